@@ -11,9 +11,6 @@ pub struct Clock {
     reading: u128,
     since: Time,
     pace: u64,
-    /// (reading at which the first flow of a pair is due, pair); some are out of date.
-    expected: BinaryHeap<Reverse<(u128, u32)>>,
-    next: Option<Time>,
 }
 
 impl Clock {
@@ -26,6 +23,17 @@ impl Clock {
     pub fn when(&self, reading: u128, now: Time) -> Time {
         let beyond = self.at(now).saturating_sub(reading).checked_div(u128::from(self.pace)).unwrap_or(0);
         Time(now.0.saturating_sub(u64::try_from(beyond).unwrap_or(u64::MAX)))
+    }
+
+    /// When it will read `reading` at this pace, on the next nanosecond; `now` if it does already. `None`: never.
+    pub fn will_read(&self, reading: u128, now: Time) -> Option<Time> {
+        let left = reading.saturating_sub(self.at(now));
+        let ns = match u64::try_from(left) {
+            _ if self.pace == 0 => None,
+            Ok(small) => Some(small.div_ceil(self.pace)),
+            Err(_) => u64::try_from(left.div_ceil(u128::from(self.pace))).ok(),
+        };
+        ns.and_then(|ns| now.0.checked_add(ns)).map(Time)
     }
 
     /// Units a nanosecond.
@@ -48,35 +56,33 @@ impl Clock {
     pub fn settled(&self) -> u128 {
         self.reading
     }
+}
 
-    /// A pair's first flow is due at this reading.
-    pub fn expect(&mut self, reading: u128, pair: u32) {
-        self.expected.push(Reverse((reading, pair)));
+/// When bundles are due by a clock.
+#[derive(Default)]
+pub struct Expected {
+    /// (reading at which the first flow of a bundle is due, bundle); some are out of date.
+    dues: BinaryHeap<Reverse<(u128, u32)>>,
+}
+
+impl Expected {
+    /// A bundle's first flow is due at this reading.
+    pub fn expect(&mut self, reading: u128, bundle: u32) {
+        self.dues.push(Reverse((reading, bundle)));
     }
 
-    /// The next pair that is due, taken out.
-    pub fn due(&mut self, now: Time) -> Option<u32> {
-        let reading = self.at(now);
-        let Reverse((_, pair)) = *self.expected.peek().filter(|e| e.0.0 <= reading)?;
-        self.expected.pop();
-        Some(pair)
+    /// The next bundle that is due up to this reading, taken out.
+    pub fn due(&mut self, reading: u128) -> Option<u32> {
+        let Reverse((_, bundle)) = *self.dues.peek().filter(|e| e.0.0 <= reading)?;
+        self.dues.pop();
+        Some(bundle)
     }
 
-    /// When a flow will next be due at this pace.
-    pub fn next(&self) -> Option<Time> {
-        self.next
-    }
-
-    /// Finds that out anew; `holds(reading, pair)` says whether an expectation is still right.
-    pub fn forecast(&mut self, now: Time, holds: impl Fn(u128, u32) -> bool) {
-        while self.expected.peek().is_some_and(|e| !holds(e.0.0, e.0.1)) {
-            self.expected.pop();
+    /// The reading at which a flow is due next; `holds(reading, bundle)` says whether an expectation is still right.
+    pub fn next(&mut self, holds: impl Fn(u128, u32) -> bool) -> Option<u128> {
+        while self.dues.peek().is_some_and(|e| !holds(e.0.0, e.0.1)) {
+            self.dues.pop();
         }
-        let first = self.expected.peek().map(|e| e.0.0.saturating_sub(self.at(now)));
-        let ns = first.filter(|_| self.pace > 0).and_then(|left| match u64::try_from(left) {
-            Ok(small) => Some(small.div_ceil(self.pace)),
-            Err(_) => u64::try_from(left.div_ceil(u128::from(self.pace))).ok(),
-        });
-        self.next = ns.and_then(|ns| now.0.checked_add(ns)).map(Time);
+        self.dues.peek().map(|e| e.0.0)
     }
 }

@@ -39,6 +39,12 @@ impl Numbers {
         }
     }
 
+    /// Takes all numbers out, in their order.
+    pub fn drain(&mut self, f: impl FnMut(u32)) {
+        self.each(f);
+        self.words.fill(0);
+    }
+
     /// The numbers, in their order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.words.iter().zip(0u32..).flat_map(|(&word, at)| {
@@ -75,6 +81,10 @@ mod tests {
                 numbers.each(|k| passed.push(k));
                 prop_assert!(passed.into_iter().eq(set.iter().copied()));
             }
+            let mut drained = Vec::new();
+            numbers.drain(|k| drained.push(k));
+            prop_assert!(drained.into_iter().eq(set.iter().copied()));
+            prop_assert_eq!(numbers.iter().next(), None);
         }
     }
 }

@@ -21,9 +21,11 @@ use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::Time;
 
+mod dues;
 mod levels;
 mod ways;
 
+use dues::Dues;
 use levels::Levels;
 use ways::Ways;
 pub use ways::{Changing, Fixed};
@@ -47,36 +49,47 @@ fn size<M>(f: &Flow<M>) -> u128 {
 /// The flows between two hosts that go the same way. They all have the same rate.
 struct Pair<W: Ways> {
     flows: BinaryHeap<Reverse<Flow<W::Mark>>>,
-    /// Of all flows together: by how much the service at which each is due exceeds its size, modulo 2^128.
-    before: u128,
-    /// Units of flows that are finished.
-    finished: u128,
-    /// Units that are booked, on the way that they went.
-    booked: u128,
+    /// What they have sent and is not in the books, less the service of each flow under way; modulo 2^128.
+    unbooked: u128,
     way: W,
 }
 
 impl<W: Ways> Pair<W> {
     fn new() -> Self {
-        Self { flows: BinaryHeap::new(), before: 0, finished: 0, booked: 0, way: W::default() }
+        Self { flows: BinaryHeap::new(), unbooked: 0, way: W::default() }
     }
 
     fn push(&mut self, f: Flow<W::Mark>) {
-        self.before = self.before.wrapping_add(f.0.wrapping_sub(size(&f)));
+        self.unbooked = self.unbooked.wrapping_sub(f.0.wrapping_sub(size(&f)));
         self.flows.push(Reverse(f));
     }
 
+    /// Takes out the first flow, which is due: it has sent all.
     fn pop(&mut self) {
         if let Some(Reverse(f)) = self.flows.pop() {
-            self.before = self.before.wrapping_sub(f.0.wrapping_sub(size(&f)));
-            self.finished += size(&f);
+            self.unbooked = self.unbooked.wrapping_add(f.0);
         }
     }
 
-    /// Units sent by the time of this service, at which no flow is overdue. O(1).
-    fn sent(&self, service: u128) -> u128 {
+    /// Takes back what a coflow has still to send at this service, up to which all is booked: `each` is called for each of its flows with
+    /// what it has sent, and how much of that over circuits.
+    fn cancel(&mut self, coflow: CoflowId, service: u128, mut each: impl FnMut(u128, u128)) {
+        let Self { flows, unbooked, way } = self;
+        flows.retain(|Reverse(f)| {
+            if f.1 == coflow {
+                *unbooked = unbooked.wrapping_add(service);
+                each(size(f) - f.0.saturating_sub(service), way.over_ocs(f.4, service));
+            }
+            f.1 != coflow
+        });
+    }
+
+    /// What they have sent by this service, at which no flow is overdue, and is not in the books: it is in them from now on. O(1).
+    fn book(&mut self, service: u128) -> u128 {
         let each = service.wrapping_mul(self.flows.len() as u128);
-        self.finished.wrapping_add(each.wrapping_sub(self.before))
+        let units = self.unbooked.wrapping_add(each);
+        self.unbooked = 0u128.wrapping_sub(each);
+        units
     }
 }
 
@@ -99,8 +112,14 @@ impl Place {
 /// All pairs.
 pub struct Pairs<W: Ways> {
     hosts: usize,
+    /// Two where marked flows may go another way than the others between the same hosts, otherwise one.
+    classes: usize,
     levels: Levels,
     clocks: Vec<Clock>,
+    /// When pairs are due by the clock that they are on.
+    dues: Dues,
+    /// By clock: when its first flow is due.
+    due: Vec<Option<Time>>,
     /// By sender and receiver; those of marked flows after all others, where they may go another way.
     pairs: Vec<Pair<W>>,
     /// The place of each pair.
@@ -111,8 +130,11 @@ pub struct Pairs<W: Ways> {
     waiting: Vec<Waiting>,
     /// Pairs that have flows and no clock yet.
     fresh: Vec<u32>,
-    /// By clock: its pace or its first finish changed.
-    stale: Vec<u32>,
+    /// Clocks whose pace or whose first finish changed.
+    stale: Numbers,
+    /// Places that are due, and (clock, pair) of these; kept for their memory.
+    found: Vec<(u128, u32)>,
+    over: Vec<(u32, u32)>,
     next: Option<Time>,
     /// Since when there are ended flows whose rates were not given to others yet.
     ended: Option<Time>,
@@ -126,22 +148,27 @@ impl<W: Ways> Pairs<W> {
         let pairs = hosts * hosts * classes;
         Self {
             hosts,
+            classes,
             levels: Levels::new(capacity),
             clocks: (0..2 * hosts).map(|_| Clock::default()).collect(),
+            dues: Dues::new(2 * hosts, classes * hosts),
+            due: vec![None; 2 * hosts],
             pairs: (0..pairs).map(|_| Pair::new()).collect(),
             places: vec![Place::default(); pairs],
             active: Numbers::default(),
             waiting: Vec::new(),
             fresh: Vec::new(),
-            stale: Vec::new(),
+            stale: Numbers::default(),
+            found: Vec::new(),
+            over: Vec::new(),
             next: None,
             ended: None,
         }
     }
 
-    /// The pair of flows between two hosts.
-    fn number(&self, from: HostId, to: HostId, marked: bool) -> u32 {
-        let apart = marked && self.pairs.len() > self.hosts * self.hosts;
+    /// The pair of flows between two hosts; of marked ones, where they may go another way.
+    fn number(&self, (from, to, marked): (HostId, HostId, bool)) -> u32 {
+        let apart = marked && self.classes > 1;
         ((usize::from(apart) * self.hosts + from.index()) * self.hosts + to.index()) as u32
     }
 
@@ -179,10 +206,8 @@ impl<W: Ways> Pairs<W> {
     fn book(&mut self, pair: u32, service: u128, world: &mut World) {
         let racks = self.racks(pair, world);
         let p = &mut self.pairs[pair as usize];
-        let sent = p.sent(service);
-        debug_assert_eq!(sent, p.finished + p.flows.iter().map(|f| size(&f.0) - f.0.0.saturating_sub(service)).sum::<u128>());
-        world.ledger.carried(racks, p.way.route(racks), sent - p.booked, 0);
-        p.booked = sent;
+        let units = p.book(service);
+        world.ledger.carried(racks, p.way.route(racks), units, 0);
     }
 
     /// Pairs with flows between these racks, if circuits may change their ways.
@@ -191,7 +216,7 @@ impl<W: Ways> Pairs<W> {
         for (a, b) in racks.filter(|_| W::CIRCUITS) {
             for from in world.links.topology().hosts_of(a) {
                 for to in world.links.topology().hosts_of(b) {
-                    let first = self.number(from.id, to.id, false);
+                    let first = self.number((from.id, to.id, false));
                     let both = (first..self.pairs.len() as u32).step_by(self.hosts * self.hosts);
                     found.extend(both.filter(|&pair| self.active.contains(pair)));
                 }
@@ -200,9 +225,25 @@ impl<W: Ways> Pairs<W> {
         found
     }
 
+    /// The place of a pair among those of a link.
+    fn place_at(&self, link: u32, (from, to, apart): (HostId, HostId, bool)) -> usize {
+        let other = if (link as usize) < self.hosts { to } else { from };
+        usize::from(apart) * self.hosts + other.index()
+    }
+
+    /// The pair at a place of a link.
+    fn pair_at(&self, link: u32, place: u32) -> u32 {
+        let (hosts, up) = (self.hosts as u32, (link as usize) < self.hosts);
+        let (class, other) = (place / hosts, place % hosts);
+        let (from, to) = if up { (link, other) } else { (other, link - hosts) };
+        (class * hosts + from) * hosts + to
+    }
+
     /// A pair without flows has no clock.
     fn rest(&mut self, pair: u32) {
-        self.places[pair as usize].link = None;
+        if let Some(l) = self.places[pair as usize].link.take() {
+            self.dues.set(l, self.place_at(l, self.ends(pair)), None);
+        }
         self.active.remove(pair);
     }
 
@@ -210,48 +251,48 @@ impl<W: Ways> Pairs<W> {
     fn enter(&mut self, pair: u32) {
         let place = self.places[pair as usize];
         if let (Some(l), Some(Reverse(first))) = (place.link, self.pairs[pair as usize].flows.peek()) {
-            self.clocks[l as usize].expect(first.0.wrapping_sub(place.ahead), pair);
-            self.stale.push(l);
+            self.dues.set(l, self.place_at(l, self.ends(pair)), Some(first.0.wrapping_sub(place.ahead)));
+            self.stale.insert(l);
         }
-    }
-
-    /// Finishes what is due by this clock.
-    fn finish(&mut self, link: u32, world: &mut World) {
-        while let Some(pair) = self.clocks[link as usize].due(world.now) {
-            // A pair that has gone to another clock, or whose first flow is another one now, is expected anew there.
-            if self.places[pair as usize].link != Some(link) {
-                continue;
-            }
-            let (service, racks, (from, to, _)) = (self.service(pair, world.now), self.racks(pair, world), self.ends(pair));
-            let ahead = self.places[pair as usize].ahead;
-            let p = &mut self.pairs[pair as usize];
-            while let Some(Reverse(f)) = p.flows.peek().filter(|f| f.0.0 <= service).copied() {
-                p.pop();
-                self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.pop(f.0));
-                world.ledger.close(f.1, racks, size(&f), p.way.over_ocs(f.4, f.0));
-                let at = self.clocks[link as usize].when(f.0.wrapping_sub(ahead), world.now);
-                world.done.push(FlowFinished { coflow: f.1, flow: f.2, at });
-                self.levels.remove(from.index(), to.index());
-            }
-            if p.booked < p.finished {
-                world.ledger.carried(racks, p.way.route(racks), p.finished - p.booked, 0);
-                p.booked = p.finished;
-            }
-            if p.flows.is_empty() {
-                self.rest(pair);
-            }
-            self.enter(pair);
-        }
-        self.stale.push(link);
     }
 
     /// Finishes what is due.
     fn finish_all(&mut self, world: &mut World) {
+        let (mut found, mut over) = (std::mem::take(&mut self.found), std::mem::take(&mut self.over));
         for l in 0..self.clocks.len() as u32 {
-            if self.clocks[l as usize].next().is_some_and(|t| t <= world.now) {
-                self.finish(l, world);
+            if self.due[l as usize].is_some_and(|t| t <= world.now) {
+                self.dues.up_to(l, self.clocks[l as usize].at(world.now), &mut found);
+                over.extend(found.drain(..).map(|(_, place)| (l, self.pair_at(l, place))));
+                self.stale.insert(l);
             }
         }
+        // Pairs lie far apart in memory. A look at all of them before any is changed has the processor wait for many of them at once.
+        for &(_, pair) in &over {
+            std::hint::black_box((self.places[pair as usize].link, self.pairs[pair as usize].flows.peek().map(|f| f.0.0)));
+        }
+        over.drain(..).for_each(|(link, pair)| self.finish(link, pair, world));
+        (self.found, self.over) = (found, over);
+    }
+
+    /// Finishes the flows of a pair on this clock that are due.
+    fn finish(&mut self, link: u32, pair: u32, world: &mut World) {
+        let (racks, (from, to, _)) = (self.racks(pair, world), self.ends(pair));
+        let ahead = self.places[pair as usize].ahead;
+        let (service, p) = (self.clocks[link as usize].at(world.now).wrapping_add(ahead), &mut self.pairs[pair as usize]);
+        while let Some(Reverse(f)) = p.flows.peek().filter(|f| f.0.0 <= service).copied() {
+            p.pop();
+            self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.pop(f.0));
+            world.ledger.close(f.1, racks, size(&f), p.way.over_ocs(f.4, f.0));
+            let at = self.clocks[link as usize].when(f.0.wrapping_sub(ahead), world.now);
+            world.done.push(FlowFinished { coflow: f.1, flow: f.2, at });
+            self.levels.remove(from.index(), to.index());
+        }
+        let units = p.book(service);
+        world.ledger.carried(racks, p.way.route(racks), units, 0);
+        if p.flows.is_empty() {
+            self.rest(pair);
+        }
+        self.enter(pair);
     }
 
     /// Fills the links anew, sets the clocks' paces, and moves the pairs whose links changed their order.
@@ -261,19 +302,21 @@ impl<W: Ways> Pairs<W> {
             let pace = self.levels.pace(l);
             if self.clocks[l as usize].pace() != pace {
                 self.clocks[l as usize].set_pace(pace, now);
-                self.stale.push(l);
+                self.stale.insert(l);
             }
         }
         for (up, down) in self.levels.sort() {
-            for pair in (up as usize * self.hosts + down as usize..self.pairs.len()).step_by(self.hosts * self.hosts) {
-                if self.places[pair].link.is_some() {
-                    self.attach(pair as u32, now);
+            for apart in [false, true].into_iter().take(self.classes) {
+                let ends = (HostId(up), HostId(down), apart);
+                let pair = self.number(ends);
+                if self.places[pair as usize].link.is_some() {
+                    self.attach(pair, ends, now);
                 }
             }
         }
         for pair in std::mem::take(&mut self.fresh) {
             if self.places[pair as usize].link.is_none() && !self.pairs[pair as usize].flows.is_empty() {
-                self.attach(pair, now);
+                self.attach(pair, self.ends(pair), now);
             }
         }
         self.ended = None;
@@ -282,16 +325,9 @@ impl<W: Ways> Pairs<W> {
 
     /// Finds out when flows end by those clocks that must be read anew.
     fn forecast(&mut self, now: Time) {
-        self.stale.sort_unstable();
-        self.stale.dedup();
-        for l in std::mem::take(&mut self.stale) {
-            let (pairs, places) = (&self.pairs, &self.places);
-            self.clocks[l as usize].forecast(now, |key, pair| {
-                let (p, place) = (&pairs[pair as usize], places[pair as usize]);
-                place.link == Some(l) && p.flows.peek().is_some_and(|f| f.0.0.wrapping_sub(place.ahead) == key)
-            });
-        }
-        self.next = self.clocks.iter().filter_map(Clock::next).min();
+        let (dues, clocks, due) = (&self.dues, &self.clocks, &mut self.due);
+        self.stale.drain(|l| due[l as usize] = dues.first(l).and_then(|reading| clocks[l as usize].will_read(reading, now)));
+        self.next = self.due.iter().copied().flatten().min();
     }
 
     /// Passes pairs with flows, and what these have still to send, of each at most `most`; `books` as in [`Engine::backlog`].
@@ -315,14 +351,23 @@ impl<W: Ways> Pairs<W> {
         });
     }
 
-    /// Puts a pair on the clock of its tighter link. Its service goes on where it was.
-    fn attach(&mut self, pair: u32, now: Time) {
-        let (from, to, _) = self.ends(pair);
-        let service = self.service(pair, now);
-        let link = self.levels.tighter(from.0, to.0 + self.hosts as u32);
+    /// Puts a pair with flows on the clock of its tighter link. Its service goes on where it was.
+    fn attach(&mut self, pair: u32, ends: (HostId, HostId, bool), now: Time) {
+        let old = self.places[pair as usize];
+        let link = self.levels.tighter(ends.0.0, ends.1.0 + self.hosts as u32);
+        if old.link == Some(link) {
+            return;
+        }
+        let service = old.service(|l| self.clocks[l].at(now));
         let ahead = service.wrapping_sub(self.clocks[link as usize].at(now));
         self.places[pair as usize] = Place { link: Some(link), ahead };
-        self.enter(pair);
+        let Some(l) = old.link else { return self.enter(pair) };
+        // When its first flow is due is known without a look at the flows, which are far away in memory.
+        let place = self.place_at(l, ends);
+        let due = self.dues.get(l, place).map(|reading| reading.wrapping_add(old.ahead));
+        self.dues.set(l, place, None);
+        self.dues.set(link, self.place_at(link, ends), due.map(|due| due.wrapping_sub(ahead)));
+        [l, link].into_iter().for_each(|l| self.stale.insert(l));
     }
 }
 
@@ -333,7 +378,7 @@ impl<W: Ways> Engine for Pairs<W> {
                 continue;
             }
             let marked = W::CIRCUITS && marked.get(k).copied().unwrap_or(false);
-            let pair = self.number(f.from, f.to, marked);
+            let pair = self.number((f.from, f.to, marked));
             let (service, racks) = (self.service(pair, world.now), self.racks(pair, world));
             let due = service + u128::from(f.bytes.0) * BYTE;
             let p = &mut self.pairs[pair as usize];
@@ -362,17 +407,14 @@ impl<W: Ways> Engine for Pairs<W> {
                 continue;
             }
             let (service, racks, (from, to, _)) = (self.service(pair, world.now), self.racks(pair, world), self.ends(pair));
-            let p = &mut self.pairs[pair as usize];
-            for Reverse(f) in p.flows.iter().filter(|f| f.0.1 == coflow) {
-                self.levels.remove(from.index(), to.index());
-                let sent = size(f) - f.0.saturating_sub(service);
-                p.finished += sent;
-                p.before = p.before.wrapping_sub(f.0.wrapping_sub(size(f)));
-                world.ledger.close(coflow, racks, sent, p.way.over_ocs(f.4, service));
-            }
-            p.flows.retain(|f| f.0.1 != coflow);
-            self.stale.extend(self.places[pair as usize].link);
-            if p.flows.is_empty() {
+            let (p, levels) = (&mut self.pairs[pair as usize], &mut self.levels);
+            p.cancel(coflow, service, |sent, over_ocs| {
+                levels.remove(from.index(), to.index());
+                world.ledger.close(coflow, racks, sent, over_ocs);
+            });
+            let is_empty = p.flows.is_empty();
+            self.places[pair as usize].link.into_iter().for_each(|l| self.stale.insert(l));
+            if is_empty {
                 self.rest(pair);
             }
             self.enter(pair);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::FlowFinished;
 use super::bundle::Bundle;
-use super::clock::Clock;
+use super::clock::{Clock, Expected};
 use super::engine::{Engine, Part, World};
 use super::maxmin::MaxMin;
 use super::numbers::Numbers;
@@ -26,6 +26,8 @@ pub struct Shared {
     queues: Option<Queues>,
     /// The clock of each link.
     clocks: Vec<Clock>,
+    /// By link: when bundles are due by its clock.
+    expected: Vec<Expected>,
     /// By link: when its clock will next be due.
     next: Soonest,
     bundles: Vec<Bundle>,
@@ -49,6 +51,7 @@ impl Shared {
             shares: MaxMin::new(capacity.to_vec()),
             queues,
             clocks: capacity.iter().map(|_| Clock::default()).collect(),
+            expected: capacity.iter().map(|_| Expected::default()).collect(),
             next: Soonest::new(capacity.len()),
             bundles: Vec::new(),
             by_hosts: HashMap::new(),
@@ -113,8 +116,8 @@ impl Shared {
         self.stale.dedup();
         for l in std::mem::take(&mut self.stale) {
             let bundles = &self.bundles;
-            self.clocks[l as usize].forecast(now, |reading, b| bundles[b as usize].is_due_at(l, reading));
-            self.next.set(l, self.clocks[l as usize].next());
+            let first = self.expected[l as usize].next(|reading, b| bundles[b as usize].is_due_at(l, reading));
+            self.next.set(l, first.and_then(|reading| self.clocks[l as usize].will_read(reading, now)));
         }
     }
 
@@ -131,7 +134,7 @@ impl Shared {
     fn expect(&mut self, b: u32) {
         let bundle = &self.bundles[b as usize];
         if let (Some(l), Some(first)) = (bundle.link, bundle.first()) {
-            self.clocks[l as usize].expect(first.due.wrapping_sub(bundle.ahead), b);
+            self.expected[l as usize].expect(first.due.wrapping_sub(bundle.ahead), b);
             self.stale.push(l);
         }
     }
@@ -164,7 +167,7 @@ impl Shared {
 
     /// Finishes what is due by this clock.
     fn finish(&mut self, link: u32, world: &mut World) {
-        while let Some(b) = self.clocks[link as usize].due(world.now) {
+        while let Some(b) = self.expected[link as usize].due(self.clocks[link as usize].at(world.now)) {
             // A bundle that has gone to another clock is expected anew there.
             if self.bundles[b as usize].link != Some(link) {
                 continue;
