@@ -72,8 +72,8 @@ pub struct Load {
 }
 
 /// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits (none of more than 1,024 racks) and
-/// twelve with; and what is kept of each flow and task, and of each pair of up to 1,024 hosts without circuits, or with circuits as wide as
-/// the hosts' interfaces. docs/performance.md has what was measured.
+/// twelve with; and what is kept of each flow and task, and of each pair of up to 2,048 hosts without circuits, or of 1,024 with circuits as
+/// wide as the hosts' interfaces. docs/performance.md has what was measured.
 pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
     const CELL: u64 = 8;
@@ -84,10 +84,11 @@ pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const TASK: u64 = 500;
     let (racks, hosts) = (topology.rack_count() as u64, topology.hosts.len() as u64);
     let (matrices, pairs) = match plan.policy.scheduler.build().set_by() {
-        SetBy::NoCircuits if hosts <= sim::MAX_HOSTS as u64 => (7, hosts * hosts * PAIR),
-        SetBy::NoCircuits if racks <= MOST_SIDE_BY_SIDE as u64 => (7, 0),
-        // Matrices of more racks hold only the pairs that have flows: what is left is kept by rack.
-        SetBy::NoCircuits => (0, racks * RACK),
+        SetBy::NoCircuits => {
+            let pairs = if hosts <= sim::MAX_HOSTS as u64 { hosts * hosts * PAIR } else { 0 };
+            // Matrices of more racks hold only the pairs that have flows: what is left is kept by rack.
+            if racks <= MOST_SIDE_BY_SIDE as u64 { (7, pairs) } else { (0, racks * RACK + pairs) }
+        }
         _ => (12, sim::pairs_kept(&Arc::new(topology.clone()), plan.run.admit, plan.run.network.kind) as u64 * CHANGING),
     };
     let kept = [(racks.saturating_mul(racks), CELL * matrices), (pairs, 1), (load.flows, FLOW), (load.tasks, TASK)];

@@ -68,6 +68,7 @@ pub use ledger::Delivered;
 use ledger::Ledger;
 use links::Links;
 use meter::{Meter, Totals};
+use pairs::MAX_CHANGING;
 pub use pairs::MAX_HOSTS;
 use table::Table;
 
@@ -161,13 +162,14 @@ fn by_pair(links: &Links, dark: bool, admit: Admit) -> Option<usize> {
         Admit::Marked => 2,
         Admit::Wait => return None,
     };
-    (links.two_sided(!dark) && pairs::serves(interfaces)).then_some(classes)
+    let most = if dark { MAX_HOSTS } else { MAX_CHANGING };
+    (links.topology().hosts.len() <= most && links.two_sided(!dark) && pairs::serves(interfaces)).then_some(classes)
 }
 
 /// How many pairs of hosts, those of each class apart, a network with circuits keeps from its beginning on. O(hosts + racks log racks).
 pub fn pairs_kept(topology: &Arc<Topology>, admit: Admit, kind: NetworkKind) -> usize {
     let hosts = topology.hosts.len();
-    if kind != NetworkKind::MaxMin || hosts > MAX_HOSTS {
+    if kind != NetworkKind::MaxMin || hosts > MAX_CHANGING {
         return 0;
     }
     by_pair(&Links::new(topology.clone(), true, false, true), false, admit).map_or(0, |classes| classes * hosts * hosts)

@@ -30,12 +30,15 @@ use levels::Levels;
 use ways::Ways;
 pub use ways::{Changing, Fixed};
 
-/// The most hosts for which a table by pair of hosts is kept.
-pub const MAX_HOSTS: usize = 1024;
+/// The most hosts for which a table by pair of hosts is kept where there are no circuits.
+pub const MAX_HOSTS: usize = 2048;
 
-/// Whether these capacities of interfaces, first all up, then all down, are served: there are not too many, and none is too large.
+/// The same where circuits may change ways: then a pair takes more memory.
+pub const MAX_CHANGING: usize = 1024;
+
+/// Whether these capacities of interfaces, first all up, then all down, are served: none is too large.
 pub fn serves(capacity: &[u64]) -> bool {
-    capacity.len() <= 2 * MAX_HOSTS && capacity.iter().all(|&c| c < levels::MAX_RATE)
+    capacity.iter().all(|&c| c < levels::MAX_RATE)
 }
 
 /// A flow: when it is due by its pair's service, its numbers, its bytes, and what tells how much of it went over circuits.
