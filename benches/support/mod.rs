@@ -62,9 +62,16 @@ impl Draw {
 }
 
 /// Class `a`, `b`, `c`, `d`, `e`, `g`, `x` or `y` in bytes (`e`: small integers).
+#[allow(dead_code, reason = "each bench uses some of this file")]
 pub fn matrix(class: char, racks: usize) -> DemandMatrix {
+    drawn(class, racks, 0)
+}
+
+/// [`matrix`] from a seed; that of seed 0 is [`matrix`] itself.
+pub fn drawn(class: char, racks: usize, seed: u64) -> DemandMatrix {
     let r = racks;
-    let mut g = Draw::new(&format!("{class}{}", if class == 'e' { 's' } else { 'B' }), r);
+    let seed = if seed == 0 { String::new() } else { seed.to_string() };
+    let mut g = Draw::new(&format!("{class}{}{seed}", if class == 'e' { 's' } else { 'B' }), r);
     let mut d = vec![0u64; r * r];
     match class {
         'a' => d.iter_mut().for_each(|c| *c = g.range(1, TOP)),
