@@ -3,7 +3,7 @@
 use super::assignment::{self, Assignment, NONE};
 use super::dense::{Dense, Weights};
 use super::num::{self, Scale};
-use super::simd;
+use super::simd::{self, Level};
 use super::sparse::{self, Cells, Rows};
 use super::{edmonds, one_way, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
@@ -66,7 +66,7 @@ impl Workspace {
         if self.cells.read(demand, SPARSE) {
             return matching(demand, &self.cells.assign(keep));
         }
-        let bits = simd::bits(demand.cells());
+        let bits = simd::bits(Level::for_rows_of(demand.racks()), demand.cells());
         let scale = Scale::new(demand.racks(), bits.into(), keep.is_some());
         if let Some(shift) = scale.shift() {
             self.keep(demand.racks(), keep);
@@ -139,7 +139,7 @@ pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&
         let a = assign_sparse(Some(held), &rows);
         return matching(demand, &a.column);
     }
-    let bits = simd::bits(demand.cells());
+    let bits = simd::bits(Level::for_rows_of(racks), demand.cells());
     let scale = Scale::new(racks, bits.into(), true);
     let Some(shift) = scale.shift() else {
         held.clear();

@@ -13,6 +13,10 @@ use super::num::{QUICK_LIMIT, places};
 use super::simd::{self, FAR, Lanes, Level, Offer, SHUT};
 use crate::circuits::steps;
 
+/// A pass of reductions stops after this many rows with two best columns, and as many more for each row with one.
+const TIES: i64 = 4;
+const STRICT: i64 = 7;
+
 /// Weights of `n * n` pairs: `cells << shift`, and a bonus for those that are to be kept.
 pub(super) struct Weights<'a> {
     pub(super) n: usize,
@@ -118,7 +122,8 @@ impl Dense {
             (0..w.n).for_each(|i| self.take(i, 0));
         } else {
             self.reduce_columns(w);
-            self.place(w, 2);
+            // Prices begin at the columns' best weights and only rise.
+            self.place(w, Some(0));
         }
     }
 
@@ -137,7 +142,7 @@ impl Dense {
                 self.free.push(i as u32);
             }
         }
-        self.place(w, 2);
+        self.place(w, None);
     }
 
     /// Mends the matching after cell (i, j) has changed: if the row's column is no longer its best, the row alone searches for another.
@@ -162,15 +167,17 @@ impl Dense {
         w.at(i, own) - self.price(own) + self.price(j)
     }
 
-    /// Places free rows: some passes of reductions, and searches for those that remain.
-    fn place(&mut self, w: &Weights, passes: usize) {
-        for _ in 0..passes {
-            self.reduce_rows(w);
-        }
+    /// Places free rows: some passes of reductions, and searches for those that remain. Where most rows have two best columns, reductions
+    /// only pass columns around, and free columns are given away instead. `most`: as in [`Self::give_away`].
+    fn place(&mut self, w: &Weights, most: Option<i64>) {
+        let ties = self.reduce_rows(w) || self.reduce_rows(w);
         if self.free.is_empty() {
             return;
         }
         self.mark();
+        if ties {
+            self.give_away(w, most);
+        }
         for k in 0..self.free.len() {
             self.augment(w, self.free[k] as usize);
         }
@@ -189,10 +196,10 @@ impl Dense {
     /// Prices each column at its best weight and gives it to the first row that offers it; the others are free.
     fn reduce_columns(&mut self, w: &Weights) {
         let n = self.n;
-        self.v.fill(i64::MIN);
+        steps::count(n);
+        simd::column_max(self.level, w.cells, w.shift, &mut self.v, &mut self.from);
+        // A kept pair weighs more than its equals, so it is enough to look at these last.
         for i in 0..n {
-            steps::count(1);
-            simd::column_max(self.level, w.row(i), w.shift, i as i64, &mut self.v, &mut self.from);
             if let Some(j) = w.kept(i).filter(|&j| w.at(i, j) > self.v[j]) {
                 (self.v[j], self.from[j]) = (w.at(i, j), i as i64);
             }
@@ -235,7 +242,7 @@ impl Dense {
     fn two_best(&self, w: &Weights, i: usize) -> (i64, usize, i64) {
         steps::count(1);
         let (a, b) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
-        let k = if self.mask > 0 { (-a & self.mask) as usize } else { simd::place_of(self.level, a, w.row(i), w.shift, &self.v) };
+        let k = if self.mask > 0 { (-a & self.mask) as usize } else { self.place_of(w, i, a) };
         let (a, b) = (a + (k as i64 & self.mask), b + (-b & self.mask));
         let Some(j) = w.kept(i) else { return (a, k, b) };
         let x = w.at(i, j) - self.price(j);
@@ -248,21 +255,33 @@ impl Dense {
         }
     }
 
+    /// The first column that has the value.
+    fn place_of(&self, w: &Weights, i: usize, value: i64) -> usize {
+        simd::place_of(self.level, value, w.row(i), w.shift, &self.v).expect("the value is one of these")
+    }
+
     /// Another column with the value `best` than `k`.
     fn twin(&self, w: &Weights, i: usize, k: usize, best: i64) -> usize {
         (0..self.n).find(|&j| j != k && w.at(i, j) - self.price(j) == best).expect("the second best is as good")
     }
 
     /// Each free row takes its best column and raises its price to the second best; the row that it drives out tries at once
-    /// (price wars are cut short) or in the next pass. Leaves the rows still free.
-    fn reduce_rows(&mut self, w: &Weights) {
+    /// (price wars are cut short) or in the next pass. Leaves the rows still free, and says whether it has stopped early because the
+    /// second best was as good for most.
+    fn reduce_rows(&mut self, w: &Weights) -> bool {
         self.left.clear();
         let mut wars = 4 * self.n;
+        let mut patience = TIES;
         for k in 0..self.free.len() {
+            if patience <= 0 {
+                self.left.extend_from_slice(&self.free[k..]);
+                break;
+            }
             let mut i = self.free[k] as usize;
             loop {
                 let (best, mut j, second) = self.two_best(w, i);
                 let strict = best > second;
+                patience += if strict { STRICT } else { -1 };
                 if strict {
                     simd::raise(self.level, &mut self.v, j, best - second);
                 } else if self.row[j] != NONE {
@@ -280,6 +299,43 @@ impl Dense {
                 }
                 wars -= 1;
                 i = out as usize;
+            }
+        }
+        std::mem::swap(&mut self.free, &mut self.left);
+        patience <= 0
+    }
+
+    /// Gives free rows a best column that is free, the first of them. Leaves the rows that have none.
+    ///
+    /// `most` is what no row's best exceeds: a row with a free column of this value is through without a look at the others.
+    fn give_away(&mut self, w: &Weights, most: Option<i64>) {
+        self.left.clear();
+        // All columns before are taken.
+        let mut first = 0;
+        for k in 0..self.free.len() {
+            steps::count(1);
+            let i = self.free[k] as usize;
+            while self.row.get(first).is_some_and(|&i| i != NONE) {
+                first += 1;
+            }
+            let (level, row) = (self.level, w.row(i));
+            // Only the price of a free column is even, and only a kept pair's weight may exceed `most`.
+            let sure = most.filter(|_| w.kept(i).is_none());
+            let sure = sure.and_then(|most| simd::place_of(level, most, &row[first..], w.shift, &self.marked[first..]));
+            let found = sure.map(|j| first + j).or_else(|| {
+                let best = simd::best(level, row, w.shift, &self.marked);
+                match w.kept(i).map(|j| (j, w.at(i, j) - self.marked[j])).filter(|k| k.1 >= best) {
+                    Some((j, value)) => (value & 1 == 0).then_some(j),
+                    None if best & 1 == 0 => simd::place_of(level, best, row, w.shift, &self.marked),
+                    None => None,
+                }
+            });
+            match found {
+                Some(j) => {
+                    self.take(i, j);
+                    self.marked[j] += 1;
+                }
+                None => self.left.push(i as u32),
             }
         }
         std::mem::swap(&mut self.free, &mut self.left);

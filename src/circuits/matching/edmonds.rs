@@ -5,7 +5,7 @@ use super::bipartite::{Held, Prices, SPARSE, Workspace, assign_dense, assign_spa
 use super::blossom::{Graph, Machine, NONE, Table};
 use super::dense::Weights;
 use super::num::{self, Num, Scale};
-use super::simd;
+use super::simd::{self, Level};
 use super::{mirrored, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
@@ -66,7 +66,7 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
             return paired(finish(&rows, &a));
         }
     }
-    let bits = simd::bits(demand.cells());
+    let bits = simd::bits(Level::for_rows_of(demand.racks()), demand.cells());
     if bits == 0 {
         return Matching::empty(n);
     }

@@ -130,14 +130,14 @@ pub(super) fn signed(cells: &[u64]) -> &[i64] {
     unsafe { std::slice::from_raw_parts(cells.as_ptr().cast(), cells.len()) }
 }
 
-/// `v[j] = max(v[j], w[j] << shift)`, and `best[j] = i` where that is more than before.
+/// Of rows as long as `v`: `v[j]` becomes the largest `w[i][j] << shift`, and `best[j]` the first row that has it. Of no rows, `i64::MIN`.
 ///
 /// # Panics
-/// If the slices differ in length.
+/// If `v` and `best` differ in length, or there are not whole rows.
 #[inline]
-pub(super) fn column_max(level: Level, w: &[i64], shift: u32, i: i64, v: &mut [i64], best: &mut [i64]) {
-    assert!(w.len() == v.len() && w.len() == best.len(), "rows of one matrix");
-    choose!(level, column_max(w, shift, i, v, best))
+pub(super) fn column_max(level: Level, w: &[i64], shift: u32, v: &mut [i64], best: &mut [i64]) {
+    assert!(v.len() == best.len() && w.len().checked_rem(v.len()) == Some(0), "rows of one matrix");
+    choose!(level, column_max(w, shift, v, best))
 }
 
 /// The largest `(w[j] << shift) - v[j]` and the second largest (the same, if it occurs twice). Of fewer than two, `i64::MIN`.
@@ -150,20 +150,24 @@ pub(super) fn two_best(level: Level, w: &[i64], shift: u32, v: &[i64]) -> (i64, 
     choose!(level, two_best(w, shift, v))
 }
 
+/// The largest `(w[j] << shift) - v[j]`. Of none, `i64::MIN`.
+///
+/// # Panics
+/// If the slices differ in length.
+#[inline]
+pub(super) fn best(level: Level, w: &[i64], shift: u32, v: &[i64]) -> i64 {
+    assert!(w.len() == v.len(), "rows of one matrix");
+    choose!(level, best(w, shift, v))
+}
+
 /// The first place of which `(w[j] << shift) - v[j]` is the value.
 ///
 /// # Panics
-/// If there is none, or the slices differ in length.
+/// If the slices differ in length.
 #[inline]
-pub(super) fn place_of(level: Level, value: i64, w: &[i64], shift: u32, v: &[i64]) -> usize {
+pub(super) fn place_of(level: Level, value: i64, w: &[i64], shift: u32, v: &[i64]) -> Option<usize> {
     assert!(w.len() == v.len(), "rows of one matrix");
-    let place = match level.0 {
-        // SAFETY: as in `choose`.
-        #[cfg(target_arch = "x86_64")]
-        Kind::Avx512 => unsafe { avx512::place_of(value, w, shift, v) },
-        _ => plain::place_of(value, w, shift, v),
-    };
-    place.expect("the value is one of these")
+    choose!(level, place_of(value, w, shift, v))
 }
 
 /// `v[j] += by`, so that the next scan of `v` need not wait for it.
@@ -237,13 +241,14 @@ pub(super) fn at_least(level: Level, row: &[u64], threshold: u64, bits: &mut [u6
 }
 
 /// The bits of all cells, or-ed.
-pub(super) fn bits(cells: &[u64]) -> u64 {
-    let mut bits = [0u64; 8];
-    let (chunks, rest) = cells.as_chunks::<8>();
-    for c in chunks {
-        (0..8).for_each(|l| bits[l] |= c[l]);
+#[inline]
+pub(super) fn bits(level: Level, cells: &[u64]) -> u64 {
+    match level.0 {
+        // SAFETY: as in `choose`.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512 => unsafe { avx512::bits(cells) },
+        _ => plain::bits(cells),
     }
-    bits.iter().chain(rest).fold(0, |a, b| a | b)
 }
 
 #[cfg(test)]
@@ -265,12 +270,15 @@ mod tests {
                 let offer = Offer { w: &w, shift, v: &price, base, i: 3 };
                 prop_assert_eq!(relax(level, offer, &mut a.0, &mut a.1), plain::relax(offer, &mut b.0, &mut b.1));
                 prop_assert_eq!(&a, &b);
-                column_max(level, &w, shift, 3, &mut a.0, &mut a.1);
-                plain::column_max(&w, shift, 3, &mut b.0, &mut b.1);
-                prop_assert_eq!(a, b);
+                let rows: Vec<i64> = (0..v.len()).flat_map(|k| w[k..].iter().chain(&w[..k])).copied().collect();
+                for some in [&rows[..w.len()], &rows[..rows.len() / 3 / w.len() * w.len()], &rows] {
+                    column_max(level, some, shift, &mut a.0, &mut a.1);
+                    plain::column_max(some, shift, &mut b.0, &mut b.1);
+                    prop_assert_eq!(&a, &b);
+                }
+                prop_assert_eq!(best(level, &w, shift, &price), two_best(level, &w, shift, &price).0);
             }
             let cells: Vec<u64> = w.iter().map(|&x| x as u64).collect();
-            prop_assert_eq!(bits(&cells), cells.iter().fold(0, |a, b| a | b));
             prop_assert_eq!(signed(&cells), &w[..]);
             let some = |(j, &c): (usize, &u64)| (c > 0).then_some((j as u32, c));
             let (columns, bytes): (Vec<u32>, Vec<u64>) = cells.iter().enumerate().filter_map(some).unzip();
@@ -281,10 +289,12 @@ mod tests {
                 let count = cells.iter().filter(|&&c| c >= cells[0]).count();
                 prop_assert_eq!(some.iter().map(|w| w.count_ones() as usize).sum::<usize>(), count);
                 let (mut a, mut b) = (vec![9], vec![9]);
-                prop_assert_eq!(gather(level, &cells, &mut a, &mut b), bits(&cells));
+                let all = cells.iter().fold(0, |a, b| a | b);
+                prop_assert_eq!((gather(level, &cells, &mut a, &mut b), bits(level, &cells)), (all, all));
                 prop_assert_eq!((&a[1..], &b[1..]), (&columns[..], &bytes[..]));
                 let value = two_best(level, &w, shift, &price).0;
-                prop_assert_eq!(place_of(level, value, &w, shift, &price), plain::place_of(value, &w, shift, &price).unwrap());
+                prop_assert_eq!(place_of(level, value, &w, shift, &price), plain::place_of(value, &w, shift, &price));
+                prop_assert_eq!(place_of(level, value + 1, &w, shift, &price), None);
                 for j in 0..w.len() {
                     let (mut lanes, mut plain) = (Lanes::default(), price.clone());
                     lanes.resize(w.len());

@@ -33,18 +33,22 @@ fn select(mask: __m256i, yes: __m256i, no: __m256i) -> __m256i {
 }
 
 #[target_feature(enable = "avx2")]
-pub(super) fn column_max(w: &[i64], shift: u32, i: i64, v: &mut [i64], best: &mut [i64]) {
-    let (by, own) = (_mm_cvtsi64_si128(shift.into()), _mm256_set1_epi64x(i));
-    let mut k = 0;
-    while k + 4 <= w.len() {
-        let (x, old) = (_mm256_sll_epi64(load(w, k), by), load(v, k));
-        let more = _mm256_cmpgt_epi64(x, old);
-        store(v, k, select(more, x, old));
-        let kept = select(more, own, load(best, k));
-        store(best, k, kept);
-        k += 4;
+pub(super) fn column_max(w: &[i64], shift: u32, v: &mut [i64], best: &mut [i64]) {
+    let (by, n) = (_mm_cvtsi64_si128(shift.into()), v.len());
+    v.fill(i64::MIN);
+    for (i, row) in (0..).zip(w.chunks_exact(n)) {
+        let own = _mm256_set1_epi64x(i);
+        let mut k = 0;
+        while k + 4 <= n {
+            let (x, old) = (_mm256_sll_epi64(load(row, k), by), load(v, k));
+            let more = _mm256_cmpgt_epi64(x, old);
+            store(v, k, select(more, x, old));
+            let kept = select(more, own, load(best, k));
+            store(best, k, kept);
+            k += 4;
+        }
+        plain::column_max_from(k, row, shift, i, v, best);
     }
-    plain::column_max(&w[k..], shift, i, &mut v[k..], &mut best[k..]);
 }
 
 #[target_feature(enable = "avx2")]
@@ -68,6 +72,37 @@ pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
     let of_lanes = first.as_flattened().iter().zip(second.as_flattened());
     let join = |(a, b): (i64, i64), (x, y): (i64, i64)| (a.max(x), b.max(y).max(a.min(x)));
     join(of_lanes.fold((i64::MIN, i64::MIN), |so_far, (&x, &y)| join(so_far, (x, y))), plain::two_best(&w[k..], shift, &v[k..]))
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn best(w: &[i64], shift: u32, v: &[i64]) -> i64 {
+    let by = _mm_cvtsi64_si128(shift.into());
+    let mut most = [_mm256_set1_epi64x(i64::MIN); 2];
+    let mut k = 0;
+    while k + 8 <= w.len() {
+        for (l, most) in most.iter_mut().enumerate() {
+            let x = _mm256_sub_epi64(_mm256_sll_epi64(load(w, k + 4 * l), by), load(v, k + 4 * l));
+            *most = select(_mm256_cmpgt_epi64(x, *most), x, *most);
+        }
+        k += 8;
+    }
+    let of_lanes = [lanes(most[0]), lanes(most[1])];
+    of_lanes.as_flattened().iter().fold(plain::best(&w[k..], shift, &v[k..]), |a, &b| a.max(b))
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn place_of(value: i64, w: &[i64], shift: u32, v: &[i64]) -> Option<usize> {
+    let (by, wanted) = (_mm_cvtsi64_si128(shift.into()), _mm256_set1_epi64x(value));
+    let mut k = 0;
+    while k + 4 <= w.len() {
+        let x = _mm256_sub_epi64(_mm256_sll_epi64(load(w, k), by), load(v, k));
+        let found = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(x, wanted)));
+        if found != 0 {
+            return Some(k + found.trailing_zeros() as usize);
+        }
+        k += 4;
+    }
+    plain::place_of(value, &w[k..], shift, &v[k..]).map(|j| k + j)
 }
 
 #[target_feature(enable = "avx2")]

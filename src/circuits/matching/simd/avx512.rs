@@ -15,7 +15,7 @@ fn load(s: &[i64], k: usize) -> __m512i {
 /// As [`load`], with zeros in the lanes that are not in `mask`.
 #[target_feature(enable = "avx512f,avx512vl")]
 fn load_some(s: &[i64], k: usize, mask: __mmask8) -> __m512i {
-    debug_assert!(k + mask.count_ones() as usize <= s.len());
+    debug_assert!(mask == 0 || k + mask.count_ones() as usize <= s.len());
     // SAFETY: every caller's mask comes from `rest`, which has no lanes behind the end of a scan; lanes that are masked out are not read.
     unsafe { _mm512_maskz_loadu_epi64(mask, s.as_ptr().wrapping_add(k).cast()) }
 }
@@ -27,7 +27,7 @@ fn rest(k: usize, n: usize) -> __mmask8 {
 
 #[target_feature(enable = "avx512f,avx512vl")]
 fn store(s: &mut [i64], k: usize, mask: __mmask8, x: __m512i) {
-    debug_assert!(k + 8 - mask.leading_zeros() as usize <= s.len());
+    debug_assert!(mask == 0 || k + 8 - mask.leading_zeros() as usize <= s.len());
     // SAFETY: as in `load` and `load_some`: the mask has no lanes behind the end; the slice is borrowed for writing.
     unsafe { _mm512_mask_storeu_epi64(s.as_mut_ptr().wrapping_add(k), mask, x) }
 }
@@ -73,18 +73,31 @@ fn lane_of(value: __m128i, lanes: [__m512i; 2], at: [__m512i; 2]) -> usize {
     _mm512_mask_reduce_min_epi64(equal[0], at[0]).min(_mm512_mask_reduce_min_epi64(equal[1], at[1])) as usize
 }
 
+/// Four vectors of columns at a time stay in registers over all rows.
 #[target_feature(enable = "avx512f,avx512vl")]
-pub(super) fn column_max(w: &[i64], shift: u32, i: i64, v: &mut [i64], best: &mut [i64]) {
-    let (by, own) = (_mm_cvtsi64_si128(shift.into()), _mm512_set1_epi64(i));
-    let mut k = 0;
-    while k + 8 <= w.len() {
-        let (x, old) = (_mm512_sll_epi64(load(w, k), by), load(v, k));
-        let more = _mm512_cmpgt_epi64_mask(x, old);
-        store(v, k, more, x);
-        store(best, k, more, own);
-        k += 8;
+pub(super) fn column_max(w: &[i64], shift: u32, v: &mut [i64], best: &mut [i64]) {
+    const WIDTH: usize = 4;
+    let (by, n) = (_mm_cvtsi64_si128(shift.into()), v.len());
+    for begin in (0..n).step_by(8 * WIDTH) {
+        let k: [usize; WIDTH] = std::array::from_fn(|l| begin + 8 * l);
+        let some = k.map(|k| rest(k, n));
+        let (mut most, mut at) = ([_mm512_set1_epi64(i64::MIN); WIDTH], [_mm512_setzero_si512(); WIDTH]);
+        for (i, row) in (0..).zip(w.chunks_exact(n)) {
+            let own = _mm512_set1_epi64(i);
+            for l in 0..WIDTH {
+                let x = _mm512_sll_epi64(load_some(row, k[l], some[l]), by);
+                let more = _mm512_cmpgt_epi64_mask(x, most[l]);
+                most[l] = _mm512_max_epi64(most[l], x);
+                at[l] = _mm512_mask_mov_epi64(at[l], more, own);
+            }
+        }
+        for l in 0..WIDTH {
+            store(v, k[l], some[l], most[l]);
+            if !w.is_empty() {
+                store(best, k[l], some[l], at[l]);
+            }
+        }
     }
-    plain::column_max(&w[k..], shift, i, &mut v[k..], &mut best[k..]);
 }
 
 #[target_feature(enable = "avx512f,avx512vl")]
@@ -112,6 +125,29 @@ pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
         }
     }
     join_best(first, second)
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn best(w: &[i64], shift: u32, v: &[i64]) -> i64 {
+    let by = _mm_cvtsi64_si128(shift.into());
+    let low = _mm512_set1_epi64(i64::MIN);
+    let mut most = [low; 2];
+    let mut k = 0;
+    while k + 16 <= w.len() {
+        for (l, most) in most.iter_mut().enumerate() {
+            let x = _mm512_sub_epi64(_mm512_sll_epi64(load(w, k + 8 * l), by), load(v, k + 8 * l));
+            *most = _mm512_max_epi64(*most, x);
+        }
+        k += 16;
+    }
+    for (l, most) in most.iter_mut().enumerate() {
+        let (k, some) = (k + 8 * l, rest(k + 8 * l, w.len()));
+        if some != 0 {
+            let x = _mm512_sub_epi64(_mm512_sll_epi64(load_some(w, k, some), by), load_some(v, k, some));
+            *most = _mm512_mask_max_epi64(*most, some, *most, x);
+        }
+    }
+    _mm512_reduce_max_epi64(_mm512_max_epi64(most[0], most[1]))
 }
 
 #[target_feature(enable = "avx512f,avx512vl")]
@@ -236,4 +272,18 @@ pub(super) fn at_least(row: &[u64], threshold: u64, bits: &mut [u64]) {
         }
         *word = rest.iter().zip(8 * chunks.len()..).fold(some, |some, (&c, k)| some | u64::from(c >= threshold) << k);
     }
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn bits(cells: &[u64]) -> u64 {
+    let mut bits = [_mm512_setzero_si512(); 4];
+    let (chunks, rest) = cells.as_chunks::<32>();
+    for chunk in chunks {
+        for (l, bits) in bits.iter_mut().enumerate() {
+            // SAFETY: a chunk is thirty-two cells, and l < 4; an unaligned load needs no more.
+            *bits = _mm512_or_si512(*bits, unsafe { _mm512_loadu_si512(chunk.as_ptr().add(8 * l).cast()) });
+        }
+    }
+    let all = _mm512_or_si512(_mm512_or_si512(bits[0], bits[1]), _mm512_or_si512(bits[2], bits[3]));
+    _mm512_reduce_or_epi64(all).cast_unsigned() | plain::bits(rest)
 }

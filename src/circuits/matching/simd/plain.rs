@@ -2,8 +2,16 @@
 
 use super::Offer;
 
-pub(super) fn column_max(w: &[i64], shift: u32, i: i64, v: &mut [i64], best: &mut [i64]) {
-    for ((w, v), best) in w.iter().zip(v).zip(best) {
+pub(super) fn column_max(w: &[i64], shift: u32, v: &mut [i64], best: &mut [i64]) {
+    v.fill(i64::MIN);
+    for (i, row) in (0..).zip(w.chunks_exact(v.len())) {
+        column_max_from(0, row, shift, i, v, best);
+    }
+}
+
+/// One row's part, from place `k` on.
+pub(super) fn column_max_from(k: usize, row: &[i64], shift: u32, i: i64, v: &mut [i64], best: &mut [i64]) {
+    for ((w, v), best) in row[k..].iter().zip(&mut v[k..]).zip(&mut best[k..]) {
         let x = w << shift;
         if x > *v {
             (*v, *best) = (x, i);
@@ -18,6 +26,10 @@ pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
         (a, b) = (a.max(x), b.max(a.min(x)));
     }
     (a, b)
+}
+
+pub(super) fn best(w: &[i64], shift: u32, v: &[i64]) -> i64 {
+    w.iter().zip(v).map(|(w, v)| (w << shift) - v).max().unwrap_or(i64::MIN)
 }
 
 pub(super) fn place_of(value: i64, w: &[i64], shift: u32, v: &[i64]) -> Option<usize> {
@@ -61,4 +73,13 @@ pub(super) fn at_least(row: &[u64], threshold: u64, bits: &mut [u64]) {
     for (line, word) in row.chunks(64).zip(bits) {
         *word = line.iter().zip(0..).fold(0, |some, (&c, k)| some | u64::from(c >= threshold) << k);
     }
+}
+
+pub(super) fn bits(cells: &[u64]) -> u64 {
+    let mut bits = [0u64; 8];
+    let (chunks, rest) = cells.as_chunks::<8>();
+    for c in chunks {
+        (0..8).for_each(|l| bits[l] |= c[l]);
+    }
+    bits.iter().chain(rest).fold(0, |a, b| a | b)
 }
