@@ -64,7 +64,7 @@ impl Workspace {
     pub fn bipartite(&mut self, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
         let keep = keep.filter(|k| !k.is_empty());
         if self.cells.read(demand, SPARSE) {
-            return matching(demand, &self.cells.assign(keep));
+            return joined(&self.cells.assign(keep));
         }
         let bits = simd::bits(Level::for_rows_of(demand.racks()), demand.cells());
         let scale = Scale::new(demand.racks(), bits.into(), keep.is_some());
@@ -133,11 +133,10 @@ pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&
         let scale = Scale::new(racks, room.cells.bits().into(), true);
         if !scale.narrow() {
             held.clear();
-            return matching(demand, &room.cells.assign(keep));
+            return joined(&room.cells.assign(keep));
         }
         let rows = room.cells.rows::<i64>(keep, &scale);
-        let a = assign_sparse(Some(held), &rows);
-        return matching(demand, &a.column);
+        return joined(&assign_sparse(Some(held), &rows).column);
     }
     let bits = simd::bits(Level::for_rows_of(racks), demand.cells());
     let scale = Scale::new(racks, bits.into(), true);
@@ -169,6 +168,11 @@ pub(super) fn assign_dense(held: Option<&mut Held>, dense: &mut Dense, w: &Weigh
         None => dense.cold(w),
     }
     held.put(Kind::Dense, dense.prices(w), dense.column.clone(), num::QUICK_LIMIT);
+}
+
+/// From columns by row, all of which have demand.
+fn joined(column: &[u32]) -> Matching {
+    Matching { out: column.iter().map(|&j| (j != NONE).then_some(RackId(j))).collect() }
 }
 
 pub(super) fn matching(demand: &DemandMatrix, column: &[u32]) -> Matching {

@@ -14,7 +14,9 @@ pub(crate) trait Num:
     const MAX: Self;
     /// A weight, already known to fit.
     fn of(weight: u128) -> Self;
-    /// Half of an even number.
+    /// As many bytes, `shift` bits to the left, already known to fit.
+    fn shifted(bytes: u64, shift: u32) -> Self;
+    /// Half of an even number, or the next number below the half of an odd one.
     fn half(self) -> Self;
     #[cfg(test)]
     fn wide(self) -> i128;
@@ -28,6 +30,10 @@ macro_rules! num {
             #[inline]
             fn of(weight: u128) -> Self {
                 weight as Self
+            }
+            #[inline]
+            fn shifted(bytes: u64, shift: u32) -> Self {
+                (bytes as Self) << shift
             }
             #[inline]
             fn half(self) -> Self {
@@ -87,6 +93,17 @@ impl Scale {
     pub(crate) fn weigh<N: Num>(&self, weight: u128, kept: u8) -> N {
         let bonus = if self.factor > 1 && weight > 0 { u128::from(kept) } else { 0 };
         N::of(weight * self.factor + bonus)
+    }
+
+    /// The weight of a pair that is not kept.
+    #[inline]
+    pub(crate) fn plain<N: Num>(&self, bytes: u64) -> N {
+        N::shifted(bytes, self.factor.trailing_zeros())
+    }
+
+    /// Adds to the weight of a pair with demand that `kept` directions of it are up.
+    pub(crate) fn keep<N: Num>(&self, weight: &mut N, kept: u8) {
+        *weight += N::of(if self.factor > 1 { kept.into() } else { 0 });
     }
 }
 

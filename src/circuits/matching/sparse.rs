@@ -5,8 +5,10 @@
 //! cells with weight exist, and a search never looks further than the cheapest way to leave some row out. Racks that are idle
 //! cost nothing.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use super::assignment::{Assignment, NONE};
 use super::blossom::Graph;
@@ -86,7 +88,8 @@ impl Cells {
         if n < 16 && cells.iter().filter(|c| **c > 0).count() > n * n / sparse {
             return false;
         }
-        self.clear(n, 8 * n);
+        // Rows are read as long as there are no more cells than this, and whole vectors are written.
+        self.clear(n, (n * n / sparse + n + 8).min(24 * n));
         let level = Level::for_rows_of(n);
         for (i, row) in cells.chunks_exact(n.max(1)).enumerate() {
             self.bits |= simd::gather(level, row, &mut self.columns, &mut self.bytes);
@@ -113,7 +116,7 @@ impl Cells {
     /// The best partial assignment; by row. Takes the cells out.
     pub(crate) fn assign(&mut self, keep: Option<&Matching>) -> Vec<u32> {
         let scale = Scale::new(self.racks(), self.bits.into(), keep.is_some());
-        if scale.narrow() { solve(&self.rows::<i64>(keep, &scale)).column } else { solve(&self.rows::<i128>(keep, &scale)).column }
+        if scale.narrow() { columns(&self.rows::<i64>(keep, &scale)) } else { columns(&self.rows::<i128>(keep, &scale)) }
     }
 
     fn racks(&self) -> usize {
@@ -167,14 +170,14 @@ impl Cells {
     }
 
     fn weigh<N: Num>(&mut self, kept: impl Iterator<Item = (RackId, RackId, u8)>, scale: &Scale) -> Rows<N> {
-        let mut weights: Vec<N> = self.bytes.iter().map(|&b| scale.weigh(b.into(), 0)).collect();
+        let Self { begin, columns, bytes, .. } = std::mem::take(self);
+        let mut weights: Vec<N> = bytes.into_iter().map(|b| scale.plain(b)).collect();
         for (i, j, up) in kept {
-            let range = self.begin[i.index()] as usize..self.begin[i.index() + 1] as usize;
-            if let Ok(k) = self.columns[range.clone()].binary_search(&j.0) {
-                weights[range.start + k] = scale.weigh(self.bytes[range.start + k].into(), up);
+            let range = begin[i.index()] as usize..begin[i.index() + 1] as usize;
+            if let Ok(k) = columns[range.clone()].binary_search(&j.0) {
+                scale.keep(&mut weights[range.start + k], up);
             }
         }
-        let Self { begin, columns, .. } = std::mem::take(self);
         Rows { begin, columns, weights }
     }
 }
@@ -189,8 +192,52 @@ impl<N: Num> Graph<N> for Rows<N> {
     }
 }
 
-struct Solver<'a, N> {
+/// From this many cells on it pays to put the heavy ones of each row first (measured, `scripts/peers`).
+const MANY: usize = 3500;
+
+/// The cells in an order of their own: of many, the heavy ones of a row come first, those of more than half of its heaviest. Most scans
+/// need not look at the others.
+struct Ranked<'a, N: Copy> {
+    columns: Cow<'a, [u32]>,
+    weights: Cow<'a, [N]>,
+    /// By row: where its heavy cells end, and the heaviest of the others. None: all are heavy.
+    light: Vec<(u32, N)>,
+}
+
+impl<'a, N: Num> Ranked<'a, N> {
+    fn new(rows: &'a Rows<N>) -> Self {
+        let cells = rows.columns.len();
+        if cells < MANY {
+            return Self { columns: Cow::Borrowed(&rows.columns), weights: Cow::Borrowed(&rows.weights), light: Vec::new() };
+        }
+        let (mut columns, mut weights) = (vec![0; cells], vec![N::ZERO; cells]);
+        let mut light = Vec::with_capacity(rows.racks());
+        for bounds in rows.begin.windows(2) {
+            let range = bounds[0] as usize..bounds[1] as usize;
+            let (columns, weights) = (&mut columns[range.clone()], &mut weights[range.clone()]);
+            let limit = rows.weights[range.clone()].iter().fold(N::ZERO, |a, &w| a.max(w)).half();
+            let (mut low, mut high, mut rest) = (0, columns.len(), N::ZERO);
+            for (&w, &j) in rows.weights[range.clone()].iter().zip(&rows.columns[range]) {
+                // Each cell is written to both ends of what is empty, and one end moves: no branch has to be guessed.
+                let heavy = w > limit;
+                (columns[low], weights[low], columns[high - 1], weights[high - 1]) = (j, w, j, w);
+                (low, high) = (low + usize::from(heavy), high - usize::from(!heavy));
+                rest = rest.max(if heavy { N::ZERO } else { w });
+            }
+            light.push((bounds[0] + low as u32, rest));
+        }
+        Self { columns: Cow::Owned(columns), weights: Cow::Owned(weights), light }
+    }
+
+    /// Where a row's heavy cells end, and the heaviest of the others, of which the last is before `end`.
+    fn light(&self, i: u32, end: usize) -> (usize, N) {
+        self.light.get(i as usize).map_or((end, N::ZERO), |l| (l.0 as usize, l.1))
+    }
+}
+
+struct Solver<'a, N: Copy> {
     rows: &'a Rows<N>,
+    ranked: Ranked<'a, N>,
     v: Vec<N>,
     column: Vec<u32>,
     /// By row: the weight of its cell.
@@ -222,6 +269,14 @@ pub(crate) fn solve<N: Num>(rows: &Rows<N>) -> Assignment<N> {
     s.assignment()
 }
 
+/// [`solve`] without duals; by row.
+fn columns<N: Num>(rows: &Rows<N>) -> Vec<u32> {
+    let n = rows.racks();
+    let mut s = Solver::new(rows, vec![N::ZERO; n]);
+    s.place((0..n as u32).collect(), 3);
+    s.column
+}
+
 /// [`solve`], from the prices and the matching of similar weights; columns without a row must have the price zero.
 pub(crate) fn solve_from<N: Num>(rows: &Rows<N>, prices: Vec<N>, column: &[u32]) -> Assignment<N> {
     let mut s = Solver::new(rows, prices);
@@ -249,6 +304,7 @@ impl<'a, N: Num> Solver<'a, N> {
         let n = rows.racks();
         Self {
             rows,
+            ranked: Ranked::new(rows),
             v,
             column: vec![NONE; n],
             pay: vec![N::ZERO; n],
@@ -313,24 +369,15 @@ impl<'a, N: Num> Solver<'a, N> {
             let mut i = f;
             loop {
                 steps::count(1);
-                let (mut best, mut second) = ((N::ZERO, NONE, N::ZERO), (N::ZERO, NONE, N::ZERO));
-                for (j, w) in self.rows.row(i) {
-                    let x = w - self.v[j as usize];
-                    if x > second.0 {
-                        second = (x, j, w);
-                        if x > best.0 {
-                            std::mem::swap(&mut best, &mut second);
-                        }
-                    }
-                }
+                let (mut best, second) = self.two_best(i);
                 if best.1 == NONE {
                     break;
                 }
-                let strict = best.0 > second.0;
+                let strict = best.0 > second;
                 if strict {
-                    self.v[best.1 as usize] += best.0 - second.0;
-                } else if self.row[best.1 as usize] != NONE {
-                    best = second;
+                    self.v[best.1 as usize] += best.0 - second;
+                } else {
+                    best = self.first_not_taken(i, best.0);
                 }
                 let out = std::mem::replace(&mut self.row[best.1 as usize], i);
                 (self.column[i as usize], self.pay[i as usize]) = (best.1, best.2);
@@ -347,6 +394,39 @@ impl<'a, N: Num> Solver<'a, N> {
             }
         }
         left
+    }
+
+    /// The best cell of a row (value, column, weight) and the second best value, which may be as good; to stay alone is worth nothing.
+    #[inline]
+    fn two_best(&self, i: u32) -> ((N, u32, N), N) {
+        let (begin, end) = (self.rows.begin[i as usize] as usize, self.rows.begin[i as usize + 1] as usize);
+        let (middle, rest) = self.ranked.light(i, end);
+        let (mut best, mut second) = ((N::ZERO, NONE, N::ZERO), N::ZERO);
+        let mut look = |range: Range<usize>| {
+            for (&j, &w) in self.ranked.columns[range.clone()].iter().zip(&self.ranked.weights[range]) {
+                let x = w - self.v[j as usize];
+                if x > second {
+                    second = x;
+                    if x > best.0 {
+                        (second, best) = (best.0, (x, j, w));
+                    }
+                }
+            }
+            second
+        };
+        // Prices are not negative, so no cell is worth more than its weight.
+        if look(begin..middle) < rest {
+            look(middle..end);
+        }
+        (best, second)
+    }
+
+    /// Of the first two cells with this value, the second if the first one's column is taken.
+    fn first_not_taken(&self, i: u32, value: N) -> (N, u32, N) {
+        let cells = self.rows.row(i).map(|(j, w)| (w - self.v[j as usize], j, w));
+        let mut equal = cells.filter(|c| c.0 == value);
+        let first = equal.next().expect("the value is one of these");
+        if self.row[first.1 as usize] == NONE { first } else { equal.next().unwrap_or(first) }
     }
 
     /// Dijkstra over the reduced costs from free row `f`, then the path is shifted.
@@ -384,21 +464,35 @@ impl<'a, N: Num> Solver<'a, N> {
     /// what is not nearer is not looked at.
     fn relax(&mut self, i: u32, base: N, goal: &mut (N, End)) {
         steps::count(1);
-        for (j, w) in self.rows.row(i) {
+        let (begin, end) = (self.rows.begin[i as usize] as usize, self.rows.begin[i as usize + 1] as usize);
+        let (middle, rest) = self.ranked.light(i, end);
+        // The free column that this row makes the goal: the first among equals.
+        let mut mine = 0;
+        self.offer(i, base, begin..middle, goal, &mut mine);
+        // Prices are not negative, so no cell is nearer than by its weight.
+        if base - rest <= goal.0 {
+            self.offer(i, base, middle..end, goal, &mut mine);
+        }
+    }
+
+    fn offer(&mut self, i: u32, base: N, cells: Range<usize>, goal: &mut (N, End), mine: &mut u32) {
+        for (&j, &w) in self.ranked.columns[cells.clone()].iter().zip(&self.ranked.weights[cells]) {
             let k = j as usize;
             let d = base + self.v[k] - w;
-            if d < goal.0 && d < self.dist[k] {
-                if self.dist[k] == N::MAX {
-                    self.reached.push(j);
-                }
-                self.dist[k] = d;
-                self.from[k] = (i, w);
-                if self.row[k] == NONE {
-                    *goal = (d, End::Column(j));
-                } else {
-                    self.heap.push(Reverse((d, j)));
-                }
+            if d > goal.0 || d >= self.dist[k] || (d == goal.0 && j >= *mine) {
+                continue;
             }
+            if self.row[k] == NONE {
+                (*goal, *mine) = ((d, End::Column(j)), j);
+            } else if d == goal.0 {
+                continue;
+            } else {
+                self.heap.push(Reverse((d, j)));
+            }
+            if self.dist[k] == N::MAX {
+                self.reached.push(j);
+            }
+            (self.dist[k], self.from[k]) = (d, (i, w));
         }
     }
 

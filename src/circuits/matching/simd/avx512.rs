@@ -227,7 +227,7 @@ pub(super) fn gather(row: &[u64], columns: &mut Vec<u32>, bytes: &mut Vec<u64>) 
     // Eight places more than can be filled: whole vectors are written.
     columns.reserve(row.len() + 8);
     bytes.reserve(row.len() + 8);
-    let first = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+    let first = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
     let (chunks, rest) = row.as_chunks::<8>();
     let (mut bits, mut filled) = (_mm512_setzero_si512(), bytes.len());
     for (k, chunk) in chunks.iter().enumerate() {
@@ -238,8 +238,8 @@ pub(super) fn gather(row: &[u64], columns: &mut Vec<u32>, bytes: &mut Vec<u64>) 
             continue;
         }
         bits = _mm512_or_si512(bits, x);
-        let place = _mm512_add_epi64(first, _mm512_set1_epi64(8 * k as i64));
-        let (x, place) = (_mm512_maskz_compress_epi64(some, x), _mm512_cvtepi64_epi32(_mm512_maskz_compress_epi64(some, place)));
+        let place = _mm256_add_epi32(first, _mm256_set1_epi32(8 * k as i32));
+        let (x, place) = (_mm512_maskz_compress_epi64(some, x), _mm256_maskz_compress_epi32(some, place));
         // SAFETY: both lists have room for this row and eight more, no more than the row's cells are counted as filled, and eight places
         // from there are written.
         unsafe {
