@@ -164,11 +164,14 @@ impl Cells {
 
     /// The cells as weights of [`Self::both_ways`]: a pair of which both directions are up counts twice.
     pub(crate) fn pairs<N: Num>(&mut self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
-        let up = |i: RackId, j: RackId| 1 + u8::from(keep.is_some_and(|k| k.output(j) == Some(i)));
-        let both = |(i, j): (RackId, RackId)| [(i, j, up(i, j)), (j, i, up(i, j))];
-        self.weigh(keep.into_iter().flat_map(Matching::pairs).flat_map(both), scale)
+        let mutual = |i: RackId, j: RackId| keep.is_some_and(|k| k.output(j) == Some(i));
+        // A mutual pair comes twice, and counts once.
+        let once = keep.into_iter().flat_map(Matching::pairs).filter(|&(i, j)| i < j || !mutual(i, j));
+        let both = |(i, j): (RackId, RackId)| [(i, j), (j, i)].map(|(a, b)| (a, b, 1 + u8::from(mutual(i, j))));
+        self.weigh(once.flat_map(both), scale)
     }
 
+    /// Each pair of `kept` comes once.
     fn weigh<N: Num>(&mut self, kept: impl Iterator<Item = (RackId, RackId, u8)>, scale: &Scale) -> Rows<N> {
         let Self { begin, columns, bytes, .. } = std::mem::take(self);
         let mut weights: Vec<N> = bytes.into_iter().map(|b| scale.plain(b)).collect();

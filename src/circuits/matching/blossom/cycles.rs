@@ -28,30 +28,37 @@ impl<N: Num, G: Graph<N>> Machine<'_, N, G> {
         self.become_outer_cycle(new);
     }
 
-    fn common_ancestor(&self, a: u32, b: u32) -> u32 {
+    fn common_ancestor(&mut self, a: u32, b: u32) -> u32 {
+        let mut seen = std::mem::take(&mut self.scratch.seen);
+        seen.resize(self.blossoms.len(), false);
         let up = |b: u32| {
             let out = self.at(b).via.0;
             (out != NONE).then(|| self.top(out))
         };
-        let mut seen = vec![false; self.blossoms.len()];
+        let mut visited = Vec::new();
         let mut walk = [Some(a), Some(b)];
-        loop {
+        let meet = 'walk: loop {
             for w in &mut walk {
                 if let Some(b) = *w {
                     if std::mem::replace(&mut seen[b as usize], true) {
-                        return b;
+                        break 'walk b;
                     }
+                    visited.push(b);
                     *w = up(b);
                 }
             }
-        }
+        };
+        visited.into_iter().for_each(|b| seen[b as usize] = false);
+        self.scratch.seen = seen;
+        meet
     }
 
     /// Takes `children` into one blossom at the top level.
     fn new_cycle(&mut self, children: Vec<u32>, links: Vec<Edge>) -> u32 {
         let id = self.unused.pop().unwrap_or(self.blossoms.len() as u32);
         let first = self.at(children[0]);
-        let made = Blossom { base: first.base, label: Label::Outer, via: first.via, children, links, ..Blossom::vertex(NONE) };
+        let half = -self.clock;
+        let made = Blossom { base: first.base, half, label: Label::Outer, via: first.via, children, links, ..Blossom::vertex(NONE) };
         if id as usize == self.blossoms.len() {
             self.blossoms.push(made);
         } else {
@@ -59,11 +66,19 @@ impl<N: Num, G: Graph<N>> Machine<'_, N, G> {
         }
         for k in 0..self.at(id).children.len() {
             let c = self.at(id).children[k];
-            self.at_mut(c).parent = id;
+            let half = self.half(c);
+            (self.at_mut(c).parent, self.at_mut(c).half) = (id, half);
         }
         self.cycles.retain(|&c| self.blossoms[c as usize].parent == NONE);
-        self.cycles.push(id);
+        self.add_cycle(id);
         id
+    }
+
+    /// Cycle `b` is at the top level now.
+    fn add_cycle(&mut self, b: u32) {
+        self.serial += 1;
+        self.at_mut(b).serial = self.serial;
+        self.cycles.push(b);
     }
 
     /// Brings the new cycle's edges together: those of its outer cycles from their lists, all others vertex by vertex. What
@@ -81,14 +96,17 @@ impl<N: Num, G: Graph<N>> Machine<'_, N, G> {
                 singles.extend(&leaves)
             }
             for v in leaves {
-                (self.top[v as usize], self.labels[v as usize]) = (b, Label::Outer);
+                self.top[v as usize] = b;
+                if self.label(v) != Label::Outer {
+                    self.relabel(v, Label::Outer);
+                }
             }
         }
         let nearest = self.nearest_of(b, &singles, &cycles);
-        let outer = (0..self.n as u32).filter(|&x| nearest[x as usize] != NONE && self.label(x) == Label::Outer);
-        let rivals = outer.map(|x| (self.slack(nearest[x as usize], x), (nearest[x as usize], x)));
-        if let Some(rival) = rivals.min() {
-            self.at_mut(b).rival = rival;
+        let outer = nearest.iter().filter(|e| self.label(e.0) == Label::Outer);
+        let rivals = outer.map(|&(x, u)| (self.slack(u, x), (u, x)));
+        if let Some((slack, edge)) = rivals.min() {
+            self.offer_rival(b, slack, edge);
         }
         self.at_mut(b).nearest = nearest;
         for c in cycles {
@@ -106,10 +124,13 @@ impl<N: Num, G: Graph<N>> Machine<'_, N, G> {
             let x = self.at_mut(c);
             (x.parent, x.label, x.via) = (NONE, Label::Free, NO_EDGE);
             if self.is_cycle(c) {
-                self.cycles.push(c);
+                self.add_cycle(c);
             }
             for v in self.leaves(c) {
-                (self.top[v as usize], self.labels[v as usize]) = (c, Label::Free);
+                self.top[v as usize] = c;
+                if self.label(v) != Label::Free {
+                    self.relabel(v, Label::Free);
+                }
             }
         }
         (children, links)
