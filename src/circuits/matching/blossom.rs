@@ -53,8 +53,8 @@ struct Blossom<N> {
     children: Vec<u32>,
     /// `links[k]` joins child k (near end) and child k + 1 (far end).
     links: Vec<Edge>,
-    /// Vertices outside an outer cycle, each with the vertex inside that has least slack to it.
-    nearest: Vec<Edge>,
+    /// Vertices outside an outer cycle, each with the vertex inside that has least slack to it, and the edge's weight.
+    nearest: Vec<(u32, u32, N)>,
     /// The edge of an outer blossom to another outer one with the least slack, and that slack and twice the clock.
     rival: (N, Edge),
 }
@@ -125,7 +125,7 @@ struct Event<N> {
 
 /// Lists that are empty between two uses.
 struct Scratch<N> {
-    /// By vertex: the least slack to it so far, and from where.
+    /// By vertex: the least slack to it so far, and where it is in the list of those found.
     best: Vec<(N, u32)>,
     /// By blossom: whether a walk has been there.
     seen: Vec<bool>,
@@ -164,6 +164,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
         }
     }
 
+    #[cfg(test)]
     fn slack(&self, u: u32, v: u32) -> N {
         let w = self.w.weight(u, v);
         self.dual(u) + self.dual(v) - w - w
@@ -326,29 +327,32 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
     }
 
     /// The vertices outside `b`, each with the vertex that has least slack to it among `singles` and the `nearest` lists of `cycles`.
-    fn nearest_of(&mut self, b: u32, singles: &[u32], cycles: &[u32]) -> Vec<Edge> {
+    fn nearest_of(&mut self, b: u32, singles: &[u32], cycles: &[u32]) -> Vec<(u32, u32, N)> {
         steps::count(1 + singles.len() + cycles.len());
         let mut best = std::mem::take(&mut self.scratch.best);
-        let mut found = Vec::new();
-        let mut offer = |x: u32, offer: (N, u32)| {
+        let mut found: Vec<(u32, u32, N)> = Vec::new();
+        let mut offer = |x: u32, u: u32, w: N| {
+            if self.top(x) == b {
+                return;
+            }
+            let slack = self.dual(u) + self.dual(x) - w - w;
             let best = &mut best[x as usize];
             if best.1 == NONE {
-                found.push((x, NONE));
+                *best = (slack, found.len() as u32);
+                found.push((x, u, w));
+            } else if (slack, u) < (best.0, found[best.1 as usize].1) {
+                best.0 = slack;
+                found[best.1 as usize] = (x, u, w);
             }
-            *best = (*best).min(offer);
         };
         for &u in singles {
-            for (x, w) in self.w.edges(u).filter(|e| self.top(e.0) != b) {
-                offer(x, (self.dual(u) + self.dual(x) - w - w, u));
-            }
+            self.w.edges(u).for_each(|(x, w)| offer(x, u, w));
         }
         for &c in cycles {
-            for &(x, u) in self.at(c).nearest.iter().filter(|e| self.top(e.0) != b) {
-                offer(x, (self.slack(u, x), u));
-            }
+            self.at(c).nearest.iter().for_each(|&(x, u, w)| offer(x, u, w));
         }
-        for (x, u) in &mut found {
-            *u = std::mem::replace(&mut best[*x as usize], (N::MAX, NONE)).1;
+        for f in &found {
+            best[f.0 as usize].1 = NONE;
         }
         self.scratch.best = best;
         found

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::assignment::{Assignment, NONE};
@@ -130,25 +131,27 @@ impl Cells {
         let other = mine.turned();
         let mut c = Self::default();
         c.clear(n, 2 * self.columns.len());
+        let mut too_large = false;
         for i in 0..n as u32 {
-            let (mut a, mut b) = (mine.row(i).peekable(), other.row(i).peekable());
-            loop {
-                let (x, y) = (a.peek().copied(), b.peek().copied());
-                let (j, bytes) = match (x, y) {
-                    (Some(x), Some(y)) if x.0 == y.0 => (x.0, x.1.checked_add(y.1)?),
-                    (Some(x), Some(y)) => x.min(y),
-                    (Some(z), None) | (None, Some(z)) => z,
-                    (None, None) => break,
-                };
-                a.next_if(|x| x.0 == j);
-                b.next_if(|y| y.0 == j);
-                c.columns.push(j);
+            let range = |of: &Rows<u64>| of.begin[i as usize] as usize..of.begin[i as usize + 1] as usize;
+            let (r, s) = (range(&mine), range(&other));
+            let ((x, p), (y, q)) = ((&mine.columns[r.clone()], &mine.weights[r]), (&other.columns[s.clone()], &other.weights[s]));
+            let (mut a, mut b) = (0, 0);
+            while a < x.len() && b < y.len() {
+                let (left, right) = (x[a] <= y[b], y[b] <= x[a]);
+                let (p, q) = (select_unpredictable(left, p[a], 0), select_unpredictable(right, q[b], 0));
+                let (bytes, over) = p.overflowing_add(q);
+                too_large |= over;
+                c.columns.push(x[a].min(y[b]));
                 c.bytes.push(bytes);
-                c.bits |= bytes;
+                (a, b) = (a + usize::from(left), b + usize::from(right));
             }
+            c.columns.extend(x[a..].iter().chain(&y[b..]));
+            c.bytes.extend(p[a..].iter().chain(&q[b..]));
             c.begin.push(c.columns.len() as u32);
         }
-        Some(c)
+        c.bits = simd::bits(Level::for_rows_of(c.bytes.len()), &c.bytes);
+        (!too_large).then_some(c)
     }
 
     /// The bits of all cells, or-ed.

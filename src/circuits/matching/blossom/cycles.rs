@@ -104,7 +104,7 @@ impl<N: Num, G: Graph<N>> Machine<'_, N, G> {
         }
         let nearest = self.nearest_of(b, &singles, &cycles);
         let outer = nearest.iter().filter(|e| self.label(e.0) == Label::Outer);
-        let rivals = outer.map(|&(x, u)| (self.slack(u, x), (u, x)));
+        let rivals = outer.map(|&(x, u, w)| (self.dual(u) + self.dual(x) - w - w, (u, x)));
         if let Some((slack, edge)) = rivals.min() {
             self.offer_rival(b, slack, edge);
         }
