@@ -1,7 +1,7 @@
 //! Maximum weight matching of a general graph: the best set of circuits that come in pairs.
 
 use super::assignment::{self, Assignment};
-use super::bipartite::{Held, Prices, SPARSE, Workspace, assign_dense, assign_sparse};
+use super::bipartite::{Held, Prices, Workspace, assign_dense, assign_sparse};
 use super::blossom::{Graph, Machine, NONE, Table};
 use super::dense::Weights;
 use super::num::{self, Num, Scale};
@@ -10,6 +10,10 @@ use super::{mirrored, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+
+/// Up to one cell in this many the sparse solver is the faster one (measured, `scripts/peers`): the symmetric matrix has up to two cells for
+/// each of the demand's.
+const SPARSE: usize = 6;
 
 /// The matching of racks in pairs with the largest sum of `D(i,j) + D(j,i)`; every pair is joined both ways.
 ///
@@ -56,8 +60,7 @@ pub fn edmonds_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Ma
 
 fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held: Option<&mut Held>, room: &mut Workspace) -> Matching {
     let n = demand.racks();
-    // The symmetric matrix has up to two cells for each of these: only half as many count as sparse.
-    let sparse = room.cells.read(demand, 2 * SPARSE);
+    let sparse = room.cells.read(demand, SPARSE);
     if let Some(mut cells) = sparse.then(|| room.cells.both_ways()).flatten() {
         let scale = Scale::new(n, cells.bits().into(), keeping);
         if scale.narrow() {

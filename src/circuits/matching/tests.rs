@@ -208,11 +208,14 @@ fn any_demand(max_racks: usize) -> impl Strategy<Value = DemandMatrix> {
 
 /// The general solver from the trivial start: no matching, every dual at the largest weight.
 fn from_nothing(d: &DemandMatrix) -> u128 {
-    let r = d.racks();
-    let scale = num::Scale::new(r, u128::MAX >> 12, false);
-    let w = num::both_ways::<i128>(d, None, &scale);
+    let w = num::both_ways::<i128>(d, None, &num::Scale::new(d.racks(), u128::MAX >> 12, false));
+    best_of(d.racks(), &w)
+}
+
+/// The largest sum of symmetric weights, by the general solver from the trivial start.
+fn best_of(r: usize, w: &[i128]) -> u128 {
     let y = vec![w.iter().copied().max().unwrap_or(0); r];
-    let table = blossom::Table(r, &w);
+    let table = blossom::Table(r, w);
     let mut m = blossom::Machine::new(r, &table, y, vec![blossom::NONE; r]);
     m.run();
     m.certify();
@@ -275,6 +278,37 @@ proptest! {
         prop_assert_eq!(bipartite(&d, Some(&best)), best);
         let best = edmonds(&d, None);
         prop_assert_eq!(edmonds(&d, Some(&best)), best);
+    }
+
+    /// Circuits that are up count in pairs, too, each direction once.
+    #[test]
+    fn as_many_circuits_are_kept_as_can_be(d in any_demand(14), shift in 0u64..20, both: bool) {
+        let r = d.racks();
+        let up = if both { tournament(r, shift) } else { round_robin(r, shift) };
+        let scale = num::Scale::new(r, u128::MAX >> 16, true);
+        let w = num::both_ways::<i128>(&d, Some(&up), &scale);
+        let value = |m: &Matching| m.pairs().filter(|(i, j)| i < j).map(|(i, j)| w[i.index() * r + j.index()] as u128).sum::<u128>();
+        prop_assert_eq!(value(&edmonds(&d, Some(&up))), best_of(r, &w));
+        prop_assert_eq!(value(&edmonds_from(&mut Prices::default(), &d, Some(&up))), best_of(r, &w));
+    }
+
+    /// Few weights, in sizes in which free columns are given away after few rows, and with circuits to keep.
+    #[test]
+    fn ties_are_solved_exactly(r in 2usize..70, top in 1u64..4, least in 0u64..2, seed: u64, shift in 0u64..70) {
+        let cell = |i: usize, j: usize| (seed ^ (i * 71 + j) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+        let d = demand(r, |i, j| least + cell(i, j) % top);
+        let value = |keep: Option<&Matching>| {
+            let scale = num::Scale::new(r, 1 << 20, keep.is_some());
+            let p = num::one_way::<i128>(&d, keep, &scale);
+            let a = assignment::solve(r, &p);
+            (p, a.u.iter().chain(&a.v).sum::<i128>())
+        };
+        for keep in [None, Some(round_robin(r, shift)), Some(bipartite(&d, None))] {
+            let m = bipartite(&d, keep.as_ref());
+            lawful(&m, &d);
+            let (p, best) = value(keep.as_ref());
+            prop_assert_eq!(m.pairs().map(|(i, j)| p[i.index() * r + j.index()]).sum::<i128>(), best);
+        }
     }
 
     #[test]
