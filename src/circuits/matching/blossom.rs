@@ -361,13 +361,12 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
     /// Looks at the edges of a vertex that has become outer.
     fn scan(&mut self, u: u32) {
         steps::count(1);
-        let own = self.top(u);
-        let w = self.w;
+        let (own, dual, w) = (self.top(u), self.dual(u), self.w);
         for (v, w) in w.edges(u) {
             if self.top(v) == own {
                 continue;
             }
-            let s = self.dual(u) + self.dual(v) - w - w;
+            let s = dual + self.dual(v) - w - w;
             let near = &mut self.near[v as usize];
             match self.labels[v as usize] {
                 Label::Outer => {

@@ -25,13 +25,19 @@ pub(super) struct Weights<'a> {
     /// How many of the lowest bits are zero.
     spare: u32,
     keep: &'a [u32],
+    symmetric: bool,
 }
 
 impl<'a> Weights<'a> {
     /// `cells << shift`, with `spare` zero bits below ([`super::num::Scale::shift`]); and by row the column whose pair weighs one more,
     /// or [`NONE`]. `keep` may be empty.
     pub(super) fn new(n: usize, cells: &'a [i64], (shift, spare): (u32, u32), keep: &'a [u32]) -> Self {
-        Self { n, cells, shift: shift + spare, spare, keep }
+        Self { n, cells, shift: shift + spare, spare, keep, symmetric: false }
+    }
+
+    /// The same of a symmetric matrix: with ties, reductions are not cut short, since they leave fewer odd cycles.
+    pub(super) fn symmetric(self) -> Self {
+        Self { symmetric: true, ..self }
     }
 
     fn row(&self, i: usize) -> &[i64] {
@@ -271,7 +277,7 @@ impl Dense {
     fn reduce_rows(&mut self, w: &Weights) -> bool {
         self.left.clear();
         let mut wars = 4 * self.n;
-        let mut patience = TIES;
+        let mut patience = if w.symmetric { i64::MAX / 2 } else { TIES };
         for k in 0..self.free.len() {
             if patience <= 0 {
                 self.left.extend_from_slice(&self.free[k..]);

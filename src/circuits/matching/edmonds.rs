@@ -78,7 +78,7 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
         let w = num::both_ways::<i64>(demand, keep, &scale);
         let a = match scale.shift() {
             Some((_, spare)) => {
-                let weights = Weights::new(n, &w, (0, spare), &[]);
+                let weights = Weights::new(n, &w, (0, spare), &[]).symmetric();
                 assign_dense(held, &mut room.dense, &weights);
                 room.dense.assignment(&weights)
             }
