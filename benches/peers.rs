@@ -132,14 +132,16 @@ type Beside = (u64, u64, String);
 
 fn table(o: &Options) -> Result<(), String> {
     let mut rows: BTreeMap<(&str, String, usize), Vec<Beside>> = BTreeMap::new();
+    // By problem: who solves it. Who does not is not asked again.
+    let mut peers = [o.peers.clone(), o.peers.clone()];
     for f in &files(o)? {
         let [class, racks, ..] = f.split('-').collect::<Vec<_>>()[..] else { continue };
         let path = o.dir.join(f);
         let d = read(&path)?;
         let problems: [(&str, Cold); 2] = [("bipartite", |d| bipartite(d, None)), ("general", |d| edmonds(d, None))];
         // Dense general matchings take peers seconds.
-        for (kind, solve) in problems.into_iter().filter(|p| p.0 == "bipartite" || class == "bB") {
-            if let Some(b) = beside(o, &d, &path, kind, solve)? {
+        for ((kind, solve), peers) in problems.into_iter().zip(&mut peers).filter(|p| p.0.0 == "bipartite" || class == "bB") {
+            if let Some(b) = beside(o, &d, &path, kind, solve, peers)? {
                 rows.entry((kind, class.to_owned(), racks.parse().unwrap_or(0))).or_default().push(b);
             }
         }
@@ -162,12 +164,11 @@ fn table(o: &Options) -> Result<(), String> {
 }
 
 /// We and the peers on one file, in turns.
-fn beside(o: &Options, d: &DemandMatrix, path: &Path, kind: &str, solve: Cold) -> Result<Option<Beside>, String> {
+fn beside(o: &Options, d: &DemandMatrix, path: &Path, kind: &str, solve: Cold, all: &mut Vec<String>) -> Result<Option<Beside>, String> {
     const ROUNDS: usize = 3;
     let (mut ours, mut best) = (u64::MAX, None::<(u64, String)>);
-    // Who solves the other problem is not asked again, nor who is five times as slow as the best.
-    let mut peers = o.peers.clone();
-    for _ in 0..ROUNDS {
+    let mut peers = all.clone();
+    for round in 0..ROUNDS {
         let ((least, _), m) = times(o.reps, 0.2, || solve(d));
         ours = ours.min(least);
         let mut asked = vec![];
@@ -181,6 +182,10 @@ fn beside(o: &Options, d: &DemandMatrix, path: &Path, kind: &str, solve: Cold) -
                 best = Some((least, p.rsplit(' ').next().unwrap_or(p).to_owned()));
             }
         }
+        if round == 0 {
+            all.retain(|p| asked.iter().any(|a| a.1 == *p));
+        }
+        // Who is five times as slow as the best need not be asked again about this file.
         let limit = best.as_ref().map_or(0, |b| 5 * b.0);
         peers = asked.into_iter().filter(|a| a.0 <= limit).map(|a| a.1).collect();
     }
