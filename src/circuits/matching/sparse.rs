@@ -5,7 +5,6 @@
 //! cells with weight exist, and a search never looks further than the cheapest way to leave some row out. Racks that are idle
 //! cost nothing.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::select_unpredictable;
@@ -201,26 +200,28 @@ impl<N: Num> Graph<N> for Rows<N> {
 /// From this many cells on it pays to put the heavy ones of each row first (measured, `scripts/peers`). Tests try both on small matrices.
 const MANY: usize = if cfg!(test) { 40 } else { 3500 };
 
-/// The cells in an order of their own: of many, the heavy ones of a row come first, those of more than half of its heaviest. Most scans
-/// need not look at the others.
-struct Ranked<'a, N: Copy> {
-    columns: Cow<'a, [u32]>,
-    weights: Cow<'a, [N]>,
-    /// By row: where its heavy cells end, and the heaviest of the others. None: all are heavy.
+/// Many cells in an order of their own: the heavy ones of a row come first, those of more than half of its heaviest. Most scans need not
+/// look at the others. Of few cells it is empty.
+struct Ranked<N> {
+    columns: Vec<u32>,
+    weights: Vec<N>,
+    /// By row: where its heavy cells end, and the heaviest of the others.
     light: Vec<(u32, N)>,
 }
 
-impl<'a, N: Num> Ranked<'a, N> {
-    fn new(rows: &'a Rows<N>) -> Self {
+impl<N: Num> Ranked<N> {
+    fn new(rows: &Rows<N>) -> Self {
         let cells = rows.columns.len();
+        let mut ranked = Self { columns: Vec::new(), weights: Vec::new(), light: Vec::new() };
         if cells < MANY {
-            return Self { columns: Cow::Borrowed(&rows.columns), weights: Cow::Borrowed(&rows.weights), light: Vec::new() };
+            return ranked;
         }
-        let (mut columns, mut weights) = (vec![0; cells], vec![N::ZERO; cells]);
-        let mut light = Vec::with_capacity(rows.racks());
+        ranked.columns.resize(cells, 0);
+        ranked.weights.resize(cells, N::ZERO);
+        ranked.light.reserve(rows.racks());
         for bounds in rows.begin.windows(2) {
             let range = bounds[0] as usize..bounds[1] as usize;
-            let (columns, weights) = (&mut columns[range.clone()], &mut weights[range.clone()]);
+            let (columns, weights) = (&mut ranked.columns[range.clone()], &mut ranked.weights[range.clone()]);
             let limit = rows.weights[range.clone()].iter().fold(N::ZERO, |a, &w| a.max(w)).half();
             let (mut low, mut high, mut rest) = (0, columns.len(), N::ZERO);
             for (&w, &j) in rows.weights[range.clone()].iter().zip(&rows.columns[range]) {
@@ -230,20 +231,18 @@ impl<'a, N: Num> Ranked<'a, N> {
                 (low, high) = (low + usize::from(heavy), high - usize::from(!heavy));
                 rest = rest.max(if heavy { N::ZERO } else { w });
             }
-            light.push((bounds[0] + low as u32, rest));
+            ranked.light.push((bounds[0] + low as u32, rest));
         }
-        Self { columns: Cow::Owned(columns), weights: Cow::Owned(weights), light }
-    }
-
-    /// Where a row's heavy cells end, and the heaviest of the others, of which the last is before `end`.
-    fn light(&self, i: u32, end: usize) -> (usize, N) {
-        self.light.get(i as usize).map_or((end, N::ZERO), |l| (l.0 as usize, l.1))
+        ranked
     }
 }
 
-struct Solver<'a, N: Copy> {
+struct Solver<'a, N> {
     rows: &'a Rows<N>,
-    ranked: Ranked<'a, N>,
+    /// The cells, ranked if they are many.
+    columns: &'a [u32],
+    weights: &'a [N],
+    light: &'a [(u32, N)],
     v: Vec<N>,
     column: Vec<u32>,
     /// By row: the weight of its cell.
@@ -270,7 +269,8 @@ enum End {
 /// alone. Complexity O(R (E + R) log R) at worst for E cells, far less on most. Deterministic.
 pub(crate) fn solve<N: Num>(rows: &Rows<N>) -> Assignment<N> {
     let n = rows.racks();
-    let mut s = Solver::new(rows, vec![N::ZERO; n]);
+    let ranked = Ranked::new(rows);
+    let mut s = Solver::new(rows, &ranked, vec![N::ZERO; n]);
     s.place((0..n as u32).collect(), 3);
     s.assignment()
 }
@@ -278,14 +278,16 @@ pub(crate) fn solve<N: Num>(rows: &Rows<N>) -> Assignment<N> {
 /// [`solve`] without duals; by row.
 fn columns<N: Num>(rows: &Rows<N>) -> Vec<u32> {
     let n = rows.racks();
-    let mut s = Solver::new(rows, vec![N::ZERO; n]);
+    let ranked = Ranked::new(rows);
+    let mut s = Solver::new(rows, &ranked, vec![N::ZERO; n]);
     s.place((0..n as u32).collect(), 3);
     s.column
 }
 
 /// [`solve`], from the prices and the matching of similar weights; columns without a row must have the price zero.
 pub(crate) fn solve_from<N: Num>(rows: &Rows<N>, prices: Vec<N>, column: &[u32]) -> Assignment<N> {
-    let mut s = Solver::new(rows, prices);
+    let ranked = Ranked::new(rows);
+    let mut s = Solver::new(rows, &ranked, prices);
     let free = s.keep_tight(column);
     s.place(free, 1);
     // A column that has lost its row must lower its price to zero, or find another: the same search, with the sides exchanged.
@@ -295,7 +297,8 @@ pub(crate) fn solve_from<N: Num>(rows: &Rows<N>, prices: Vec<N>, column: &[u32])
     }
     let a = s.assignment();
     let turned = rows.turned();
-    let mut t = Solver::new(&turned, a.u);
+    let ranked = Ranked::new(&turned);
+    let mut t = Solver::new(&turned, &ranked, a.u);
     for (i, &j) in a.column.iter().enumerate().filter(|c| *c.1 != NONE) {
         t.join(j, i as u32);
     }
@@ -306,11 +309,13 @@ pub(crate) fn solve_from<N: Num>(rows: &Rows<N>, prices: Vec<N>, column: &[u32])
 }
 
 impl<'a, N: Num> Solver<'a, N> {
-    fn new(rows: &'a Rows<N>, v: Vec<N>) -> Self {
-        let n = rows.racks();
+    fn new(rows: &'a Rows<N>, ranked: &'a Ranked<N>, v: Vec<N>) -> Self {
+        let (n, few) = (rows.racks(), ranked.light.is_empty());
         Self {
             rows,
-            ranked: Ranked::new(rows),
+            columns: if few { &rows.columns } else { &ranked.columns },
+            weights: if few { &rows.weights } else { &ranked.weights },
+            light: &ranked.light,
             v,
             column: vec![NONE; n],
             pay: vec![N::ZERO; n],
@@ -402,14 +407,20 @@ impl<'a, N: Num> Solver<'a, N> {
         left
     }
 
+    /// Where a row's heavy cells end, and the heaviest of the others, of which the last is before `end`.
+    fn light(&self, i: u32, end: usize) -> (usize, N) {
+        self.light.get(i as usize).map_or((end, N::ZERO), |l| (l.0 as usize, l.1))
+    }
+
     /// The best cell of a row (value, column, weight) and the second best value, which may be as good; to stay alone is worth nothing.
     #[inline]
     fn two_best(&self, i: u32) -> ((N, u32, N), N) {
         let (begin, end) = (self.rows.begin[i as usize] as usize, self.rows.begin[i as usize + 1] as usize);
-        let (middle, rest) = self.ranked.light(i, end);
+        let (mut middle, mut rest) = self.light(i, end);
         let (mut best, mut second) = ((N::ZERO, NONE, N::ZERO), N::ZERO);
-        let mut look = |range: Range<usize>| {
-            for (&j, &w) in self.ranked.columns[range.clone()].iter().zip(&self.ranked.weights[range]) {
+        let mut range = begin..middle;
+        loop {
+            for (&j, &w) in self.columns[range.clone()].iter().zip(&self.weights[range]) {
                 let x = w - self.v[j as usize];
                 if x > second {
                     second = x;
@@ -418,13 +429,13 @@ impl<'a, N: Num> Solver<'a, N> {
                     }
                 }
             }
-            second
-        };
-        // Prices are not negative, so no cell is worth more than its weight.
-        if look(begin..middle) < rest {
-            look(middle..end);
+            // Prices are not negative, so no cell is worth more than its weight.
+            if middle == end || second >= rest {
+                return (best, second);
+            }
+            range = middle..end;
+            (middle, rest) = (end, N::ZERO);
         }
-        (best, second)
     }
 
     /// Of the first two cells with this value, the second if the first one's column is taken.
@@ -471,7 +482,7 @@ impl<'a, N: Num> Solver<'a, N> {
     fn relax(&mut self, i: u32, base: N, goal: &mut (N, End)) {
         steps::count(1);
         let (begin, end) = (self.rows.begin[i as usize] as usize, self.rows.begin[i as usize + 1] as usize);
-        let (middle, rest) = self.ranked.light(i, end);
+        let (middle, rest) = self.light(i, end);
         // The free column that this row makes the goal: the first among equals.
         let mut mine = 0;
         self.offer(i, base, begin..middle, goal, &mut mine);
@@ -482,7 +493,7 @@ impl<'a, N: Num> Solver<'a, N> {
     }
 
     fn offer(&mut self, i: u32, base: N, cells: Range<usize>, goal: &mut (N, End), mine: &mut u32) {
-        for (&j, &w) in self.ranked.columns[cells.clone()].iter().zip(&self.ranked.weights[cells]) {
+        for (&j, &w) in self.columns[cells.clone()].iter().zip(&self.weights[cells]) {
             let k = j as usize;
             let d = base + self.v[k] - w;
             if d > goal.0 || d >= self.dist[k] || (d == goal.0 && j >= *mine) {
