@@ -10,8 +10,8 @@
 //! the call with the demand matrix as its argument, so reading the demand into the solver's own form is part of our time and not of theirs.
 //! Sequences (`w1B-128-t00.dm`, `-t01.dm` ...) are solved step by step from a warm start, for us alone. A weight that differs is an error.
 //!
-//! `--seeds` writes classes b, d, e in nine sizes, each from that many seeds (`bB-64-s0.dm` ...). `--table` takes such files: for each file we and
-//! the peers take turns, the least time of each counts, and a row is a class and a size over all seeds. `scripts/peers` does both.
+//! `--seeds` writes classes b, d, e in nine sizes, each from that many seeds (`bB-64-s0.dm` ...). `--table` takes such files: for each file
+//! we and the peers take turns, the least time of each counts, and a row is a class and a size over all seeds. `scripts/peers` does both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -7,9 +7,9 @@
 //! The search may begin from any feasible duals. It grows a tree from one exposed vertex and ends when the tree meets another
 //! exposed vertex, or when some outer vertex reaches `y = 0`, which is then left exposed instead. O(n^2 log n) a search at worst.
 //!
-//! A change of the duals touches nothing but a clock. What changes with it (duals, slacks) is kept as the time at which it would be zero or
-//! was, so it stays the same as long as its label does; what happens next is the top of a heap. Cf. Z. Galil, S. Micali, H. N. Gabow, *An O(EV
-//! log V) algorithm for finding a maximal weighted matching in general graphs* (1986).
+//! A change of the duals only moves a clock. Duals and slacks that change with it are stored with the clock added or taken off, so that a
+//! stored number stays the same as long as its vertex keeps its label. A heap says what happens next. After Z. Galil, S. Micali and
+//! H. N. Gabow, *An O(EV log V) algorithm for finding a maximal weighted matching in general graphs* (1986).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,9 +42,9 @@ struct Blossom<N> {
     parent: u32,
     /// The vertex that is matched outside, or exposed.
     base: u32,
-    /// Half of z, which is less by the clock while inner and more while outer.
+    /// Half of z. Of a top-level cycle, the clock is added while it is inner, and taken off while it is outer.
     half: N,
-    /// When it was put into the list of cycles: one number more than the one before.
+    /// A number that grows from one cycle at the top level to the next.
     serial: u32,
     label: Label,
     /// The tree edge that gave the label: (vertex outside, vertex inside).
@@ -55,7 +55,7 @@ struct Blossom<N> {
     links: Vec<Edge>,
     /// Vertices outside an outer cycle, each with the vertex inside that has least slack to it, and the edge's weight.
     nearest: Vec<(u32, u32, N)>,
-    /// The edge of an outer blossom to another outer one with the least slack, and that slack and twice the clock.
+    /// The edge of an outer blossom to another outer one with the least slack, and that slack with twice the clock added.
     rival: (N, Edge),
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Machine<'a, N, G> {
     n: usize,
     w: &'a G,
     pub(super) mate: Vec<u32>,
-    /// Duals; more by the clock while outer, less while inner.
+    /// Duals. The clock is added while a vertex is outer, and taken off while it is inner.
     pub(super) y: Vec<N>,
     blossoms: Vec<Blossom<N>>,
     unused: Vec<u32>,
@@ -94,11 +94,11 @@ pub(super) struct Machine<'a, N, G> {
     labels: Vec<Label>,
     /// By how much outer duals have sunk in this search.
     clock: N,
-    /// What may happen next. Some of it has been overtaken since.
+    /// What may happen next. Events that no longer hold are told when they come out.
     events: BinaryHeap<Reverse<Event<N>>>,
     /// The first outer vertex to reach zero, and when.
     end: (N, u32),
-    /// By vertex not outer: the outer vertex with least slack to it, and that slack, and the clock if free.
+    /// By vertex not outer: the outer vertex with least slack to it, and that slack. The clock is added while the vertex is free.
     near: Vec<(N, u32)>,
     /// The vertices that have a label or an outer vertex near: a search costs as much as it reaches.
     reached: Vec<u32>,
@@ -107,7 +107,7 @@ pub(super) struct Machine<'a, N, G> {
     queue: Vec<u32>,
     /// Top-level cycles in the tree or out of it.
     cycles: Vec<u32>,
-    /// How many cycles there have been.
+    /// The last number that a cycle was given.
     serial: u32,
     scratch: Scratch<N>,
 }
@@ -281,7 +281,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
         }
     }
 
-    /// Gives a vertex another label, and what is counted by the clock its new form.
+    /// Gives a vertex another label, and stores its dual and its least slack as that label has it.
     fn relabel(&mut self, v: u32, label: Label) {
         let (k, clock, dual) = (v as usize, self.clock, self.dual(v));
         let known = self.near[k].1 != NONE;
@@ -394,8 +394,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
         }
     }
 
-    /// Sets the clock to the time at which something happens; among equals what happens at the first vertex. Ends come before growth, so that
-    /// trees stay small.
+    /// Moves the clock to the next event; among equals to the one at the first vertex. Ends come before growth, so that trees stay small.
     fn next_step(&mut self) -> Step {
         steps::count(1);
         loop {

@@ -11,8 +11,8 @@ use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
-/// Up to one cell in this many the sparse solver is the faster one (measured, `scripts/peers`): the symmetric matrix has up to two cells for
-/// each of the demand's.
+/// Up to one cell in this many the sparse solver is the faster one (measured, `scripts/peers`). The symmetric matrix has up to two cells
+/// for each of the demand's.
 const SPARSE: usize = 6;
 
 /// The matching of racks in pairs with the largest sum of `D(i,j) + D(j,i)`; every pair is joined both ways.
@@ -29,7 +29,7 @@ const SPARSE: usize = 6;
 ///   ties are broken the same way in every run.
 ///
 /// # Complexity
-/// O(R^3) time at worst, O(R^2) a blossom search; O(R^2) space.
+/// O(R^3 log R) time at worst, O(R^2 log R) a blossom search; O(R^2) space.
 ///
 /// # Example
 /// ```
