@@ -416,26 +416,26 @@ impl<'a, N: Num> Solver<'a, N> {
     #[inline]
     fn two_best(&self, i: u32) -> ((N, u32, N), N) {
         let (begin, end) = (self.rows.begin[i as usize] as usize, self.rows.begin[i as usize + 1] as usize);
-        let (mut middle, mut rest) = self.light(i, end);
-        let (mut best, mut second) = ((N::ZERO, NONE, N::ZERO), N::ZERO);
-        let mut range = begin..middle;
-        loop {
-            for (&j, &w) in self.columns[range.clone()].iter().zip(&self.weights[range]) {
-                let x = w - self.v[j as usize];
-                if x > second {
-                    second = x;
-                    if x > best.0 {
-                        (second, best) = (best.0, (x, j, w));
-                    }
+        let (middle, rest) = self.light(i, end);
+        let (best, second) = self.better((N::ZERO, NONE, N::ZERO), N::ZERO, begin..middle);
+        // Prices are not negative, so no cell is worth more than its weight.
+        if second < rest { self.better(best, second, middle..end) } else { (best, second) }
+    }
+
+    /// The best cell and the second best value, of some more cells.
+    #[inline(always)]
+    fn better(&self, mut best: (N, u32, N), second: N, cells: Range<usize>) -> ((N, u32, N), N) {
+        let mut second = (second, NONE, N::ZERO);
+        for (&j, &w) in self.columns[cells.clone()].iter().zip(&self.weights[cells]) {
+            let x = w - self.v[j as usize];
+            if x > second.0 {
+                second = (x, j, w);
+                if x > best.0 {
+                    std::mem::swap(&mut best, &mut second);
                 }
             }
-            // Prices are not negative, so no cell is worth more than its weight.
-            if middle == end || second >= rest {
-                return (best, second);
-            }
-            range = middle..end;
-            (middle, rest) = (end, N::ZERO);
         }
+        (best, second.0)
     }
 
     /// Of the first two cells with this value, the second if the first one's column is taken.
