@@ -13,7 +13,7 @@ use super::num::{QUICK_LIMIT, places};
 use super::simd::{self, FAR, Lanes, Level, Offer, SHUT};
 use crate::circuits::steps;
 
-/// A pass of reductions stops after this many rows with two best columns, and as many more for each row with one.
+/// A pass of reductions stops after this many rows with two best columns that have demand, and [`STRICT`] more for each row with one best.
 const TIES: i64 = 4;
 const STRICT: i64 = 7;
 
@@ -287,7 +287,7 @@ impl Dense {
             loop {
                 let (best, mut j, second) = self.two_best(w, i);
                 let strict = best > second;
-                patience += if strict { STRICT } else { -1 };
+                patience += if strict { STRICT } else { -i64::from(w.row(i)[j] > 0) };
                 if strict {
                     simd::raise(self.level, &mut self.v, j, best - second);
                 } else if self.row[j] != NONE {
