@@ -197,6 +197,10 @@ impl<N: Num> Graph<N> for Rows<N> {
     }
 }
 
+/// A row may drive out another one, this one the next, and so on for this many rows. Longer chains are mostly a few rows that bid for too few
+/// columns by small steps, and a search ends that sooner. Tests cut chains short, so that small matrices need searches.
+const CHAIN: usize = if cfg!(test) { 3 } else { 32 };
+
 /// From this many cells on it pays to put the heavy ones of each row first (measured, `scripts/peers`). Tests try both on small matrices.
 const MANY: usize = if cfg!(test) { 40 } else { 3500 };
 
@@ -377,7 +381,7 @@ impl<'a, N: Num> Solver<'a, N> {
         let mut left = Vec::new();
         let mut wars = 4 * self.row.len();
         for &f in free {
-            let mut i = f;
+            let (mut i, mut chain) = (f, CHAIN);
             loop {
                 steps::count(1);
                 let (mut best, second) = self.two_best(i);
@@ -396,11 +400,11 @@ impl<'a, N: Num> Solver<'a, N> {
                     break;
                 }
                 self.column[out as usize] = NONE;
-                if !strict || wars == 0 {
+                if !strict || wars == 0 || chain == 0 {
                     left.push(out);
                     break;
                 }
-                wars -= 1;
+                (wars, chain) = (wars - 1, chain - 1);
                 i = out;
             }
         }
