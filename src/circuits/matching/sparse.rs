@@ -197,8 +197,9 @@ impl<N: Num> Graph<N> for Rows<N> {
     }
 }
 
-/// A row may drive out another one, this one the next, and so on for this many rows. Longer chains are mostly a few rows that bid for too few
-/// columns by small steps, and a search ends that sooner. Tests cut chains short, so that small matrices need searches.
+/// Of few cells: a row may drive out another one, this one the next, and so on for this many rows. Longer chains are mostly a few rows
+/// that bid for too few columns by small steps, and a search ends that sooner (measured, `scripts/peers`). Tests cut chains short, so that
+/// small matrices need searches.
 const CHAIN: usize = if cfg!(test) { 3 } else { 32 };
 
 /// From this many cells on it pays to put the heavy ones of each row first (measured, `scripts/peers`). Tests try both on small matrices.
@@ -381,7 +382,7 @@ impl<'a, N: Num> Solver<'a, N> {
         let mut left = Vec::new();
         let mut wars = 4 * self.row.len();
         for &f in free {
-            let (mut i, mut chain) = (f, CHAIN);
+            let (mut i, mut chain) = (f, if self.light.is_empty() { CHAIN } else { usize::MAX });
             loop {
                 steps::count(1);
                 let (mut best, second) = self.two_best(i);
