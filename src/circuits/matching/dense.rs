@@ -128,8 +128,7 @@ impl Dense {
             (0..w.n).for_each(|i| self.take(i, 0));
         } else {
             self.reduce_columns(w);
-            // Prices begin at the columns' best weights and only rise.
-            self.place(w, Some(0));
+            self.place(w, !w.symmetric);
         }
     }
 
@@ -148,7 +147,7 @@ impl Dense {
                 self.free.push(i as u32);
             }
         }
-        self.place(w, None);
+        self.place(w, false);
     }
 
     /// Mends the matching after cell (i, j) has changed: if the row's column is no longer its best, the row alone searches for another.
@@ -174,15 +173,15 @@ impl Dense {
     }
 
     /// Places free rows: some passes of reductions, and searches for those that remain. Where most rows have two best columns, reductions
-    /// only pass columns around, and free columns are given away instead. `most`: as in [`Self::give_away`].
-    fn place(&mut self, w: &Weights, most: Option<i64>) {
-        let ties = self.reduce_rows(w) || self.reduce_rows(w);
+    /// only pass columns around: `hasty` ones stop early, and free columns are given away.
+    fn place(&mut self, w: &Weights, hasty: bool) {
+        let ties = self.reduce_rows(w, hasty) || self.reduce_rows(w, hasty);
         if self.free.is_empty() {
             return;
         }
         self.mark();
         if ties {
-            self.give_away(w, most);
+            self.give_away(w);
         }
         for k in 0..self.free.len() {
             self.augment(w, self.free[k] as usize);
@@ -274,10 +273,10 @@ impl Dense {
     /// Each free row takes its best column and raises its price to the second best; the row that it drives out tries at once
     /// (price wars are cut short) or in the next pass. Leaves the rows still free, and says whether it has stopped early because the
     /// second best was as good for most.
-    fn reduce_rows(&mut self, w: &Weights) -> bool {
+    fn reduce_rows(&mut self, w: &Weights, hasty: bool) -> bool {
         self.left.clear();
         let mut wars = 4 * self.n;
-        let mut patience = if w.symmetric { i64::MAX / 2 } else { TIES };
+        let mut patience = if hasty { TIES } else { i64::MAX / 2 };
         for k in 0..self.free.len() {
             if patience <= 0 {
                 self.left.extend_from_slice(&self.free[k..]);
@@ -313,8 +312,9 @@ impl Dense {
 
     /// Gives free rows a best column that is free, the first of them. Leaves the rows that have none.
     ///
-    /// `most` is what no row's best exceeds: a row with a free column of this value is through without a look at the others.
-    fn give_away(&mut self, w: &Weights, most: Option<i64>) {
+    /// After a cold start no row's best is more than zero, since prices begin at the columns' best weights and only rise. So a row with a free
+    /// column worth zero is through without a look at the others.
+    fn give_away(&mut self, w: &Weights) {
         self.left.clear();
         // All columns before are taken.
         let mut first = 0;
@@ -325,9 +325,8 @@ impl Dense {
                 first += 1;
             }
             let (level, row) = (self.level, w.row(i));
-            // Only the price of a free column is even, and only a kept pair's weight may exceed `most`.
-            let sure = most.filter(|_| w.kept(i).is_none());
-            let sure = sure.and_then(|most| simd::place_of(level, most, &row[first..], w.shift, &self.marked[first..]));
+            // Only the price of a free column is even, and a kept pair is worth more than its cell says.
+            let sure = if w.kept(i).is_some() { None } else { simd::place_of(level, 0, &row[first..], w.shift, &self.marked[first..]) };
             let found = sure.map(|j| first + j).or_else(|| {
                 let best = simd::best(level, row, w.shift, &self.marked);
                 match w.kept(i).map(|j| (j, w.at(i, j) - self.marked[j])).filter(|k| k.1 >= best) {
