@@ -312,8 +312,8 @@ impl Dense {
 
     /// Gives free rows a best column that is free, the first of them. Leaves the rows that have none.
     ///
-    /// After a cold start no row's best is more than zero, since prices begin at the columns' best weights and only rise. So a row with a free
-    /// column worth zero is through without a look at the others.
+    /// After a cold start no row's best is more than zero, since prices begin at the columns' best weights and only rise. So a row with a
+    /// free column worth zero is through without a look at the others.
     fn give_away(&mut self, w: &Weights) {
         self.left.clear();
         // All columns before are taken.
