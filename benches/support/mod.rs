@@ -62,7 +62,6 @@ impl Draw {
 }
 
 /// Class `a`, `b`, `c`, `d`, `e`, `g`, `x` or `y` in bytes (`e`: small integers).
-#[allow(dead_code, reason = "each bench uses some of this file")]
 pub fn matrix(class: char, racks: usize) -> DemandMatrix {
     drawn(class, racks, 0)
 }
