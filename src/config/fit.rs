@@ -11,7 +11,7 @@ use crate::demand::MOST_SIDE_BY_SIDE;
 use crate::fabric::sim;
 use crate::runtime::settings::RunPlan;
 use crate::topology::links::Loss;
-use crate::topology::{Core, Framing, StopMode, Topology};
+use crate::topology::{Core, Framing, PortQueues, StopMode, Topology};
 use crate::units::Bytes;
 
 /// Checks a policy against a network: a circuit must get light within the interval in which it was decided.
@@ -72,26 +72,30 @@ pub struct Load {
 }
 
 /// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits (none of more than 1,024 racks) and
-/// twelve with; and what is kept of each flow and task, and of each pair of up to 2,048 hosts without circuits, or of 1,024 with circuits as
-/// wide as the hosts' interfaces. docs/performance.md has what was measured.
+/// twelve with; and what is kept of each flow and task, of each queue of ports that have one for each rack, and, where ports have one queue,
+/// of each pair of up to 2,048 hosts without circuits, or of 1,024 with circuits as wide as the hosts' interfaces. docs/performance.md has
+/// what was measured.
 pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
     const CELL: u64 = 8;
     const PAIR: u64 = 150;
     const RACK: u64 = 5_000;
     const CHANGING: u64 = 200;
+    const QUEUE: u64 = 190;
     const FLOW: u64 = 150;
     const TASK: u64 = 500;
     let (racks, hosts) = (topology.rack_count() as u64, topology.hosts.len() as u64);
+    let queued = topology.eps.queues == PortQueues::Racks && plan.run.network.kind == NetworkKind::MaxMin;
     let (matrices, pairs) = match plan.policy.scheduler.build().set_by() {
         SetBy::NoCircuits => {
-            let pairs = if hosts <= sim::MAX_HOSTS as u64 { hosts * hosts * PAIR } else { 0 };
+            let pairs = if hosts <= sim::MAX_HOSTS as u64 && !queued { hosts * hosts * PAIR } else { 0 };
             // Matrices of more racks hold only the pairs that have flows: what is left is kept by rack.
             if racks <= MOST_SIDE_BY_SIDE as u64 { (7, pairs) } else { (0, racks * RACK + pairs) }
         }
         _ => (12, sim::pairs_kept(&Arc::new(topology.clone()), plan.run.admit, plan.run.network.kind) as u64 * CHANGING),
     };
-    let kept = [(racks.saturating_mul(racks), CELL * matrices), (pairs, 1), (load.flows, FLOW), (load.tasks, TASK)];
+    let square = racks.saturating_mul(racks);
+    let kept = [(square, CELL * matrices), (if queued { square } else { 0 }, QUEUE), (pairs, 1), (load.flows, FLOW), (load.tasks, TASK)];
     Bytes(kept.iter().fold(PROGRAM, |sum, (n, bytes)| sum.saturating_add(n.saturating_mul(*bytes))))
 }
 

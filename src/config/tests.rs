@@ -154,11 +154,11 @@ fn queues_of_ports_are_read_and_kept_to_what_a_simulation_can_have() {
         let text = format!("name: net\nracks: {racks}\nhosts_per_rack: 1\nnic: 1Gb/s\neps: {{uplink: 1Gb/s{queues}}}\n");
         read_topology(&text, "net.yaml").map(|t| t.eps.queues).map_err(|e| e.to_string())
     };
-    assert_eq!(with("64", ", queues: racks"), Ok(PortQueues::Racks));
-    assert_eq!((with("65", ", queues: one"), with("65", "")), (Ok(PortQueues::One), Ok(PortQueues::One)));
-    let why = with("65", ", queues: racks").unwrap_err();
+    assert_eq!(with("4096", ", queues: racks"), Ok(PortQueues::Racks));
+    assert_eq!((with("4097", ", queues: one"), with("4097", "")), (Ok(PortQueues::One), Ok(PortQueues::One)));
+    let why = with("4097", ", queues: racks").unwrap_err();
     assert!(
-        why.contains("net.yaml:5") && why.contains("a queue for each of 65 racks") && why.contains("at most 64 of them, or `one`"),
+        why.contains("net.yaml:5") && why.contains("a queue for each of 4097 racks") && why.contains("at most 4096 of them, or `one`"),
         "{why}"
     );
     assert!(with("4", ", queues: many").unwrap_err().contains("racks"));

@@ -30,7 +30,8 @@ const LONGEST_NAME: usize = 12;
 /// The most racks of a file. (An emulation takes at most [`crate::topology::addresses::MAX_RACKS`] of them.)
 pub const MAX_RACKS: usize = 100_000;
 /// The most racks of a network whose ports have a queue for each: a simulation keeps one for each pair of racks.
-pub const MAX_QUEUES: usize = 64;
+/// These take 3 GB.
+pub const MAX_QUEUES: usize = 4096;
 /// The most hosts of one rack.
 pub const MAX_HOSTS_PER_RACK: u32 = 10_000;
 /// The most hosts of one network.

@@ -13,15 +13,22 @@ use crate::circuits::timetable::Reservation;
 use crate::coflows::FlowSpec;
 use crate::coflows::network::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Sunflow, Varys};
 use crate::ids::HostId;
-use crate::topology::{Plane, StopMode};
+use crate::topology::{Plane, PortQueues, StopMode};
 use crate::units::{BitRate, Bytes};
 
 const MS: u64 = 1_000_000;
 const NEVER: u64 = 1 << 50;
 
 fn topology() -> Arc<Topology> {
+    queued(false)
+}
+
+/// Ports to the EPS may have a queue for each rack.
+fn queued(queues: bool) -> Arc<Topology> {
     let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
-    Arc::new(Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![plane]))
+    let mut t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![plane]);
+    t.eps.queues = if queues { PortQueues::Racks } else { PortQueues::One };
+    Arc::new(t)
 }
 
 fn coflow(id: usize, flows: &[(u32, u32, u64)]) -> CoflowSpec {
@@ -48,6 +55,7 @@ struct Script {
     cancelled: BTreeSet<usize>,
     kind: NetworkKind,
     circuits: bool,
+    queues: bool,
 }
 
 fn broken() -> impl Strategy<Value = Broken> {
@@ -71,7 +79,7 @@ fn script() -> impl Strategy<Value = Script> {
     let coflows = prop::collection::vec((0u64..200, flows, prop::option::of(0u64..150)), 1..6);
     let faults = prop::collection::vec((0u64..200, 1u64..150, broken()), 0..5);
     let kind = prop::sample::select(NetworkKind::ALL.to_vec());
-    (coflows, faults, kind, any::<bool>()).prop_map(|(list, faults, kind, circuits)| {
+    (coflows, faults, kind, any::<bool>(), any::<bool>()).prop_map(|(list, faults, kind, circuits, queues)| {
         let (mut events, mut cancelled) = (Vec::new(), BTreeSet::new());
         for (k, (at, _, gone)) in list.iter().enumerate() {
             events.push((at * MS, Event::Arrive(k)));
@@ -85,7 +93,7 @@ fn script() -> impl Strategy<Value = Script> {
         }
         events.sort_by_key(|e| e.0);
         let coflows = list.iter().enumerate().map(|(k, c)| coflow(k, &c.1)).collect();
-        Script { coflows, events, cancelled, kind, circuits: circuits && kind != Sunflow }
+        Script { coflows, events, cancelled, kind, circuits: circuits && kind != Sunflow, queues }
     })
 }
 
@@ -93,7 +101,7 @@ type Told = (Vec<FlowFinished>, BTreeMap<CoflowId, Delivered>, Observation);
 
 /// Plays a script, looks at the network every `step`, and checks what must hold at every look.
 fn play(s: &Script, step: u64, may_fail: bool) -> Result<Told, TestCaseError> {
-    let t = topology();
+    let t = queued(s.queues);
     let network = Network { kind: s.kind, ..Network::default() };
     let mut f = SimFabric::new(t.clone(), Settings { admit: Admit::All, circuits: s.circuits, network, may_fail, ..Settings::default() });
     if s.circuits {
@@ -158,7 +166,7 @@ proptest! {
     #[test]
     fn a_network_that_may_fail_and_does_not_is_the_same(s in script()) {
         let events = s.events.iter().filter(|e| !matches!(e.1, Event::Strike(..))).cloned().collect();
-        let s = Script { events, ..s };
+        let s = Script { events, queues: false, ..s };
         prop_assert_eq!(play(&s, 50 * MS, true)?, play(&s, 50 * MS, false)?);
     }
 }

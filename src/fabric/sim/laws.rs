@@ -16,7 +16,7 @@ use crate::coflows::{FlowSpec, bounds};
 use crate::ids::HostId;
 use crate::topology::graph::Graph;
 use crate::topology::links::LinkSpec;
-use crate::topology::{Core, Plane, StopMode};
+use crate::topology::{Core, Plane, PortQueues, StopMode};
 use crate::units::{BitRate, Bytes, Span};
 
 mod capacity;
@@ -44,6 +44,13 @@ fn tree(s: &Script) -> Arc<Topology> {
         let pods = crate::topology::Pods { racks: s.pods, uplink };
         (t.eps.core, t.eps.background_percent) = (Core::Pods(pods, Some(BitRate::mbit(s.uplink))), 50);
     }
+    Arc::new(t)
+}
+
+/// The same; ports to the EPS may have a queue for each rack.
+fn queued(s: &Script, queues: bool) -> Arc<Topology> {
+    let mut t = (*tree(s)).clone();
+    t.eps.queues = if queues { PortQueues::Racks } else { PortQueues::One };
     Arc::new(t)
 }
 
@@ -318,8 +325,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn bytes_are_conserved_links_hold_and_no_coflow_beats_its_bound(s in script()) {
-        let t = tree(&s);
+    fn bytes_are_conserved_links_hold_and_no_coflow_beats_its_bound(s in script(), queues in any::<bool>()) {
+        let t = queued(&s, queues);
         let (done, last, delivered) = play(&s, &t, 7_000_000)?;
         let mut at = 0;
         let mut between = 0;
@@ -347,8 +354,8 @@ proptest! {
     }
 
     #[test]
-    fn looking_changes_nothing(s in script()) {
-        let t = tree(&s);
+    fn looking_changes_nothing(s in script(), queues in any::<bool>()) {
+        let t = queued(&s, queues);
         let (often, rarely) = (play(&s, &t, 1_000_000)?, play(&s, &t, 50_000_000)?);
         prop_assert_eq!(often, rarely);
     }
@@ -374,8 +381,8 @@ proptest! {
     }
 
     #[test]
-    fn a_resolution_of_a_nanosecond_is_exact(s in script()) {
-        let (t, step) = (tree(&s), 9_000_000);
+    fn a_resolution_of_a_nanosecond_is_exact(s in script(), queues in any::<bool>()) {
+        let (t, step) = (queued(&s, queues), 9_000_000);
         let run = |ns| play(&Script { resolution: Span(ns), ..s.clone() }, &t, step);
         let (mut exact, mut finest) = (run(0)?, run(1)?);
         // Flows that end at one instant are told in another order.

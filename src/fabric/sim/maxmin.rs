@@ -152,35 +152,6 @@ impl MaxMin {
         }
     }
 
-    /// One link has this capacity from now on.
-    pub fn resize(&mut self, link: u32, capacity: u64) {
-        let l = &self.links[link as usize];
-        if l.capacity == capacity {
-            return;
-        }
-        // As in `count`: its turn cannot come earlier than at the share of all.
-        let first = capacity.min(l.capacity).checked_div(l.total).unwrap_or(u64::MAX).min(l.level.unwrap_or(u64::MAX));
-        self.undo_from((first, link));
-        let l = &mut self.links[link as usize];
-        l.left = l.left + capacity - l.capacity;
-        l.capacity = capacity;
-    }
-
-    /// How many flows cross a link.
-    pub fn flows(&self, link: u32) -> u64 {
-        self.links[link as usize].total
-    }
-
-    /// What the flows of a link have of it, in bits per second, as of the last [`MaxMin::fill`].
-    pub fn used(&self, link: u32) -> u64 {
-        self.links[link as usize].capacity - self.links[link as usize].left
-    }
-
-    /// Whether a link holds flows back, as of the last [`MaxMin::fill`].
-    pub fn holds(&self, link: u32) -> bool {
-        self.links[link as usize].level.is_some()
-    }
-
     /// The link that holds a user back, as of the last [`MaxMin::refill`].
     pub fn bottleneck(&self, user: u32) -> Option<u32> {
         self.users.get(user as usize).map(|u| u.link).filter(|&l| l != NOWHERE)
@@ -334,12 +305,6 @@ impl MaxMin {
     /// Brings the rates up to date; says what changed.
     /// O(links + links filled anew x (log links + the trunks and growing users of each)).
     pub fn refill(&mut self) -> Changes {
-        self.fill();
-        self.changes()
-    }
-
-    /// Brings the rates up to date; [`MaxMin::changes`] says what changed. O() as [`MaxMin::refill`].
-    pub fn fill(&mut self) {
         let share = |(l, link): (usize, &Link)| Some(Reverse((link.share()?, l as u32)));
         let mut heap: BinaryHeap<Reverse<Turn>> = self.links.iter().enumerate().filter_map(share).collect();
         // Shares only grow while others are filled, so an entry that is still right when it comes out is the smallest.
@@ -349,6 +314,7 @@ impl MaxMin {
                 now => heap.extend(now.map(|now| Reverse((now, l)))),
             }
         }
+        self.changes()
     }
 
     /// A link's turn has come: its users keep this rate.
@@ -381,7 +347,7 @@ impl MaxMin {
     }
 
     /// What is another way than at the last call. Only those are looked at that may be.
-    pub fn changes(&mut self) -> Changes {
+    fn changes(&mut self) -> Changes {
         let mut changes = Changes::default();
         let Changed { links, users, trunks } = std::mem::take(&mut self.changed);
         for (l, before) in links {

@@ -11,19 +11,58 @@ use super::FlowFinished;
 use super::bundle::Bundle;
 use super::clock::{Clock, Expected};
 use super::engine::{Engine, Part, World};
-use super::maxmin::MaxMin;
+use super::maxmin::{Changes, MaxMin};
 use super::numbers::Numbers;
-use super::queues::Queues;
+use super::queues::{self, Queues};
 use super::soonest::Soonest;
 use crate::coflows::CoflowSpec;
+use crate::coflows::rates::Path;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::Time;
 
+/// How bundles share links.
+enum Shares {
+    /// All links alike.
+    Alike(MaxMin),
+    /// Some are queues of ports.
+    Queued(queues::Shares),
+}
+
+/// Calls the same function of either.
+macro_rules! of {
+    ($shares:expr, $s:ident => $call:expr) => {
+        match $shares {
+            Shares::Alike($s) => $call,
+            Shares::Queued($s) => $call,
+        }
+    };
+}
+
+impl Shares {
+    fn set(&mut self, bundle: u32, path: Path, flows: u32) {
+        of!(self, s => s.set(bundle, path, flows));
+    }
+
+    fn limit(&mut self, capacity: &[u64]) {
+        of!(self, s => s.limit(capacity));
+    }
+
+    fn refill(&mut self) -> Changes {
+        of!(self, s => s.refill())
+    }
+
+    fn level(&self, link: u32) -> u64 {
+        of!(self, s => s.level(link))
+    }
+
+    fn bottleneck(&self, bundle: u32) -> Option<u32> {
+        of!(self, s => s.bottleneck(bundle))
+    }
+}
+
 /// Bundles and their shares.
 pub struct Shared {
-    shares: MaxMin,
-    /// The queues of ports to the EPS, where each destination rack has one.
-    queues: Option<Queues>,
+    shares: Shares,
     /// The clock of each link.
     clocks: Vec<Clock>,
     /// By link: when bundles are due by its clock.
@@ -48,8 +87,10 @@ impl Shared {
     /// No flows on links of these capacities, some of which may be queues.
     pub fn new(capacity: &[u64], queues: Option<Queues>) -> Self {
         Self {
-            shares: MaxMin::new(capacity.to_vec()),
-            queues,
+            shares: match queues {
+                None => Shares::Alike(MaxMin::new(capacity.to_vec())),
+                Some(queues) => Shares::Queued(queues::Shares::new(capacity, queues)),
+            },
             clocks: capacity.iter().map(|_| Clock::default()).collect(),
             expected: capacity.iter().map(|_| Expected::default()).collect(),
             next: Soonest::new(capacity.len()),
@@ -90,10 +131,7 @@ impl Shared {
     /// Shares the links anew, sets the clocks' paces, and puts bundles on the clocks of the links that hold them back.
     fn rerate(&mut self, world: &World) {
         let now = world.now;
-        let changes = match &self.queues {
-            None => self.shares.refill(),
-            Some(queues) => queues.refill(&mut self.shares, world.links.capacity()),
-        };
+        let changes = self.shares.refill();
         for &l in &changes.levels {
             self.clocks[l as usize].set_pace(self.shares.level(l), now);
         }
