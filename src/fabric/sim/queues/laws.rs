@@ -93,8 +93,8 @@ impl Net {
             }
         }
         let nearly = |a: u64, b: u64| a + (b >> exact) + rounding >= b;
-        for l in 0..queues as usize {
-            prop_assert!(used[l] <= self.capacity[l], "link {} carries {} of {}", l, used[l], self.capacity[l]);
+        for (l, (used, capacity)) in used.iter().zip(&self.capacity).enumerate().take(queues as usize) {
+            prop_assert!(used <= capacity, "link {} carries {} of {}", l, used, capacity);
         }
         for (k, (&(from, to, flows), &rate)) in self.users.iter().zip(&rates).enumerate().filter(|(_, u)| u.0.2 > 0) {
             let holds = |l: u32| {
