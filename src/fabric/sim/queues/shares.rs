@@ -22,8 +22,11 @@ const NOWHERE: u32 = u32::MAX;
 /// a small part of their capacities for long, one that carries too much to one that carries too little.
 const SPARING: u16 = 4;
 
+/// From this time on it goes half of the way up only.
+const CAREFUL: u16 = 16;
+
 /// After so many times, and so many times again and again, a link may leave twice as much.
-const PATIENCE: u16 = 16;
+const PATIENCE: u16 = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct User {
@@ -390,6 +393,12 @@ impl Shares {
         if link.tries < SPARING { link.capacity } else { link.capacity - (link.capacity >> Self::shift(self.exact + 1, link.tries)) }
     }
 
+    /// A link's next level, given the one that it should have. Links that find theirs again and again might else outdo each other in turn.
+    fn step(&self, l: u32, level: u64) -> u64 {
+        let link = &self.links[l as usize];
+        if link.tries >= CAREFUL && level > link.level { link.level.midpoint(level) } else { level }
+    }
+
     /// What a flow of a user could have if this link were not.
     fn want(&self, user: u32, but: u32) -> u64 {
         let u = &self.users[user as usize];
@@ -401,7 +410,7 @@ impl Shares {
         let mut wants = std::mem::take(&mut self.wants);
         wants.clear();
         wants.extend(self.links[l as usize].users.iter().map(|&(u, _)| (self.want(u, l), self.users[u as usize].flows.into())));
-        let level = water_level(capacity, &mut wants).unwrap_or_else(|| self.open(l));
+        let level = water_level(capacity, &mut wants).map_or_else(|| self.open(l), |level| self.step(l, level));
         self.wants = wants;
         self.give(l, level);
     }
@@ -412,7 +421,7 @@ impl Shares {
         wants.clear();
         wants.extend(self.links[l as usize].users.iter().map(|&(q, _)| (self.want_of_queue(q), 1)));
         let capacity = self.links[l as usize].capacity;
-        let part = water_level(self.target(l), &mut wants).unwrap_or(capacity);
+        let part = water_level(self.target(l), &mut wants).map_or(capacity, |part| self.step(l, part));
         self.wants = wants;
         self.links[l as usize].level = part;
         for k in 0..self.links[l as usize].users.len() {
