@@ -72,9 +72,9 @@ pub struct Load {
 }
 
 /// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits (none of more than 1,024 racks) and
-/// twelve with; and what is kept of each flow and task, of each queue of ports that have one for each rack, and, where ports have one queue,
-/// of each pair of up to 2,048 hosts without circuits, or of 1,024 with circuits as wide as the hosts' interfaces. docs/performance.md has
-/// what was measured.
+/// twelve with; and what is kept of each flow and task, of each queue of ports that have one for each rack, and, where ports have one
+/// queue, of each pair of up to 2,048 hosts without circuits, or of 1,024 with circuits as wide as the hosts' interfaces.
+/// docs/performance.md has what was measured.
 pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
     const CELL: u64 = 8;

@@ -18,14 +18,14 @@ use crate::coflows::rates::{MAX_HOPS, Path};
 /// No link.
 const NOWHERE: u32 = u32::MAX;
 
-/// From this time on that a link finds its level while changes spread, it leaves half of what it may leave. Else links on a circle hand on
-/// a small part of their capacities for long, one that carries too much to one that carries too little.
+/// From the fourth time on that a link finds its level while changes spread, it leaves half of what it may leave. Else links on a circle
+/// hand on a small part of their capacities for long, one that carries too much to one that carries too little.
 const SPARING: u16 = 4;
 
-/// From this time on it goes half of the way up only.
+/// From the sixteenth time on it goes half of the way up only.
 const CAREFUL: u16 = 16;
 
-/// After so many times, and so many times again and again, a link may leave twice as much.
+/// Each time that it has found its level this often again, it may leave twice as much.
 const PATIENCE: u16 = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -250,7 +250,7 @@ impl Shares {
         })
     }
 
-    /// There are so many flows more of a user, or fewer, at its rate and bottleneck.
+    /// A user has `flows` flows more, or fewer if that is below zero, at its rate and bottleneck.
     fn count(&mut self, user: u32, flows: i64) {
         let u = self.users[user as usize];
         let path = self.paths[user as usize];
@@ -382,7 +382,7 @@ impl Shares {
         self.changes()
     }
 
-    /// A link that has found its level so often may leave one part of two to this power.
+    /// What a link may leave that has found its level this often: one part of two to this power.
     fn shift(exact: u32, tries: u16) -> u32 {
         exact.saturating_sub((tries / PATIENCE).into())
     }
