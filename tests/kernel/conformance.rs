@@ -449,7 +449,8 @@ fn converge<W: World>(w: &mut W, wanted: &Wanted, planes: &[Plane]) -> Result<(u
     panic!("eight passes did not bring the fabric to {wanted:?}");
 }
 
-/// Each plan has tries of its own: of thirty, one is late on a busy machine. A late one leaves a fabric to begin anew from.
+/// Each plan has tries of its own: of thirty, one is late on a busy machine. What was taken of a late one may have light beside a set-up of
+/// all ports, so the planes go dark before the next try.
 fn plans_converge<W: World>(name: &str, w: &mut W, decisions: &[Decision]) -> Result<[usize; 3], TooSlow> {
     let mut sums = [0; 3];
     for decision in decisions {
@@ -461,6 +462,7 @@ fn plans_converge<W: World>(name: &str, w: &mut W, decisions: &[Decision]) -> Re
                 Err(why) => return Err(why),
             }
             late += 1;
+            go_dark(w)?;
         };
         for (sum, n) in sums.iter_mut().zip([1, operations, lit]) {
             *sum += n;
