@@ -10,7 +10,7 @@ use heliostat::circuits::timetable::{Reservation, Timetable};
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
 use heliostat::fabric::kernel::Mechanism;
-use heliostat::fabric::kernel::flips::Lateness;
+use heliostat::fabric::kernel::flips::{Late, Lateness};
 use heliostat::fabric::kernel::netns;
 use heliostat::fabric::kernel::network::Node;
 use heliostat::ids::{PlaneId, RackId};
@@ -211,8 +211,8 @@ struct Judged {
 }
 
 impl Judged {
-    /// `got`: by rack, from 1, when each packet came out. `slack`: how late an input may be set.
-    fn new(rotation: &Rotation, n: u64, sent: &[Sent], got: &[Arrivals], slack: Span) -> Self {
+    /// `got`: by rack, from 1, when each packet came out. `slack(t)`: how late an input may be set that is due at `t`.
+    fn new(rotation: &Rotation, n: u64, sent: &[Sent], got: &[Arrivals], slack: impl Fn(Time) -> Span) -> Self {
         let mut j = Self::default();
         for k in 1..n {
             let (now, before) = (rotation.reservation(0, k), rotation.reservation(0, k - 1));
@@ -226,16 +226,17 @@ impl Judged {
                 let paused = |p: usize| sent[p + 1].before.since(sent[p].after) > EDGE;
                 j.dark.extend((!paused(l) && !paused(f - 1)).then(|| sent[f].before.since(sent[l].after)));
             }
-            sent[inside].iter().for_each(|p| j.judge(p, &now, got, slack));
+            let slacks = [slack(now.setup_at), slack(now.up_from)];
+            sent[inside].iter().for_each(|p| j.judge(p, &now, got, slacks));
         }
         j
     }
 
-    fn judge(&mut self, p: &Sent, now: &Reservation, got: &[Arrivals], slack: Span) {
+    fn judge(&mut self, p: &Sent, now: &Reservation, got: &[Arrivals], [dark, light]: [Span; 2]) {
         let reached = [0, 1].map(|s| got[s].at.get(&p.id));
         let target = now.output.index() - 1;
-        let in_dark = p.before >= now.setup_at + slack && p.after + EDGE < now.up_from;
-        let in_light = p.before >= now.up_from + slack && p.after + EDGE < now.until;
+        let in_dark = p.before >= now.setup_at + dark && p.after + EDGE < now.up_from;
+        let in_light = p.before >= now.up_from + light && p.after + EDGE < now.until;
         self.judged += u64::from(in_dark || in_light);
         if let (true, Some(&at)) = (in_dark, reached[0].or(reached[1])) {
             *(if at < now.up_from { &mut self.leaked } else { &mut self.perhaps_leaked }) += 1;
@@ -245,6 +246,12 @@ impl Judged {
         }
         self.wrong += u64::from(reached[1 - target].is_some());
     }
+}
+
+/// With `netlink` a thread sets the inputs: how late it was, by its own clock, with what was due at `t`. A thread that slept over several
+/// instants does what was due at the last of them; what it has not done yet may be late for ever.
+fn set_late(late: &[Late], t: Time) -> Span {
+    late.get(late.partition_point(|l| l.due < t)).map_or(Span::secs(3600), |l| (l.due + l.by).since(t))
 }
 
 fn dark_time(mechanism: Mechanism, delta: Span) -> Timing {
@@ -266,9 +273,8 @@ fn dark_time(mechanism: Mechanism, delta: Span) -> Timing {
     written?;
     let overflowed: u32 = got.iter().map(|a| a.overflowed).sum();
     in_time!(overflowed == 0, "the test did not read {overflowed} packets in time");
-    // With `netlink` a thread sets the inputs: as late as it was by its own clock, and by what the calls themselves take.
-    let late = b.fabric.lateness().map_or(Span::ZERO, |l| l.max);
-    let slack = if mechanism == Mechanism::Timed { Span::ZERO } else { late.max(Span::millis(1)) * 2 };
+    let late = b.fabric.late();
+    let slack = |t| if mechanism == Mechanism::Timed { Span::ZERO } else { set_late(&late, t).max(Span::millis(1)) * 2 };
     let j = Judged::new(&rotation, n, &sent, &got, slack);
     let gap = kept.iter().filter(|p| !got[2].at.contains_key(&p.id)).count();
     in_time!(j.dark.len() >= 10, "the flood paused at the edges of all but {} changes", j.dark.len());

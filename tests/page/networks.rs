@@ -49,6 +49,12 @@ fn switches_and_links_show_their_load_and_what_is_down() {
     b.value("document.querySelector('#fabric-picture .cable.busy').dispatchEvent(new MouseEvent('click'))");
     b.until_says("#details-body", "rate, each way");
     b.until("document.querySelectorAll('#details table tbody tr').length === 2");
+    // Numbers change, and the button that a pointer may be on stays.
+    let changed = "(() => { const { details, store } = Heliostat.page; const rows = () => document.querySelector('#details tbody'); \
+                   const [button, text] = [rows().querySelector('button'), rows().textContent]; \
+                   for (const s of store.switches) for (const p of s.ports) p.drops += 1234567; \
+                   details.update(store.now()); return [button.isConnected, rows().textContent !== text]; })()";
+    assert_eq!(b.value(changed), serde_json::json!([true, true]));
     // From the link to one of its switches.
     b.click("#details table button");
     b.until_says("#details-h", "Switch");

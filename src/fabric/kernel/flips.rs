@@ -3,9 +3,9 @@
 //! It looks at the clock and at the circuits, works out what every port should do now, and changes what differs: admission away
 //! first, then the crossbar, then admission in. With `netlink` all of that is its work. With `timed` programs look at the clock
 //! themselves, and what is left for it are the gates of packets that wait for their circuit: no program runs behind a queue.
-//! What it is late by lengthens the old circuit and shortens the new one; both are recorded ([`Flips::lateness`]).
+//! What it is late by lengthens the old circuit and shortens the new one; both are recorded ([`Flips::late`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::thread::JoinHandle;
 
-use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
 use super::bell::Bell;
@@ -54,15 +53,45 @@ struct Shared {
     /// Places that must be set anew: what they held is not known any more.
     again: Mutex<BTreeSet<Place>>,
     slots: Arc<Mutex<Slots>>,
-    lateness: Mutex<Histogram<u64>>,
+    lateness: Mutex<Records>,
     /// The thread shall end.
     over: AtomicBool,
 }
 
-/// How late the thread made its changes, from the instant that asked for a change to its last call into the kernel.
+/// How many changes are remembered with what they were late by.
+const REMEMBERED: usize = 4096;
+
+/// What the thread remembers of its changes.
+#[derive(Default)]
+struct Records {
+    changes: u64,
+    /// The last [`REMEMBERED`] ones, the oldest first.
+    last: VecDeque<Late>,
+}
+
+impl Records {
+    fn add(&mut self, late: Late) {
+        self.changes += 1;
+        if self.last.len() == REMEMBERED {
+            self.last.pop_front();
+        }
+        self.last.push_back(late);
+    }
+}
+
+/// A change that the thread made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// The instant that asked for it, or the last one of several.
+    pub due: Time,
+    /// From then to its last call into the kernel.
+    pub by: Span,
+}
+
+/// How late the thread made its last 4,096 changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
-    /// Instants at which it changed ports.
+    /// Instants at which it changed ports, all that ever were.
     pub changes: u64,
     /// Median.
     pub p50: Span,
@@ -169,7 +198,7 @@ impl Flips {
             changes: AtomicU64::new(0),
             again: Mutex::default(),
             slots,
-            lateness: Mutex::new(Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(io::Error::other)?),
+            lateness: Mutex::default(),
             over: AtomicBool::new(false),
         });
         let routes = doors.are_routes();
@@ -218,11 +247,18 @@ impl Flips {
         Arc::new(move |r| shared.lit[r.plane.index() * shared.racks + r.input.index()].load(Acquire) == 1 + r.output.0)
     }
 
-    /// How late the changes so far were made.
+    /// The last 4,096 changes, the oldest first.
+    pub fn late(&self) -> Vec<Late> {
+        self.turner.shared.lateness.lock().last.iter().copied().collect()
+    }
+
+    /// How late its changes were made. O(n log n) for those that are remembered.
     pub fn lateness(&self) -> Lateness {
-        let h = self.turner.shared.lateness.lock();
-        let [p50, p99, max] = [h.value_at_quantile(0.5), h.value_at_quantile(0.99), h.max()].map(Span);
-        Lateness { changes: h.len(), p50, p99, max }
+        let changes = self.turner.shared.lateness.lock().changes;
+        let mut by: Vec<Span> = self.late().into_iter().map(|l| l.by).collect();
+        by.sort_unstable();
+        let at = |percent: usize| by.get((by.len() * percent / 100).min(by.len().saturating_sub(1))).copied().unwrap_or_default();
+        Lateness { changes, p50: at(50), p99: at(99), max: at(100) }
     }
 }
 
@@ -284,7 +320,7 @@ impl Flipper {
         }
         // A change that an order brought, not an instant, cannot be late.
         if last > self.turned {
-            self.shared.lateness.lock().saturating_record(then.since(last).0);
+            self.shared.lateness.lock().add(Late { due: last, by: then.since(last) });
         }
         self.turned = now;
         next

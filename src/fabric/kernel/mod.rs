@@ -49,7 +49,7 @@ mod uplinks;
 pub mod ways;
 pub mod wire;
 
-use flips::{Flips, Lateness};
+use flips::{Flips, Late, Lateness};
 use network::Network;
 use steering::Steering;
 
@@ -281,6 +281,11 @@ impl KernelFabric {
     /// were, and `None` where no packets wait.
     pub fn lateness(&self) -> Option<Lateness> {
         self.circuits.flips().map(Flips::lateness)
+    }
+
+    /// The changes of which [`KernelFabric::lateness`] tells, the oldest first; none where that is `None`.
+    pub fn late(&self) -> Vec<Late> {
+        self.circuits.flips().map(Flips::late).unwrap_or_default()
     }
 
     /// What became of every packet that ToRs admitted to circuits, as the kernel handles them; `None` where they are not counted one by

@@ -66,13 +66,18 @@
       this.part(`h-${name}`, () => H.el("h3", {}, text));
     }
 
+    // Rows are made once and then only changed: a button that is being pressed, or has the focus, stays where it is.
     table(name, heads, rows) {
       const table = this.part(name, () => H.el("table", { class: "tight" }, H.el("thead", {}, H.el("tr", {}, heads.map((h) => H.el("th", { scope: "col" }, h)))), H.el("tbody")));
-      const text = JSON.stringify(rows.map((r) => r.cells));
-      if (table.told === text) return;
-      table.told = text;
-      const line = (r) => H.el("tr", r.key ? { class: "pick", onclick: () => this.open(r.key) } : {}, r.cells.map((cell, k) => H.el("td", {}, k === 0 && r.key ? H.el("button", { type: "button", class: "link" }, cell) : cell)));
-      table.tBodies[0].replaceChildren(...rows.map(line));
+      table.rowsByKey ??= new H.Keyed(table.tBodies[0], (r) => this.row(r));
+      table.rowsByKey.show(rows.map(({ key, cells }, k) => ({ key: key ?? k, leads: key, cells })));
+    }
+
+    row({ leads, cells }) {
+      const texts = cells.map((_, k) => (k === 0 && leads ? H.el("button", { type: "button", class: "link" }) : H.el("span")));
+      const row = H.el("tr", leads ? { class: "pick", onclick: () => this.open(leads) } : {}, texts.map((t) => H.el("td", {}, t)));
+      row.show = (r) => r.cells.forEach((text, k) => H.text(texts[k], text));
+      return row;
     }
 
     // Of the last two minutes; of something that began earlier and has a history of its own, since then.

@@ -237,5 +237,5 @@
   feed.run();
   requestAnimationFrame(draw);
   // For tests: what the page knows.
-  H.page = { store, view, feed };
+  H.page = { store, view, feed, details };
 })();
