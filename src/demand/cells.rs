@@ -184,6 +184,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn entries_are_the_same_one_by_one_and_all_in_one_go(
+            racks in 1usize..40,
+            zeros in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+        ) {
+            let mut cells: Vec<u64> = (0..racks * racks).map(|k| if k / racks == k % racks { 0 } else { k as u64 }).collect();
+            zeros.iter().for_each(|z| *z.get_mut(&mut cells) = 0);
+            let matrix = DemandMatrix::from_cells(racks, cells.clone());
+            let some = cells.iter().enumerate().filter(|c| *c.1 > 0);
+            let some: Vec<_> = some.map(|(k, &bytes)| (RackId::from(k / racks), RackId::from(k % racks), bytes)).collect();
+            let mut entries = matrix.entries();
+            let one_by_one: Vec<_> = std::iter::from_fn(|| entries.next()).collect();
+            let mut in_one_go = Vec::new();
+            matrix.entries().for_each(|e| in_one_go.push(e));
+            prop_assert_eq!((&one_by_one, &in_one_go), (&some, &some));
+        }
+
         /// Up to five racks all cells are kept, of more a list of few, then all once they are many.
         #[test]
         fn a_list_of_few_is_the_list_of_all(racks in 1usize..12, a in sets(), b in sets(), at_once: bool, look: bool) {

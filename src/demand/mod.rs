@@ -212,14 +212,11 @@ struct Entries<'a> {
     some: u32,
 }
 
-impl Iterator for Entries<'_> {
-    type Item = (RackId, RackId, u64);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if let Some(few) = &mut self.few {
-            return few.next().map(|(at, &bytes)| (RackId::from(at / self.racks), RackId::from(at % self.racks), bytes));
-        }
-        while self.some == 0 {
+impl Entries<'_> {
+    /// Goes on to the next line with cells that are not zero, if there is one.
+    #[inline]
+    fn next_line(&mut self) -> Option<()> {
+        loop {
             if self.next >= self.racks {
                 self.all = self.all.get(self.racks..)?;
                 (self.row, self.next) = (self.row + 1, 0);
@@ -228,12 +225,56 @@ impl Iterator for Entries<'_> {
             (self.first, self.next) = (self.next, self.next + LINE);
             if !is_empty(line) {
                 self.some = line.iter().rev().fold(0, |some, &c| some << 1 | u32::from(c > 0));
+                return Some(());
             }
+        }
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = (RackId, RackId, u64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(few) = &mut self.few {
+            return few.next().map(|(at, &bytes)| (RackId::from(at / self.racks), RackId::from(at % self.racks), bytes));
+        }
+        if self.some == 0 {
+            self.next_line()?;
         }
         let column = self.first + self.some.trailing_zeros() as usize;
         self.some &= self.some - 1;
         Some((RackId::from(self.row), RackId::from(column), self.all[column]))
     }
+
+    /// As calling `next` again and again, in less time; a line without zeros is gone over cell by cell.
+    fn fold<B, F: FnMut(B, Self::Item) -> B>(mut self, init: B, mut f: F) -> B {
+        if let Some(few) = self.few {
+            return few.fold(init, |b, (at, &bytes)| f(b, (RackId::from(at / self.racks), RackId::from(at % self.racks), bytes)));
+        }
+        let mut b = init;
+        loop {
+            let (row, line) = (RackId::from(self.row), &self.all[self.first..(self.first + LINE).min(self.all.len())]);
+            if self.some == full(self.racks - self.first) {
+                for (&bytes, column) in line.iter().zip(self.first..self.racks) {
+                    b = f(b, (row, RackId::from(column), bytes));
+                }
+                self.some = 0;
+            }
+            while self.some != 0 {
+                let k = self.some.trailing_zeros() as usize;
+                self.some &= self.some - 1;
+                b = f(b, (row, RackId::from(self.first + k), line[k]));
+            }
+            if self.next_line().is_none() {
+                return b;
+            }
+        }
+    }
+}
+
+/// The bits of a line of which so many cells are left in its row.
+fn full(left: usize) -> u32 {
+    (1 << left.min(LINE)) - 1
 }
 
 /// Cells that are looked at in one step where there may be nothing.

@@ -24,7 +24,8 @@ use crate::ids::RackId;
 /// R. Preis, STACS 1999, on the half; the common baseline of the circuit scheduling papers.
 pub fn greedy(demand: &DemandMatrix) -> Matching {
     steps::count(demand.racks());
-    let mut pairs: Vec<(RackId, RackId, u128)> = demand.entries().map(|(i, j, b)| (i, j, b.into())).collect();
+    let mut pairs: Vec<(RackId, RackId, u128)> = Vec::new();
+    demand.entries().for_each(|(i, j, b)| pairs.push((i, j, b.into())));
     heaviest_first(&mut pairs);
     let mut m = Matching::empty(demand.racks());
     let mut taken = vec![false; demand.racks()];
