@@ -272,7 +272,7 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// The bits of a line of which so many cells are left in its row.
+/// A line without zeros, one bit a cell: it has [`LINE`] cells, or fewer at the end of a row, of which `left` cells are left.
 fn full(left: usize) -> u32 {
     (1 << left.min(LINE)) - 1
 }
