@@ -55,7 +55,7 @@ impl Loop {
         let start = Instant::now();
         self.controller.handle(Event::arrival(&coflow, &matrix, bound), self.now).expect("taken");
         self.controller
-            .handle(Event::CoflowFlows { id: coflow.id, flows: coflow.flows.clone(), types: Default::default() }, self.now)
+            .handle(Event::CoflowFlows { id: coflow.id, flows: coflow.flows.to_vec(), types: Default::default() }, self.now)
             .expect("taken");
         self.act(start.elapsed())
     }

@@ -87,9 +87,13 @@ pub fn write(text: &str) {
     }
 }
 
-/// Says why a command ends.
+/// Says why a command ends, with the last line that it says: what threads log that have not heard of it is dropped.
 pub fn end(why: &CliError) {
-    say!("heliostat: {why}");
+    let text = format!("heliostat: {why}\n");
+    match LINES.get() {
+        Some(lines) => lines.put_last(text.as_bytes()),
+        None => write(&text),
+    }
 }
 
 /// Waits until all that was said is written, as long as some of it still is; for the end of the process.
@@ -127,6 +131,8 @@ enum Message {
         text: Vec<u8>,
         /// Lines before it that found no room.
         missing: u64,
+        /// Whether none is written behind it.
+        last: bool,
     },
     /// All before it is written when the other end hears of it.
     Flush { missing: u64, done: mpsc::Sender<()> },
@@ -149,10 +155,14 @@ impl Lines {
         let written = waiting.clone();
         let work = move || {
             let mut out = Out { file, missing: 0, why: String::new(), cut: false };
+            let mut ended = false;
             while let Ok(message) = lines.recv() {
                 match message {
-                    Message::Line { text, missing } => {
-                        out.line(&text, missing);
+                    Message::Line { text, missing, last } => {
+                        if !ended {
+                            out.line(&text, missing);
+                        }
+                        ended |= last;
                         written.fetch_sub(text.len(), Relaxed);
                     }
                     Message::Flush { missing, done } => {
@@ -168,6 +178,15 @@ impl Lines {
 
     /// Puts lines, and waits for nothing. Where there is no room they are dropped.
     fn put(&self, text: &[u8]) {
+        self.take(text, false);
+    }
+
+    /// The same with the last line: lines that are put later are not written.
+    fn put_last(&self, text: &[u8]) {
+        self.take(text, true);
+    }
+
+    fn take(&self, text: &[u8], last: bool) {
         let before = self.waiting.fetch_add(text.len(), Relaxed);
         if before + text.len() > self.room {
             self.waiting.fetch_sub(text.len(), Relaxed);
@@ -175,7 +194,7 @@ impl Lines {
             return;
         }
         // Without a reader of the queue there is no log any more.
-        let _ = self.queue.send(Message::Line { text: text.to_vec(), missing: self.missing.swap(0, Relaxed) });
+        let _ = self.queue.send(Message::Line { text: text.to_vec(), missing: self.missing.swap(0, Relaxed), last });
     }
 
     /// Waits until all is written, or until nothing was written for as long as `patience`.
@@ -306,6 +325,17 @@ mod tests {
         log.flush(LONG);
         assert_eq!(*text.lock(), "one\ntwo\nheliostat: 2 lines of the log are missing here: stderr was not read\nfive\n");
         assert_eq!(log.waiting.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn nothing_is_written_behind_the_last_line() {
+        let (log, tell, text) = lines(ROOM);
+        drop(tell);
+        log.put(b"one\n");
+        log.put_last(b"why it ends\n");
+        log.put(b"from a thread that has not heard of it\n");
+        log.flush(LONG);
+        assert_eq!((&**text.lock(), log.waiting.load(Relaxed)), ("one\nwhy it ends\n", 0));
     }
 
     #[test]

@@ -33,10 +33,10 @@ pub fn hybrid(coflow: &CoflowSpec, topology: &Topology) -> Span {
 /// The same where flows within a rack neither slow others nor are slowed by them, as under Sunflow: what its flows between racks take,
 /// or the longest within one alone. O(flows + R).
 pub fn locals_apart(coflow: &CoflowSpec, topology: &Topology) -> Span {
-    let is_local = |f: &&FlowSpec| topology.rack_of(f.from) == topology.rack_of(f.to);
-    let of = |flows: Vec<FlowSpec>| hybrid(&CoflowSpec { flows, ..coflow.clone() }, topology);
-    let between = of(coflow.flows.iter().filter(|f| !is_local(f)).copied().collect());
-    let alone = coflow.flows.iter().filter(is_local).map(|f| of(vec![*f])).max();
+    let is_local = |f: &FlowSpec| topology.rack_of(f.from) == topology.rack_of(f.to);
+    let of = |flows: Vec<FlowSpec>| hybrid(&CoflowSpec { flows: flows.into(), ..coflow.clone() }, topology);
+    let between = of(coflow.flows.iter().filter(|f| !is_local(f)).collect());
+    let alone = coflow.flows.iter().filter(is_local).map(|f| of(vec![f])).max();
     between.max(alone.unwrap_or(Span::ZERO))
 }
 

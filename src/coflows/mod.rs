@@ -10,11 +10,13 @@ use crate::units::{Bytes, Span, Time};
 
 pub mod bounds;
 pub mod elephants;
+pub mod flows;
 pub mod network;
 pub mod orders;
 pub mod priority;
 pub mod rates;
 
+use flows::Flows;
 use priority::Priorities;
 
 /// One flow of a coflow: bytes from a host to a host.
@@ -46,14 +48,14 @@ pub struct CoflowSpec {
     #[serde(default, skip_serializing_if = "Types::are_free")]
     pub types: Types,
     /// Its flows.
-    pub flows: Vec<FlowSpec>,
+    pub flows: Flows,
 }
 
 impl CoflowSpec {
     /// A coflow of plain weight, whose flows have no priorities and no types.
     pub fn new(id: CoflowId, name: impl Into<String>, arrival: Time, flows: Vec<FlowSpec>) -> Self {
         let (priorities, types) = Default::default();
-        Self { id, name: name.into(), arrival, weight: Self::plain_weight(), priorities, types, flows }
+        Self { id, name: name.into(), arrival, weight: Self::plain_weight(), priorities, types, flows: flows.into() }
     }
 
     /// The weight of a coflow of which none is said.
@@ -146,9 +148,9 @@ pub struct RackBytes {
 impl RackBytes {
     /// The pairs of racks between which flows send, by sender and receiver, each with the sum of its flows; what stays in a rack is left
     /// out. O(flows log pairs).
-    pub fn of(flows: &[FlowSpec], topology: &Topology) -> Vec<Self> {
+    pub fn of(flows: impl IntoIterator<Item = FlowSpec>, topology: &Topology) -> Vec<Self> {
         let mut sums = std::collections::BTreeMap::new();
-        for f in flows.iter().filter(|f| f.bytes > Bytes::ZERO) {
+        for f in flows.into_iter().filter(|f| f.bytes > Bytes::ZERO) {
             let (from, to) = (topology.rack_of(f.from), topology.rack_of(f.to));
             if from != to {
                 let sum: &mut Bytes = sums.entry((from, to)).or_default();

@@ -218,7 +218,7 @@ fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usiz
         return Err(flaw([at, &["types".into()]].concat(), what, allowed));
     }
     let name = c.name.unwrap_or_else(|| format!("coflow-{k}"));
-    Ok(CoflowSpec { id: CoflowId(0), name, arrival: Time::ZERO + c.arrival, weight: c.weight, types, priorities, flows })
+    Ok(CoflowSpec { id: CoflowId(0), name, arrival: Time::ZERO + c.arrival, weight: c.weight, types, priorities, flows: flows.into() })
 }
 
 fn shuffle(s: &ShuffleEntry, t: &Topology, at: &[Step], room: usize, pairs: &mut Pairs) -> Result<(), Flaw> {

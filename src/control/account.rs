@@ -5,17 +5,15 @@ use std::sync::{Arc, OnceLock};
 
 use super::coflow::CoflowView;
 use crate::coflows::RackBytes;
+use crate::coflows::flows::Pairs;
 use crate::coflows::priority::Said;
-use crate::ids::{CoflowId, RackId};
+use crate::ids::CoflowId;
 use crate::placement::codecide::Open;
 use crate::units::{Bytes, Span, Time};
 
-/// One pair of racks of one coflow.
-#[derive(Clone, Debug)]
-pub struct Pair {
-    pub from: RackId,
-    pub to: RackId,
-    pub asked: u64,
+/// What has arrived between two racks of one coflow, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Got {
     pub received: u64,
     /// Part of `received` that has been split between circuits and EPS already.
     pub split: u64,
@@ -31,35 +29,71 @@ pub struct Account {
     pub weight: u32,
     /// What was said of its flows' strict priorities.
     pub said: Said,
-    /// By sender, then receiver.
-    pub pairs: Vec<Pair>,
+    /// Bytes asked, by sender, then receiver; views share them.
+    pub pairs: Pairs,
+    /// By pair; empty until there is news of one, since a large coflow has a million pairs.
+    got: Vec<Got>,
     /// The most that a pair asked.
-    pub largest: u64,
+    pub largest: Bytes,
     pub finished: Option<Time>,
     pub cancelled: Option<Time>,
     pub why: Option<String>,
 }
 
 impl Account {
+    pub fn new(name: String, arrival: Time, bound: Span, weight: u32, said: Said, pairs: Vec<RackBytes>) -> Self {
+        let largest = pairs.iter().map(|p| p.bytes).max().unwrap_or_default();
+        let (pairs, got) = (pairs.into(), Vec::new());
+        Self { name, arrival, bound, weight, said, pairs, got, largest, finished: None, cancelled: None, why: None }
+    }
+
+    /// What has arrived of the pair at a place: all of it if the coflow has finished.
+    pub fn got(&self, k: usize) -> Got {
+        let got = self.got.get(k).copied().unwrap_or_default();
+        if self.finished.is_some() { Got { received: self.pairs.at(k).bytes.0, ..got } } else { got }
+    }
+
+    /// The same, to be changed.
+    pub fn got_mut(&mut self, k: usize) -> &mut Got {
+        if self.got.is_empty() {
+            self.got = vec![Got::default(); self.pairs.len()];
+        }
+        &mut self.got[k]
+    }
+
+    /// The pairs, each with the bytes that it has still to get.
+    pub fn waiting(&self) -> impl Iterator<Item = (RackBytes, u64)> {
+        let whole = self.finished.is_some();
+        let received = move |k: usize, p: &RackBytes| if whole { p.bytes.0 } else { self.got.get(k).map_or(0, |g| g.received) };
+        self.pairs.iter().enumerate().map(move |(k, p)| (p, p.bytes.0 - received(k, &p)))
+    }
+
+    /// Bytes asked, received, and among these over circuits, of all pairs.
+    pub fn sums(&self) -> [Bytes; 3] {
+        let asked = self.pairs.iter().map(|p| p.bytes).fold(Bytes::ZERO, Bytes::saturating_add);
+        let sum = |of: fn(&Got) -> u64| Bytes(self.got.iter().map(of).fold(0, u64::saturating_add));
+        [asked, if self.finished.is_some() { asked } else { sum(|g| g.received) }, sum(|g| g.over_ocs)]
+    }
+
     pub fn open(&self) -> bool {
         self.finished.is_none() && self.cancelled.is_none()
     }
 
     /// Whether a pair asked `threshold` or more.
     pub fn is_heavy(&self, threshold: Bytes) -> bool {
-        self.largest >= threshold.0
+        self.largest >= threshold
     }
 
     fn view(&self, id: CoflowId) -> CoflowView {
-        let sum = |f: fn(&Pair) -> u64| Bytes(self.pairs.iter().map(f).fold(0, u64::saturating_add));
+        let [bytes, received, over_ocs] = self.sums();
         CoflowView {
             id,
             name: self.name.clone(),
             arrival: self.arrival,
-            pairs: self.pairs.iter().map(|p| RackBytes { from: p.from, to: p.to, bytes: Bytes(p.asked) }).collect(),
-            bytes: sum(|p| p.asked),
-            received: sum(|p| p.received),
-            over_ocs: sum(|p| p.over_ocs),
+            pairs: self.pairs.clone(),
+            bytes,
+            received,
+            over_ocs,
             finished: self.finished,
             cancelled: self.cancelled,
             why: self.why.clone(),
@@ -71,8 +105,8 @@ impl Account {
 
     fn to_carry(&self, id: CoflowId, threshold: Bytes) -> Open {
         let left = |heavy: bool| {
-            let of = self.pairs.iter().filter(move |p| (p.asked >= threshold.0) == heavy && p.received < p.asked);
-            of.map(|p| RackBytes { from: p.from, to: p.to, bytes: Bytes(p.asked - p.received) }).collect()
+            let of = self.waiting().filter(move |(p, left)| (p.bytes >= threshold) == heavy && *left > 0);
+            of.map(|(p, left)| RackBytes { bytes: Bytes(left), ..p }).collect()
         };
         Open { id, start: self.arrival, heavy: left(true), light: left(false) }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::account::{Account, Pair};
+use super::account::{Account, Got};
 use super::closed::Closed;
 use super::counted::Counted;
 use super::histogram::Histogram;
@@ -13,6 +13,7 @@ use super::used::UsedIds;
 use super::{ProgressBy, Rejected};
 use crate::circuits::OpenCoflow;
 use crate::coflows::RackBytes;
+use crate::coflows::flows::Edge;
 use crate::coflows::priority::{Change, LAST, Priorities};
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, RackId};
@@ -20,6 +21,8 @@ use crate::units::{Bytes, Span, Time};
 
 /// The most closed coflows that wait for the counters; where the counters are not read, the oldest are closed without.
 const MOST_WAITING: usize = 1000;
+/// The most rack pairs of all of them together, but for the last one: 16 MB.
+const MOST_WAITING_PAIRS: usize = 1 << 20;
 /// Readings of the counters after which a closed coflow's bytes are on them: what is not split by then will never be.
 const LAST_READ: u8 = 2;
 
@@ -49,6 +52,8 @@ pub struct Accounts {
     live: Live,
     /// The closed ones of `live`, in the order of their ends, and how often the counters were read since each was closed.
     waiting: VecDeque<(CoflowId, u8)>,
+    /// How many rack pairs these have.
+    waiting_pairs: usize,
     /// Those of `live` of which bytes have arrived that are not yet told apart, by circuits and by EPS.
     news: BTreeSet<CoflowId>,
     /// Open ones whose progress is read from the ToRs' counters.
@@ -81,7 +86,7 @@ impl Accounts {
             return Err(Rejected::Conflict("coflows have begun already: records of an earlier controller come first".into()));
         }
         let all = past.closed.iter().chain(&past.open);
-        check_racks(all.flat_map(|c| &c.pairs).map(|p| (p.from, p.to)), racks)?;
+        check_racks(all.flat_map(|c| c.pairs.iter()).map(|p| (p.from, p.to)), racks)?;
         let lost = past.open.iter().map(|c| c.id).collect();
         for view in std::mem::take(&mut past.open) {
             past.end(CoflowView { cancelled: Some(now), why: Some(LOST.into()), ..view });
@@ -104,22 +109,11 @@ impl Accounts {
     /// A rack does not exist or a pair is listed twice.
     pub fn open(&mut self, new: Opening<'_>, now: Time, racks: usize) -> Result<Bytes, Rejected> {
         let pairs = Self::pairs(new.pairs, racks)?;
-        let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
+        let bytes = pairs.iter().map(|p| p.bytes).sum();
         if new.progress == ProgressBy::Counters {
             self.by_counters.insert(new.id, &pairs);
         }
-        let account = Account {
-            name: new.name,
-            arrival: now,
-            bound: new.bound,
-            weight: new.weight,
-            said: new.priorities.into(),
-            largest: pairs.iter().map(|p| p.asked).max().unwrap_or(0),
-            pairs,
-            finished: None,
-            cancelled: None,
-            why: None,
-        };
+        let account = Account::new(new.name, now, new.bound, new.weight, new.priorities.into(), pairs);
         self.live.insert(new.id, account);
         Ok(bytes)
     }
@@ -142,11 +136,9 @@ impl Accounts {
         Self::pairs(pairs, racks).map(drop)
     }
 
-    fn pairs(given: &[RackBytes], racks: usize) -> Result<Vec<Pair>, Rejected> {
+    fn pairs(given: &[RackBytes], racks: usize) -> Result<Vec<RackBytes>, Rejected> {
         check_racks(given.iter().map(|p| (p.from, p.to)), racks)?;
-        let between = given.iter().filter(|p| p.from != p.to);
-        let pair = |p: &RackBytes| Pair { from: p.from, to: p.to, asked: p.bytes.0, received: 0, split: 0, over_ocs: 0 };
-        let mut pairs: Vec<Pair> = between.map(pair).collect();
+        let mut pairs: Vec<RackBytes> = given.iter().filter(|p| p.from != p.to).copied().collect();
         // A workload's are in their order already, and may be a million.
         if !pairs.is_sorted_by_key(|p| (p.from, p.to)) {
             pairs.sort_unstable_by_key(|p| (p.from, p.to));
@@ -171,11 +163,12 @@ impl Accounts {
         let mut next = 0;
         for r in received {
             // A report of all pairs in their order is read without a search.
-            let is_next = a.pairs.get(next).is_some_and(|p| (p.from, p.to) == (r.from, r.to));
-            let found = if is_next { Ok(next) } else { a.pairs.binary_search_by_key(&(r.from, r.to), |p| (p.from, p.to)) };
-            if let Ok(k) = found {
-                let p = &mut a.pairs[k];
-                p.received = p.received.max(r.bytes.0.min(p.asked));
+            let is_next = next < a.pairs.len() && a.pairs.at(next).ends() == r.ends();
+            let found = if is_next { Some(next) } else { a.pairs.place(r.ends()) };
+            if let Some(k) = found {
+                let most = r.bytes.min(a.pairs.at(k).bytes).0;
+                let got = a.got_mut(k);
+                got.received = got.received.max(most);
                 next = k + 1;
             }
         }
@@ -211,9 +204,6 @@ impl Accounts {
     pub fn finish(&mut self, id: CoflowId, at: Time) -> Result<Span, Rejected> {
         let a = self.open_mut(id)?;
         a.finished = Some(at);
-        for p in &mut a.pairs {
-            p.received = p.asked;
-        }
         let cct = at.since(a.arrival);
         self.news.insert(id);
         self.totals.finished += 1;
@@ -242,10 +232,11 @@ impl Accounts {
     fn close(&mut self, id: CoflowId, at: Time) {
         let Some(a) = self.live.account(id) else { return };
         self.by_counters.remove(id, &a.pairs);
-        let received: Bytes = a.pairs.iter().map(|p| Bytes(p.received)).sum();
+        let ([_, received, _], pairs) = (a.sums(), a.pairs.len());
         self.totals.received = self.totals.received.saturating_add(received);
         self.waiting.push_back((id, 0));
-        if self.waiting.len() > MOST_WAITING
+        self.waiting_pairs += pairs;
+        while (self.waiting.len() > MOST_WAITING || self.waiting_pairs > MOST_WAITING_PAIRS && self.waiting.len() > 1)
             && let Some((oldest, _)) = self.waiting.pop_front()
         {
             self.retire(oldest, at);
@@ -256,6 +247,7 @@ impl Accounts {
     fn retire(&mut self, id: CoflowId, now: Time) {
         self.news.remove(&id);
         if let Some(view) = self.live.remove(id) {
+            self.waiting_pairs -= view.pairs.len();
             self.closed.push(view, now);
         }
     }
@@ -295,18 +287,18 @@ impl Accounts {
         let given = self.by_counters.give(&mut self.live, |from, to| gained(from, to).0);
         for id in self.news.union(&given).copied().collect::<Vec<_>>() {
             let Some(a) = self.live.account_mut(id) else { continue };
-            if self.by_counters.contains(id) && a.pairs.iter().all(|p| p.received == p.asked) {
+            if self.by_counters.contains(id) && a.waiting().all(|p| p.1 == 0) {
                 done.push(id);
             }
-            for p in a.pairs.iter_mut().filter(|p| p.split < p.received) {
-                let (s, o) = gained(p.from, p.to);
+            for k in 0..a.pairs.len() {
+                let (got, p) = (a.got(k), a.pairs.at(k));
+                let (s, o) = if got.split < got.received { gained(p.from, p.to) } else { (0, 0) };
                 if s > 0 {
-                    let part = u128::from(p.received - p.split) * u128::from(o.min(s)) / u128::from(s);
-                    p.over_ocs += part as u64;
-                    p.split = p.received;
+                    let part = u128::from(got.received - got.split) * u128::from(o.min(s)) / u128::from(s);
+                    *a.got_mut(k) = Got { over_ocs: got.over_ocs + part as u64, split: got.received, ..got };
                 }
             }
-            if a.pairs.iter().any(|p| p.split < p.received) {
+            if (0..a.pairs.len()).map(|k| a.got(k)).any(|g| g.split < g.received) {
                 self.news.insert(id)
             } else {
                 self.news.remove(&id)
@@ -332,8 +324,8 @@ impl Accounts {
     pub fn remaining(&self, racks: usize, threshold: Bytes) -> DemandMatrix {
         let mut m = DemandMatrix::zero(racks);
         let heavy = self.open_accounts().filter(|(_, a)| a.is_heavy(threshold));
-        for p in heavy.flat_map(|(_, a)| &a.pairs).filter(|p| p.asked >= threshold.0) {
-            m.add(p.from, p.to, p.asked - p.received);
+        for (p, left) in heavy.flat_map(|(_, a)| a.waiting()).filter(|(p, _)| p.bytes >= threshold) {
+            m.add(p.from, p.to, left);
         }
         m
     }
@@ -344,13 +336,8 @@ impl Accounts {
             id,
             arrival: a.arrival,
             weight: a.weight,
-            sent: a.pairs.iter().fold(0, |s, p| s.saturating_add(p.received)),
-            rest: a
-                .pairs
-                .iter()
-                .filter(|p| p.asked >= threshold.0 && p.received < p.asked)
-                .map(|p| (p.from, p.to, p.asked - p.received))
-                .collect(),
+            sent: a.sums()[1].0,
+            rest: a.waiting().filter(|(p, left)| p.bytes >= threshold && *left > 0).map(|(p, left)| (p.from, p.to, left)).collect(),
         };
         self.open_accounts().filter(|(_, a)| a.is_heavy(threshold)).map(coflow).collect()
     }

@@ -116,7 +116,7 @@ mod tests {
 
     fn view(id: u32, pairs: usize, at: Time) -> CoflowView {
         let pair = RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(1) };
-        let (id, name, arrival, pairs) = (CoflowId(id), String::new(), Time::ZERO, vec![pair; pairs]);
+        let (id, name, arrival, pairs) = (CoflowId(id), String::new(), Time::ZERO, vec![pair; pairs].into());
         let (bytes, received, over_ocs) = (Bytes(1), Bytes(1), Bytes(0));
         let (finished, cancelled, cct, bound) = (Some(at), None, None, Span::ZERO);
         CoflowView { id, name, arrival, pairs, bytes, received, over_ocs, finished, cancelled, why: None, cct, bound, priority: None }

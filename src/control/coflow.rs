@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::coflows::RackBytes;
+use crate::coflows::flows::Pairs;
 use crate::ids::CoflowId;
 use crate::units::{Bytes, Span, Time};
 
@@ -16,7 +16,7 @@ pub struct CoflowView {
     /// When it arrived.
     pub arrival: Time,
     /// Bytes asked, by rack pair.
-    pub pairs: Vec<RackBytes>,
+    pub pairs: Pairs,
     /// Payload bytes asked between racks.
     pub bytes: Bytes,
     /// Payload bytes received.

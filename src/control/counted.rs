@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::account::Pair;
 use super::live::Live;
+use crate::coflows::RackBytes;
+use crate::coflows::flows::Pairs;
 use crate::ids::{CoflowId, RackId};
+use crate::units::Bytes;
 
 /// Which of the coflows may be given bytes that a pair of racks sent. A cycle looks at those that get some, and at no others.
 #[derive(Clone, Debug, Default)]
@@ -18,9 +20,9 @@ pub struct Counted {
 
 impl Counted {
     /// Takes a new coflow with these pairs. O(pairs).
-    pub fn insert(&mut self, id: CoflowId, pairs: &[Pair]) {
+    pub fn insert(&mut self, id: CoflowId, pairs: &[RackBytes]) {
         self.coflows.insert(id);
-        let asked = pairs.iter().filter(|p| p.received < p.asked);
+        let asked = pairs.iter().filter(|p| p.bytes > Bytes::ZERO);
         let of = asked.map(|p| self.waiting.entry((p.from, p.to)).or_default().insert(id)).count();
         if of == 0 {
             self.idle.insert(id);
@@ -28,7 +30,7 @@ impl Counted {
     }
 
     /// Removes a coflow, if it is one of these. O(pairs).
-    pub fn remove(&mut self, id: CoflowId, pairs: &[Pair]) {
+    pub fn remove(&mut self, id: CoflowId, pairs: &Pairs) {
         if !self.coflows.remove(&id) {
             return;
         }
@@ -60,12 +62,13 @@ impl Counted {
                     break;
                 }
                 let Some(a) = accounts.account_mut(id) else { continue };
-                let Ok(k) = a.pairs.binary_search_by_key(&(from, to), |p| (p.from, p.to)) else { continue };
-                let p = &mut a.pairs[k];
-                let got = left.min(p.asked - p.received);
-                left -= got;
-                p.received += got;
-                if p.received == p.asked {
+                let Some(k) = a.pairs.place((from, to)) else { continue };
+                let asked = a.pairs.at(k).bytes.0;
+                let got = a.got_mut(k);
+                let more = left.min(asked - got.received);
+                left -= more;
+                got.received += more;
+                if got.received == asked {
                     whole.push(((from, to), id));
                 }
                 given.insert(id);
@@ -162,7 +165,7 @@ mod tests {
                     }
                     Step::Cancel(id) => prop_assert_eq!(a.cancel(CoflowId(id), None, Time(2)).is_ok(), plain.remove(&id).is_some()),
                     Step::Report(id, pair, received) => {
-                        let of = |p: &&RackBytes| (p.from.0, p.to.0) == pair;
+                        let of = |p: &RackBytes| (p.from.0, p.to.0) == pair;
                         let asked = a.views().get(CoflowId(id)).and_then(|c| c.pairs.iter().find(of).map(|p| p.bytes.0));
                         let told = a.progress(CoflowId(id), &rack_bytes(&[(pair, received)].into()));
                         prop_assert_eq!(told.is_ok(), id < next);

@@ -206,7 +206,7 @@ impl Emulation {
         self.live.handle.notify(Event::arrival(spec, &matrix, bounds::hybrid(spec, topology)));
         if topology.eps.graph().is_some() {
             // Lists are chosen before the first byte is sent; a controller that has stopped chooses none.
-            let event = Event::CoflowFlows { id: spec.id, flows: spec.flows.clone(), types: spec.types.clone() };
+            let event = Event::CoflowFlows { id: spec.id, flows: spec.flows.to_vec(), types: spec.types.clone() };
             let told = self.live.handle.ask(event);
             drop(told.map(oneshot::Receiver::blocking_recv));
         }

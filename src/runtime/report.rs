@@ -202,7 +202,7 @@ pub struct Summary {
 impl CoflowRecord {
     /// The account of a coflow that finished at `finished` (or not), `ocs_share` of whose bytes between racks went over circuits.
     pub fn new(spec: &CoflowSpec, topology: &Topology, finished: Option<Time>, ocs_share: f64) -> Self {
-        let is_between = |f: &&FlowSpec| topology.rack_of(f.from) != topology.rack_of(f.to);
+        let is_between = |f: &FlowSpec| topology.rack_of(f.from) != topology.rack_of(f.to);
         let between = spec.flows.iter().filter(is_between).map(|f| f.bytes);
         Self {
             id: spec.id,

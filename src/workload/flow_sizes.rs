@@ -148,7 +148,7 @@ mod tests {
         assert!((last / 20_000.0 / 1e7 - 1.0).abs() < 0.05, "{last}");
         let small = w.coflows.iter().filter(|c| c.bytes().0 <= 80_000).count();
         assert!(small.abs_diff(10_600) < 300, "{small}");
-        let from = |h: u32| w.coflows.iter().filter(|c| c.flows[0].from == HostId(h)).count();
+        let from = |h: u32| w.coflows.iter().filter(|c| c.flows.at(0).from == HostId(h)).count();
         assert!((0..16).all(|h| from(h).abs_diff(1250) < 200), "all hosts send alike");
     }
 

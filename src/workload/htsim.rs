@@ -192,7 +192,7 @@ mod tests {
         assert!(looks_like(text) && looks_like("0 3 1500 20\n") && !looks_like("3 1\n1 0 1 0 1 1:1"));
         assert_eq!(parse(text).unwrap(), a);
         let w = to_workload("w", &a, &topology(), Group::Flow, Local::Free).unwrap();
-        let got: Vec<_> = w.coflows.iter().map(|c| (c.name.as_str(), c.arrival.0, c.flows[0].from.0, c.flows[0].to.0)).collect();
+        let got: Vec<_> = w.coflows.iter().map(|c| (c.name.as_str(), c.arrival.0, c.flows.at(0).from.0, c.flows.at(0).to.0)).collect();
         assert_eq!(got, [("flow-1", 3, 2, 1), ("flow-0", 20, 0, 3)]);
     }
 
@@ -201,7 +201,7 @@ mod tests {
         let flows = parse("0 9 5 10\n8 1 6 10\n1 1 7 11\n").unwrap();
         let w = to_workload("w", &flows, &topology(), Group::Start, Local::Drop).unwrap();
         assert_eq!(w.coflows.len(), 1);
-        assert_eq!(w.coflows[0].flows, [FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(11) }]);
+        assert_eq!(w.coflows[0].flows.to_vec(), [FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(11) }]);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::coflows::CoflowSpec;
+use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::CoflowId;
 use crate::units::{Bytes, Time};
 
@@ -87,8 +87,8 @@ impl Workload {
         self.coflows.truncate(adjust.first.unwrap_or(usize::MAX));
         for c in &mut self.coflows {
             c.arrival = Time(c.arrival.0 / adjust.time_scale.max(1));
-            for f in &mut c.flows {
-                f.bytes = Bytes(f.bytes.0.div_ceil(adjust.scale.max(1)));
+            if adjust.scale > 1 {
+                c.flows = c.flows.iter().map(|f| FlowSpec { bytes: Bytes(f.bytes.0.div_ceil(adjust.scale)), ..f }).collect();
             }
         }
         self
@@ -126,7 +126,7 @@ pub(crate) mod tests {
         let order: Vec<_> = w.coflows.iter().map(|c| (c.id.0, c.name.as_str())).collect();
         assert_eq!((order, w.bytes()), (vec![(0, "a"), (1, "b"), (2, "late")], Bytes(2_000_009)));
         let small = w.clone().adjusted(&Adjust { first: None, scale: 7, time_scale: 10 });
-        let sizes: Vec<_> = small.coflows.iter().map(|c| (c.arrival.0, c.flows[0].bytes.0)).collect();
+        let sizes: Vec<_> = small.coflows.iter().map(|c| (c.arrival.0, c.flows.at(0).bytes.0)).collect();
         assert_eq!(sizes, [(0, 1), (0, 1), (100, 285_715)]);
         assert_eq!(w.adjusted(&Adjust { first: Some(1), ..Adjust::default() }).coflows.len(), 1);
     }

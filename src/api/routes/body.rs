@@ -122,7 +122,7 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
         }
         (true, false) => {
             let flows = check_flows(&body.flows, topology)?;
-            let pairs = RackBytes::of(&flows, topology);
+            let pairs = RackBytes::of(flows.iter().copied(), topology);
             let own = body.flows.iter().map(|f| f.priority);
             let own = if own.clone().any(|p| p.is_some()) { own.collect() } else { vec![] };
             let types = check_types(&body.types, topology)?;

@@ -61,7 +61,7 @@ async fn launch(app: &App, (event, begun): (Event, wire::Coflow), what: Shipment
     tell(app, id, event).await?;
     if app.handle.topology.eps.graph().is_some() {
         // Lists are chosen before the first byte is sent. A coflow that is over by then needs none.
-        let _ = app.tell(Event::CoflowFlows { id, flows: what.coflow.flows.clone(), types: what.coflow.types.clone() }).await;
+        let _ = app.tell(Event::CoflowFlows { id, flows: what.coflow.flows.to_vec(), types: what.coflow.types.clone() }).await;
     }
     if let Some(sender) = app.sender.as_ref().filter(|_| send)
         && let Err(why) = sender.send(what)
@@ -87,8 +87,8 @@ async fn tell(app: &App, id: CoflowId, event: Event) -> Reply<()> {
 fn to_send(app: &App, (id, name, weight): (CoflowId, String, u32), content: &Content) -> (CoflowSpec, Report) {
     let given = !content.flows.is_empty();
     let flows: Vec<FlowSpec> = if given { content.flows.clone() } else { posted::spread(&app.handle.topology, &content.pairs) };
-    let spec =
-        CoflowSpec { id, name, arrival: Time::ZERO, weight, types: content.types.clone(), priorities: content.priorities.clone(), flows };
+    let (types, priorities) = (content.types.clone(), content.priorities.clone());
+    let spec = CoflowSpec { weight, types, priorities, ..CoflowSpec::new(id, name, Time::ZERO, flows) };
     (spec, if given { Report::Flows } else { Report::Coflow })
 }
 

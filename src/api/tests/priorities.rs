@@ -27,8 +27,8 @@ impl Sender for Keeps {
     fn flows(&self, id: CoflowId) -> Option<Vec<FlowProgress>> {
         let all = self.0.lock().unwrap();
         let c = all.iter().find(|c| c.id == id)?;
-        let flow = |(k, f): (usize, &crate::coflows::FlowSpec)| FlowProgress {
-            spec: *f,
+        let flow = |(k, f): (usize, crate::coflows::FlowSpec)| FlowProgress {
+            spec: f,
             received: Bytes(0),
             finished: None,
             priority: c.priorities.of(k, f.from.0 / 2 == f.to.0 / 2),

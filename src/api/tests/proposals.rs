@@ -238,6 +238,6 @@ fn a_proposal_may_begin_with_the_flows_as_the_tasks_stand() {
     assert_eq!(coflow(&r.send("POST", &format!("{second}/confirm"), &json!({"send": true}))).asked_bytes, 50 * MB);
     let sent = notes.0.lock().unwrap();
     let (a, b) = (&sent[0], &sent[1]);
-    assert_eq!((sent.len(), a.1, a.0.flows.len(), a.0.flows[1].to, b.1), (2, Report::Flows, 3, HostId(5), Report::Coflow));
+    assert_eq!((sent.len(), a.1, a.0.flows.len(), a.0.flows.at(1).to, b.1), (2, Report::Flows, 3, HostId(5), Report::Coflow));
     assert!(b.0.flows.len() > 1 && b.0.bytes() == Bytes(50 * MB), "spread over the rack's hosts");
 }

@@ -430,8 +430,8 @@ impl crate::api::Sender for Asked {
     fn flows(&self, id: crate::ids::CoflowId) -> Option<Vec<crate::fabric::traffic::FlowProgress>> {
         let asked = self.0.lock().unwrap();
         let c = &asked.iter().find(|c| c.0.id == id)?.0;
-        let flow = |f: &crate::coflows::FlowSpec| crate::fabric::traffic::FlowProgress {
-            spec: *f,
+        let flow = |f: crate::coflows::FlowSpec| crate::fabric::traffic::FlowProgress {
+            spec: f,
             received: crate::units::Bytes(f.bytes.0 / 2),
             finished: None,
             priority: 4,

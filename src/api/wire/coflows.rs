@@ -117,7 +117,7 @@ impl Flow {
     /// The flows of a coflow, each with its own priority if it has one.
     pub fn of(coflow: &CoflowSpec) -> Vec<Self> {
         let own = |k: usize| coflow.priorities.flows.get(k).copied().flatten();
-        let flow = |(k, f): (usize, &FlowSpec)| Self {
+        let flow = |(k, f): (usize, FlowSpec)| Self {
             from: HostRef::Number(f.from.0),
             to: HostRef::Number(f.to.0),
             bytes: Amount(f.bytes.0),
@@ -219,7 +219,7 @@ impl From<&record::CoflowView> for Coflow {
             name: c.name.clone(),
             state: c.into(),
             arrival_ns: c.arrival.0,
-            pairs: c.pairs.iter().map(Pair::from).collect(),
+            pairs: c.pairs.iter().map(|p| Pair::from(&p)).collect(),
             asked_bytes: c.bytes.0,
             received_bytes: c.received.0,
             over_ocs_bytes: c.over_ocs.0,

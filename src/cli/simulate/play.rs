@@ -136,7 +136,8 @@ impl<'a> Play<'a> {
             simulate_alone(topology, plan, workload, watch)
         } else {
             let bucket = Some(args.bucket.unwrap_or_else(|| bucket(topology, workload)));
-            let how = How { until: args.until(), extras: Extras { faults, bucket, resolution: args.resolution() }, record };
+            let extras = Extras { faults, bucket, resolution: args.resolution(), ..Extras::default() };
+            let how = How { until: args.until(), extras, record };
             simulate_watched(topology, plan, workload, &how, &mut |r| write(r), watch)
         };
         result.map(|r| RunResult { origin: self.origin(seed), ..r }).map_err(|e| CliError::Failed(e.to_string()))

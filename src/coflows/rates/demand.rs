@@ -3,11 +3,17 @@
 use super::{Free, Path};
 use crate::units::NANOS;
 
+mod amounts;
+mod layout;
 mod levels;
+mod loads;
 mod words;
 
 pub use levels::{Deltas, Levels, Scratch};
 
+use amounts::Amounts;
+use layout::Layout;
+use loads::Loads;
 use words::{Cell, Word, bit};
 
 /// Bytes of a coflow from one host to another: its flows between the same two hosts count as one.
@@ -31,9 +37,9 @@ struct Row {
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
     /// By group: what it still has to send.
-    left: Vec<u128>,
-    /// By group: its sender's and its receiver's interface.
-    ends: Vec<[u32; 2]>,
+    left: Amounts,
+    /// Which group is between which interfaces.
+    layout: Layout,
     /// By group: all its links; empty if no group has others than its two interfaces.
     paths: Vec<Path>,
     rows: Vec<Row>,
@@ -41,9 +47,7 @@ pub struct Demand {
     ups: Vec<Word>,
     /// Columns by their receivers' interfaces.
     downs: Vec<Word>,
-    /// By row, then as in `downs`: its groups.
-    cells: Vec<Cell>,
-    /// The same: which of them have something to send. Apart from the others, since it is read most.
+    /// By row, then as in `downs`: which of its groups have something to send.
     to: Vec<u64>,
     /// By column, then as in `ups`: which senders have something to send to this receiver.
     from: Vec<u64>,
@@ -51,10 +55,8 @@ pub struct Demand {
     /// Links in use, and the ranges of their groups in `members`; empty until they are asked for.
     links: Vec<(u32, u32, u32)>,
     members: Vec<u32>,
-    /// By link in use: bits to carry, as of the last [`Demand::weigh`].
-    loads: Vec<(u32, u64)>,
-    /// Whether they are right for what is left now.
-    weighed: bool,
+    /// What links have to carry, as of the last [`Demand::weigh`].
+    loads: Loads,
 }
 
 impl Demand {
@@ -65,8 +67,8 @@ impl Demand {
     /// If they are in another order.
     pub fn new(groups: impl IntoIterator<Item = Group>) -> Self {
         let groups = groups.into_iter();
-        let many = groups.size_hint().0;
-        let (mut left, mut ends, mut paths) = (Vec::with_capacity(many), Vec::with_capacity(many), Vec::new());
+        let many = groups.size_hint().1.unwrap_or(0);
+        let (mut left, mut ends, mut paths) = (Amounts::with_capacity(many), Vec::with_capacity(many), Vec::new());
         for Group { path, left: units } in groups {
             let plain = path.links().len() == 2;
             if !plain && paths.is_empty() {
@@ -78,38 +80,34 @@ impl Demand {
             left.push(units);
             ends.push([path.up(), path.down()]);
         }
+        left.shrink_to_fit();
         assert!(ends.is_sorted_by(|a, b| a < b), "groups in order, each pair once");
+        let downs = Word::of(ends.iter().map(|e| e[1]));
         let mut demand = Self {
             left,
             paths,
             rows: ends.chunk_by(|a, b| a[0] == b[0]).map(|same| Row { up: same[0][0], live: 0 }).collect(),
             ups: Word::of(ends.iter().map(|e| e[0])),
-            downs: Word::of(ends.iter().map(|e| e[1])),
-            ends,
+            layout: Layout::of(ends, &downs),
+            downs,
             ..Self::default()
         };
-        demand.lay_out();
+        demand.open_all();
         demand
     }
 
-    /// Finds the groups of every sender and receiver.
-    fn lay_out(&mut self) {
+    /// Finds out which groups have something to send.
+    fn open_all(&mut self) {
         let columns: u32 = self.downs.iter().map(|w| w.all.count_ones()).sum();
-        self.cells = vec![Cell::default(); self.rows.len() * self.downs.len()];
-        self.to = vec![0; self.cells.len()];
+        self.to = vec![0; self.rows.len() * self.downs.len()];
         self.from = vec![0; columns as usize * self.ups.len()];
         let mut row = 0;
-        for g in 0..self.ends.len() {
-            let [up, down] = self.ends[g];
-            row += usize::from(self.rows[row].up != up);
-            let place = Word::place(&self.downs, down / 64).expect("it is one of them");
-            let cell = &mut self.cells[row * self.downs.len() + place];
-            if cell.all == 0 {
-                cell.base = g as u32;
-            }
-            cell.all |= bit(down);
-            if self.left[g] > 0 {
-                self.open(row, place, [up, down]);
+        for g in 0..self.groups() as u32 {
+            let ends = self.ends(g);
+            row += usize::from(self.rows[row].up != ends[0]);
+            if self.left(g) > 0 {
+                let place = Word::place(&self.downs, ends[1] / 64).expect("it is one of them");
+                self.open(row, place, ends);
             }
         }
     }
@@ -128,12 +126,12 @@ impl Demand {
 
     /// How many groups there are, those that are done included.
     pub fn groups(&self) -> usize {
-        self.left.len()
+        self.layout.groups()
     }
 
     /// What a group still has to send.
     pub fn left(&self, group: u32) -> u128 {
-        self.left[group as usize]
+        self.left.of(group)
     }
 
     /// Whether no path has more links than the two interfaces.
@@ -143,12 +141,12 @@ impl Demand {
 
     /// The links of a group.
     pub fn path(&self, group: u32) -> Path {
-        if self.is_plain() { Path::new(&self.ends[group as usize]) } else { self.paths[group as usize] }
+        if self.is_plain() { Path::new(&self.ends(group)) } else { self.paths[group as usize] }
     }
 
     /// A group gives back a rate.
     pub fn give(&self, group: u32, rate: u64, free: &mut Free) {
-        self.ends[group as usize].iter().for_each(|&l| free.give_link(l, rate));
+        self.ends(group).iter().for_each(|&l| free.give_link(l, rate));
         if !self.is_plain() {
             self.paths[group as usize].links()[2..].iter().for_each(|&l| free.give_link(l, rate));
         }
@@ -156,7 +154,7 @@ impl Demand {
 
     /// A group takes a rate.
     pub fn take(&self, group: u32, rate: u64, free: &mut Free) {
-        self.ends[group as usize].iter().for_each(|&l| free.take_link(l, rate));
+        self.ends(group).iter().for_each(|&l| free.take_link(l, rate));
         if !self.is_plain() {
             self.paths[group as usize].links()[2..].iter().for_each(|&l| free.take_link(l, rate));
         }
@@ -189,7 +187,7 @@ impl Demand {
 
     /// What a group still has to send, in whole bits, rounded up.
     pub fn bits(&self, group: u32) -> u64 {
-        let up = self.left[group as usize] + u128::from(NANOS - 1);
+        let up = self.left.of(group) + u128::from(NANOS - 1);
         // Of the factors 2^9 and 5^9 of a second's nanoseconds the first is a shift; then 64 bits nearly always do.
         match u64::try_from(up >> 9) {
             Ok(small) => small / (NANOS >> 9),
@@ -200,17 +198,17 @@ impl Demand {
     /// A group sent `units` (or all that it had left). Returns what it did not need of them, or `None` if it goes on.
     #[inline]
     pub fn sent(&mut self, group: u32, units: u128) -> Option<u128> {
-        let left = &mut self.left[group as usize];
-        self.weighed = false;
-        if units < *left {
-            *left -= units;
+        if self.loads.counts(group) {
+            self.loads.note(group, self.bits(group));
+        }
+        let left = self.left.take(group, units);
+        if units < left {
             return None;
         }
-        let beyond = units - *left;
-        if std::mem::take(left) > 0 {
-            self.close(self.ends[group as usize]);
+        if left > 0 {
+            self.close(self.ends(group));
         }
-        Some(beyond)
+        Some(units - left)
     }
 
     /// The group between these interfaces is done.
@@ -230,38 +228,50 @@ impl Demand {
         receiver.live &= !(u64::from(senders.iter().all(|&w| w == 0)) << (down % 64));
     }
 
-    /// The receivers with live groups of the sender at this interface, as (word, bits).
-    pub fn row(&self, up: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
-        Self::line(&self.ups, up, &self.downs, &self.to)
-    }
-
-    /// The senders with live groups to the receiver at this interface, as (word, bits).
-    pub fn column(&self, down: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
-        Self::line(&self.downs, down, &self.ups, &self.from)
-    }
-
-    /// Of the thing of `link` among `own` those of `others` that it has live groups with: nothing if it has none.
-    fn line<'a>(own: &[Word], link: u32, others: &'a [Word], bits: &'a [u64]) -> impl Iterator<Item = (u32, u64)> + 'a {
-        let width = others.len();
-        let line = Word::find(own, link).map_or(&[][..], |k| &bits[k as usize * width..(k as usize + 1) * width]);
-        others.iter().zip(line).map(|(w, &bits)| (w.index, bits))
-    }
-
     /// Calls `each(receivers, groups, which of them are live)` for the words of receivers of a row.
     fn each_cell(&self, row: usize, mut each: impl FnMut(&Word, Cell, u64)) {
-        let own = row * self.downs.len()..(row + 1) * self.downs.len();
-        self.downs.iter().zip(&self.cells[own.clone()]).zip(&self.to[own]).for_each(|((w, &cell), &live)| each(w, cell, live));
+        let own = &self.to[row * self.downs.len()..(row + 1) * self.downs.len()];
+        self.downs.iter().zip(own).enumerate().for_each(|(place, (w, &live))| each(w, self.cell(row, place), live));
     }
 
-    /// The live group between these interfaces.
-    pub fn between(&self, up: u32, down: u32) -> Option<u32> {
-        let at = Word::find(&self.ups, up)? as usize * self.downs.len() + Word::place(&self.downs, down / 64)?;
-        (self.to[at] & bit(down) != 0).then(|| self.cells[at].number(bit(down)))
+    /// Of the sender at an interface the first live group that `pick(word, its receivers with live groups, as bits)` picks by its bit, and
+    /// its receiver's interface; zero: none of this word.
+    #[inline]
+    pub fn first_in_row(&self, up: u32, mut pick: impl FnMut(u32, u64) -> u64) -> Option<(u32, u32)> {
+        let (row, width) = (Word::find(&self.ups, up)? as usize, self.downs.len());
+        for (place, (receivers, &live)) in self.downs.iter().zip(&self.to[row * width..(row + 1) * width]).enumerate() {
+            let bit = pick(receivers.index, live);
+            if bit != 0 {
+                return Some((64 * receivers.index + bit.trailing_zeros(), self.cell(row, place).number(bit)));
+            }
+        }
+        None
+    }
+
+    /// The same of the receiver at an interface, with its sender's interface.
+    #[inline]
+    pub fn first_in_column(&self, down: u32, mut pick: impl FnMut(u32, u64) -> u64) -> Option<(u32, u32)> {
+        let (column, width) = (Word::find(&self.downs, down)? as usize, self.ups.len());
+        for (senders, &live) in self.ups.iter().zip(&self.from[column * width..(column + 1) * width]) {
+            let bit = pick(senders.index, live);
+            if bit != 0 {
+                let cell = self.cell(senders.number(bit) as usize, Word::place(&self.downs, down / 64)?);
+                return Some((64 * senders.index + bit.trailing_zeros(), cell.number(words::bit(down))));
+            }
+        }
+        None
     }
 
     /// Sender's and receiver's interface of a group.
+    #[inline]
     pub fn ends(&self, group: u32) -> [u32; 2] {
-        self.ends[group as usize]
+        self.layout.ends(group)
+    }
+
+    /// The groups of a row to the receivers of the word at a place in `downs`.
+    #[inline]
+    fn cell(&self, row: usize, place: usize) -> Cell {
+        self.layout.cell(row, place, &self.downs)
     }
 
     /// Calls `each` for every interface with live groups.
@@ -277,13 +287,13 @@ impl Demand {
 
     /// A group goes over other links from now on; its interfaces stay.
     pub fn reroute(&mut self, group: u32, path: Path) {
-        debug_assert_eq!(self.ends[group as usize], [path.up(), path.down()]);
+        debug_assert_eq!(self.ends(group), [path.up(), path.down()]);
         if self.is_plain() {
-            self.paths = self.ends.iter().map(|e| Path::new(e)).collect();
+            self.paths = (0..self.groups() as u32).map(|g| Path::new(&self.ends(g))).collect();
         }
         self.paths[group as usize] = path;
         self.links.clear();
-        self.weighed = false;
+        self.loads.forget();
     }
 
     /// Calls `each(group, interfaces)` for the live groups that may have room, in their order: those of a sender whose interface has
@@ -295,13 +305,13 @@ impl Demand {
         for senders in &self.ups {
             for row in senders.numbers(senders.live & free.open(senders.index)) {
                 let (up, from) = (self.rows[row as usize].up, row as usize * self.downs.len());
-                'row: for (receivers, at) in self.downs.iter().zip(from..) {
-                    let mut may = self.to[at] & free.open(receivers.index);
+                'row: for (place, receivers) in self.downs.iter().enumerate() {
+                    let mut may = self.to[from + place] & free.open(receivers.index);
                     while may != 0 {
                         let bit = may & may.wrapping_neg();
                         may ^= bit;
                         let down = 64 * receivers.index + bit.trailing_zeros();
-                        each(free, self.cells[at].number(bit), [up, down]);
+                        each(free, self.cell(row as usize, place).number(bit), [up, down]);
                         if free.left(up) == 0 {
                             break 'row;
                         }
@@ -313,14 +323,14 @@ impl Demand {
 
     /// Calls `each(group)` for the live groups, in their order.
     pub fn live_groups(&self, mut each: impl FnMut(u32)) {
-        for (cell, &live) in self.cells.iter().zip(&self.to).filter(|c| *c.1 != 0) {
-            cell.each(live, |_, g| each(g));
+        for row in (0..self.rows.len()).filter(|&row| self.rows[row].live > 0) {
+            self.each_cell(row, |_, cell, live| cell.each(live, |_, g| each(g)));
         }
     }
 
     /// The links in use, by number, each with the bits that it has to carry, as of the last [`Demand::weigh`].
     pub fn loads(&self) -> impl Iterator<Item = (u32, u64)> + Clone + '_ {
-        self.loads.iter().copied()
+        self.loads.iter()
     }
 
     /// The groups that cross a link, those that are done included. Needs [`Demand::index`]. O(log links).
@@ -330,20 +340,36 @@ impl Demand {
         &self.members[a as usize..b as usize]
     }
 
-    /// Makes [`Demand::loads`] right for what is left now. O(groups), or O(1) if nothing was sent since the last time.
+    /// Makes [`Demand::loads`] right for what is left now. O(groups that have sent something since the last time), or O(groups) if those
+    /// are many.
     pub fn weigh(&mut self) {
-        if std::mem::replace(&mut self.weighed, true) {
+        if self.loads.are_kept() {
+            let mut loads = std::mem::take(&mut self.loads);
+            loads.renew(|g| (self.bits(g), self.sides(g)));
+            self.loads = loads;
             return;
         }
         if self.is_plain() {
-            self.loads = self.plain_loads();
+            // Senders' interfaces come before receivers', as a rule: then the place of either is its number.
+            let apart = self.ups.last().zip(self.downs.first()).is_some_and(|(u, d)| u.last() < d.first());
+            self.loads.set(self.plain_loads(), if apart { self.groups() } else { 0 });
             return;
         }
         self.index();
         let load = |&(l, a, b): &(u32, u32, u32)| {
             (l, self.members[a as usize..b as usize].iter().map(|&g| self.bits(g)).fold(0, u64::saturating_add))
         };
-        self.loads = self.links.iter().map(load).collect();
+        self.loads.set(self.links.iter().map(load).collect(), 0);
+    }
+
+    /// The places of a group's interfaces among all in use, where senders' come before receivers'.
+    fn sides(&self, group: u32) -> [usize; 2] {
+        let [up, down] = self.ends(group);
+        let of = |words: &[Word], link: u32| {
+            let word = &words[Word::place(words, link / 64).expect("it is one of them")];
+            word.number(bit(link)) as usize
+        };
+        [of(&self.ups, up), self.rows.len() + of(&self.downs, down)]
     }
 
     /// The same where there are no links but interfaces.

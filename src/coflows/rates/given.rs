@@ -84,19 +84,21 @@ impl Rates {
         self.total = self.total.saturating_add(rate);
     }
 
-    /// Gives a group another rate than it has.
-    pub fn set(&mut self, group: u32, rate: u64) {
-        let of = self.take(group);
-        if of > 0 && rate > 0 {
-            self.of[group as usize] = rate;
-            self.total += rate;
-        } else {
+    /// Gives a group another rate than `before`, which it has.
+    pub fn change(&mut self, group: u32, before: u64, rate: u64) {
+        if self.of.is_empty() {
+            self.of = vec![0; self.groups];
+        }
+        debug_assert_eq!(self.of[group as usize], before);
+        if before == 0 && rate > 0 {
             if self.given.len() == self.given.capacity() {
                 self.tidy();
                 self.given.reserve(self.given.len().max(self.given.capacity() / 2) + 1);
             }
-            self.add(group, rate);
+            self.given.push(group);
         }
+        self.of[group as usize] = rate;
+        self.total = self.total.saturating_sub(before).saturating_add(rate);
     }
 
     /// Forgets the groups that have stopped, and brings the others into their order. O(n log n) for those that were given something.
@@ -109,14 +111,7 @@ impl Rates {
 
     /// A group stops, for as long as the others keep their rates.
     pub fn stop(&mut self, group: u32) {
-        self.take(group);
-    }
-
-    /// A group stops. Returns the rate that it had.
-    fn take(&mut self, group: u32) -> u64 {
-        let rate = self.of.get_mut(group as usize).map_or(0, std::mem::take);
-        self.total -= rate;
-        rate
+        self.total -= self.of.get_mut(group as usize).map_or(0, std::mem::take);
     }
 
     /// Everything stops.

@@ -24,6 +24,29 @@ fn demand(list: &[(u32, u32, u64)], cores: bool) -> Demand {
     d
 }
 
+proptest! {
+    /// Loads that are brought up to date are those that are counted anew.
+    #[test]
+    fn loads_follow_what_is_sent(
+        bits in prop::collection::btree_map((0u32..9, 0u32..9), 0u64..1 << 40, 1..81),
+        sent in prop::collection::vec(prop::collection::vec((0usize..81, 0u32..80), 0..12), 1..4),
+    ) {
+        let group = |((a, b), bits): ((u32, u32), u64)| Group { path: Path::new(&[a, 9 + b]), left: u128::from(bits) * u128::from(NANOS) };
+        let mut d = Demand::new(bits.into_iter().map(group));
+        d.weigh();
+        for step in sent {
+            for (k, power) in step {
+                d.sent((k % d.groups()) as u32, 1 << power);
+            }
+            d.weigh();
+            let anew = (0..d.groups() as u32).map(|g| Group { path: d.path(g), left: d.left(g) });
+            let mut anew = Demand::new(anew.collect::<Vec<_>>());
+            anew.weigh();
+            prop_assert!(d.loads().eq(anew.loads()));
+        }
+    }
+}
+
 fn given(d: &Demand, r: &Rates) -> Vec<(u32, u32, u64)> {
     let groups = (0..d.groups() as u32).map(|g| (d.path(g).up(), d.path(g).down() - 4, r.of(g)));
     groups.filter(|x| x.2 > 0).collect()
@@ -248,6 +271,9 @@ proptest! {
     }
 }
 
+/// What picks one of a word's links, given as bits.
+type Pick<'a> = dyn FnMut(u32, u64) -> u64 + 'a;
+
 /// Interfaces with gaps between them: neighbours, some further on, and one far away.
 fn interface() -> impl Strategy<Value = u32> {
     prop_oneof![4 => 0u32..70, 2 => 190u32..200, 1 => Just(4000u32)]
@@ -268,16 +294,24 @@ proptest! {
             d.sent(g as u32, 1);
             live[g] = false;
         }
-        let on = |bits: &mut dyn Iterator<Item = (u32, u64)>| -> Vec<u32> {
-            bits.flat_map(|(word, bits)| (0..64).filter(move |k| bits >> k & 1 == 1).map(move |k| 64 * word + k)).collect()
+        let seen = |line: &dyn Fn(&mut Pick) -> Option<(u32, u32)>| -> Vec<u32> {
+            let mut all = vec![];
+            let none = line(&mut |word, bits| {
+                all.extend((0..64).filter(|k| bits >> k & 1 == 1).map(|k| 64 * word + k));
+                0
+            });
+            assert_eq!(none, None);
+            all
         };
         for &((a, b), _) in &list {
             let pairs = || list.iter().zip(&live).filter(|g| *g.1).map(|(g, _)| g.0);
-            prop_assert_eq!(on(&mut d.row(a)), pairs().filter(|g| g.0 == a).map(|g| g.1).collect::<Vec<_>>());
-            prop_assert_eq!(on(&mut d.column(b)), pairs().filter(|g| g.1 == b).map(|g| g.0).collect::<Vec<_>>());
+            prop_assert_eq!(seen(&|pick| d.first_in_row(a, pick)), pairs().filter(|g| g.0 == a).map(|g| g.1).collect::<Vec<_>>());
+            prop_assert_eq!(seen(&|pick| d.first_in_column(b, pick)), pairs().filter(|g| g.1 == b).map(|g| g.0).collect::<Vec<_>>());
             for &((_, other), _) in &list {
-                let found = list.iter().position(|g| g.0 == (a, other)).filter(|&g| live[g]);
-                prop_assert_eq!(d.between(a, other), found.map(|g| g as u32));
+                let found = list.iter().position(|g| g.0 == (a, other)).filter(|&g| live[g]).map(|g| g as u32);
+                let at = |link: u32| move |word: u32, bits: u64| if word == link / 64 { bits & 1 << (link % 64) } else { 0 };
+                prop_assert_eq!(d.first_in_row(a, at(other)), found.map(|g| (other, g)));
+                prop_assert_eq!(d.first_in_column(other, at(a)), found.map(|g| (a, g)));
             }
         }
         let mut all = Vec::new();

@@ -8,8 +8,8 @@ use super::crossbar::Crossbars;
 use super::ledger::Ledger;
 use super::links::Links;
 use super::meter::Totals;
-use crate::coflows::CoflowSpec;
 use crate::coflows::elephants::Admit;
+use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Bytes, Time};
@@ -41,16 +41,20 @@ impl World<'_> {
         circuit.map_or_else(|| if marked && self.admit == Admit::Wait { Route::Wait } else { eps() }, Route::Ocs)
     }
 
-    /// Whether a flow needs no time: it stays in its host (and those have no loopback), or has no bytes. It is then finished here.
-    pub fn is_free(&mut self, coflow: &CoflowSpec, flow: usize) -> bool {
-        let f = &coflow.flows[flow];
-        let t = self.links.topology();
-        let racks = (t.rack_of(f.from), t.rack_of(f.to));
-        self.ledger.open(coflow.id);
-        let free = f.from == f.to && !t.loopback || f.bytes == Bytes::ZERO;
+    /// The rack of a host.
+    pub fn rack(&self, host: HostId) -> RackId {
+        self.links.topology().rack_of(host)
+    }
+
+    /// Whether a flow, which begins, needs no time: it stays in its host (and those have no loopback), or has no bytes. It is then finished
+    /// here.
+    pub fn is_free(&mut self, coflow: CoflowId, flow: usize, f: &FlowSpec) -> bool {
+        let racks = (self.rack(f.from), self.rack(f.to));
+        self.ledger.open(coflow);
+        let free = f.from == f.to && !self.links.topology().loopback || f.bytes == Bytes::ZERO;
         if free {
-            self.ledger.close(coflow.id, racks, u128::from(f.bytes.0) * super::bundle::BYTE, 0);
-            self.done.push(FlowFinished { coflow: coflow.id, flow: flow.into(), at: self.now });
+            self.ledger.close(coflow, racks, u128::from(f.bytes.0) * super::bundle::BYTE, 0);
+            self.done.push(FlowFinished { coflow, flow: flow.into(), at: self.now });
         }
         free
     }

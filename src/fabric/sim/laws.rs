@@ -65,7 +65,7 @@ fn coflow(id: u32, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
         weight: 1 + id % 3,
         types: Default::default(),
         priorities,
-        flows,
+        flows: flows.into(),
     }
 }
 
@@ -430,7 +430,7 @@ struct Slow {
 /// What a coflow's flows of one priority have to send; under other schedulers all have the first.
 fn slow_demand(n: &Network, links: &links::Links, c: &CoflowSpec, class: u8) -> Option<Demand> {
     let (t, mut by) = (links.topology(), BTreeMap::new());
-    let local = |f: &FlowSpec| t.rack_of(f.from) == t.rack_of(f.to);
+    let local = |f: FlowSpec| t.rack_of(f.from) == t.rack_of(f.to);
     for (k, f) in c.flows.iter().enumerate().filter(|(_, f)| f.from != f.to && f.bytes.0 > 0) {
         let own = if n.kind == Priority { c.priorities.of(k, local(f)) } else { 0 };
         *by.entry((f.from, f.to)).or_insert(0) += if own == class { f.bytes.0 } else { 0 };

@@ -59,7 +59,7 @@ struct Account {
     /// What has finished since the last report, by rack pair.
     fresh: Vec<((RackId, RackId), u128)>,
     within: u128,
-    /// Between racks, once all flows are done: of which racks is not needed any more.
+    /// Between racks, where it is not needed (any more) of which racks.
     between: u128,
     over_ocs: u128,
 }
@@ -86,8 +86,10 @@ pub struct Delivered {
 #[derive(Debug)]
 pub struct Ledger {
     racks: usize,
-    sent: Carried,
-    over_ocs: Carried,
+    /// Whether anything asks which pairs of racks a coflow's bytes went between ([`Ledger::progress`]).
+    by_pair: bool,
+    /// What was sent by rack pair, and of that over circuits, if it is counted.
+    matrices: Option<[Carried; 2]>,
     /// By plane, then input.
     crossed: Vec<Vec<u128>>,
     totals: Totals,
@@ -97,13 +99,13 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Empty.
-    pub fn new(topology: &Topology) -> Self {
+    /// Empty; `by_pair`: [`Ledger::progress`] will be asked.
+    pub fn new(topology: &Topology, by_pair: bool) -> Self {
         let racks = topology.rack_count();
         Self {
             racks,
-            sent: Carried::new(racks),
-            over_ocs: Carried::new(racks),
+            by_pair,
+            matrices: None,
             crossed: vec![vec![0; racks]; topology.planes.len()],
             totals: Totals::new(topology),
             coflows: BTreeMap::new(),
@@ -111,22 +113,36 @@ impl Ledger {
         }
     }
 
+    /// What is sent by rack pair is counted from now on ([`Ledger::matrices`]), before anything is.
+    pub fn count_pairs(&mut self) {
+        self.matrices.get_or_insert_with(|| [Carried::new(self.racks), Carried::new(self.racks)]);
+    }
+
+    /// Whether what is sent by rack pair is counted.
+    pub fn counts_pairs(&self) -> bool {
+        self.matrices.is_some()
+    }
+
     /// `units` went from rack to rack on this way, of which `beyond` were not wanted.
     pub fn carried(&mut self, racks: (RackId, RackId), route: Route, units: u128, beyond: u128) {
-        let cell = racks.0.index() * self.racks + racks.1.index();
+        let sent = |matrices: &mut Option<[Carried; 2]>, which: &[usize]| {
+            if let Some(all) = matrices {
+                let cell = racks.0.index() * self.racks + racks.1.index();
+                which.iter().for_each(|&k| all[k].add(cell, units, beyond));
+            }
+        };
         let count = |total: &mut u128| *total = *total + units - beyond;
         match route {
             Route::Local => count(&mut self.totals.local),
             Route::Eps | Route::List(_) | Route::Wait => {
                 count(&mut self.totals.up[racks.0.index()]);
                 count(&mut self.totals.down[racks.1.index()]);
-                self.sent.add(cell, units, beyond);
+                sent(&mut self.matrices, &[0]);
             }
             Route::Ocs(plane) => {
                 count(&mut self.totals.planes[plane.index()]);
                 count(&mut self.crossed[plane.index()][racks.0.index()]);
-                self.sent.add(cell, units, beyond);
-                self.over_ocs.add(cell, units, beyond);
+                sent(&mut self.matrices, &[0, 1]);
             }
         }
     }
@@ -152,12 +168,14 @@ impl Ledger {
         a.over_ocs += over_ocs;
         if racks.0 == racks.1 {
             a.within += size;
-        } else {
+        } else if self.by_pair {
             a.fresh.push((racks, size));
+        } else {
+            a.between += size;
         }
         if a.open == 0 {
             self.open.remove(&coflow);
-            a.between = a.sum();
+            a.between += a.sum();
             (a.by_racks, a.fresh) = (BTreeMap::new(), Vec::new());
         }
     }
@@ -167,9 +185,9 @@ impl Ledger {
         self.open.iter().copied()
     }
 
-    /// Bytes sent by rack pair, and of those over circuits.
-    pub fn matrices(&mut self) -> (DemandMatrix, DemandMatrix) {
-        (self.sent.read(), self.over_ocs.read())
+    /// Bytes sent by rack pair, and of those over circuits, if that is counted.
+    pub fn matrices(&mut self) -> Option<(DemandMatrix, DemandMatrix)> {
+        self.matrices.as_mut().map(|[sent, over_ocs]| (sent.read(), over_ocs.read()))
     }
 
     /// By plane, then rack.
@@ -188,6 +206,7 @@ impl Ledger {
         ids: &BTreeSet<CoflowId>,
         underway: impl Iterator<Item = ((RackId, RackId), Part)>,
     ) -> Vec<(CoflowId, Vec<RackBytes>)> {
+        assert!(self.by_pair || ids.is_empty(), "what has arrived by pair was not kept");
         // By coflow; of each, parts come nearly in the order of rack pairs, which a stable sort makes use of.
         let order: Vec<CoflowId> = ids.iter().copied().collect();
         let mut parts: Vec<Vec<((RackId, RackId), u128)>> = vec![Vec::new(); order.len()];

@@ -132,6 +132,11 @@ impl Links {
         &self.topology
     }
 
+    /// The same, to be kept.
+    pub fn shared_topology(&self) -> Arc<Topology> {
+        self.topology.clone()
+    }
+
     /// By link: bits of payload per second.
     pub fn capacity(&self) -> &[u64] {
         &self.capacity

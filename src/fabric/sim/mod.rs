@@ -109,8 +109,7 @@ pub struct SimFabric {
     lists: Lists,
     /// By rack pair, while a backlog is summed up; else zero.
     waiting: Table<u128>,
-    /// Whether observations tell what was sent; else they have this.
-    counters: bool,
+    /// What observations tell of what was sent where that is not counted.
     nothing: DemandMatrix,
 }
 
@@ -132,6 +131,8 @@ pub struct Settings {
     /// Whether observations tell what was sent ([`Observation::sent`], [`Observation::over_ocs`]); where nothing reads that, zeros are
     /// cheaper. Ports are always counted.
     pub counters: bool,
+    /// Whether it is asked how far coflows are by pair of racks ([`SimFabric::progress`]); else that is not kept.
+    pub progress: bool,
     /// What ends of flows leave is shared anew at multiples of this, or sooner when anything else happens; zero: at once, which is exact.
     /// Flows end at their instants whatever it is. [`NetworkKind::Sunflow`] knows none.
     pub resolution: Span,
@@ -147,6 +148,7 @@ impl Default for Settings {
             may_fail: false,
             bucket: None,
             counters: true,
+            progress: true,
             resolution: Span::ZERO,
         }
     }
@@ -178,7 +180,7 @@ pub fn pairs_kept(topology: &Arc<Topology>, admit: Admit, kind: NetworkKind) -> 
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
-        let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, resolution } = settings;
+        let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, progress, resolution } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
         let interfaces = &links.capacity()[..2 * hosts];
@@ -189,6 +191,10 @@ impl SimFabric {
             (NetworkKind::Sunflow, _) => Box::new(sunflow::Sunflow::new(network, &topology)),
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };
+        let mut ledger = Ledger::new(&topology, progress);
+        if counters {
+            ledger.count_pairs();
+        }
         let delayed = topology.links.all().any(|l| l.delay > Span::ZERO);
         let switches = match topology.eps.graph() {
             _ if network.kind == NetworkKind::Sunflow => Err("coflows take circuits one after the other under `network: sunflow`"),
@@ -201,7 +207,6 @@ impl SimFabric {
             meter: bucket.map(|b| Meter::new(b, &links)),
             waiting: Table::new(topology.rack_count()),
             nothing: DemandMatrix::zero(topology.rack_count()),
-            counters,
             links,
             // Where no circuit can ever come, elephants do not wait for one.
             admit: if dark && admit == Admit::Wait { Admit::Marked } else { admit },
@@ -209,7 +214,7 @@ impl SimFabric {
             buffer,
             now: Time::ZERO,
             crossbars: Crossbars::new(&topology),
-            ledger: Ledger::new(&topology),
+            ledger,
             engine,
             done: Vec::new(),
             delays: delayed.then(Delays::default),
@@ -445,7 +450,7 @@ impl SimFabric {
     /// The bytes that wait at the senders, by rack pair. Brings the books up to now if they are read.
     fn backlog(&mut self) -> DemandMatrix {
         let most = u128::from(self.buffer.0) * bundle::BYTE;
-        if let Some(whole) = self.engine.backlog_by_rack(most, self.counters, world!(self)) {
+        if let Some(whole) = self.engine.backlog_by_rack(most, self.ledger.counts_pairs(), world!(self)) {
             return whole;
         }
         let t = self.links.topology();
@@ -459,7 +464,7 @@ impl SimFabric {
             }
             *sum += units;
         };
-        self.engine.backlog(most, self.counters, &mut add, world!(self));
+        self.engine.backlog(most, self.ledger.counts_pairs(), &mut add, world!(self));
         let mut m = self.nothing.clone();
         let bytes = |(from, to): (RackId, RackId)| {
             let units = std::mem::take(waiting.at(from.index() * racks + to.index()));
@@ -471,7 +476,7 @@ impl SimFabric {
 
     /// Observations tell what was sent from now on ([`Settings::counters`]).
     pub fn read_counters(&mut self) {
-        self.counters = true;
+        self.ledger.count_pairs();
     }
 }
 
@@ -479,7 +484,7 @@ impl Fabric for SimFabric {
     fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
         self.run(now);
         let backlog = self.backlog();
-        let (sent, over_ocs) = if self.counters { self.ledger.matrices() } else { (self.nothing.clone(), self.nothing.clone()) };
+        let (sent, over_ocs) = self.ledger.matrices().unwrap_or_else(|| (self.nothing.clone(), self.nothing.clone()));
         let mut programmed = self.crossbars.programmed.clone();
         programmed.timetable.forget_before(self.now);
         Ok(Observation { at: self.now, programmed, sent, over_ocs, backlog, flows: None, ports: self.ledger.ports(), damage: vec![] })

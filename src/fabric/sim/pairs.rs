@@ -377,7 +377,7 @@ impl<W: Ways> Pairs<W> {
 impl<W: Ways> Engine for Pairs<W> {
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
         for (k, f) in coflow.flows.iter().enumerate() {
-            if world.is_free(coflow, k) {
+            if world.is_free(coflow.id, k, &f) {
                 continue;
             }
             let marked = W::CIRCUITS && marked.get(k).copied().unwrap_or(false);

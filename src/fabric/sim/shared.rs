@@ -232,7 +232,7 @@ impl Engine for Shared {
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
         let mut got = Vec::new();
         for (k, f) in coflow.flows.iter().enumerate() {
-            if world.is_free(coflow, k) {
+            if world.is_free(coflow.id, k, &f) {
                 continue;
             }
             let racks = (world.links.topology().rack_of(f.from), world.links.topology().rack_of(f.to));

@@ -121,11 +121,11 @@ pub struct OnItsWay {
 impl OnItsWay {
     /// A coflow before its senders begin.
     pub fn new(Shipment { coflow, report }: Shipment<'_>, topology: &Topology) -> Self {
-        let flow = |(k, f): (usize, &FlowSpec)| {
+        let flow = |(k, f): (usize, FlowSpec)| {
             let racks = (topology.rack_of(f.from), topology.rack_of(f.to));
             let mark = Mark { priority: coflow.priorities.of(k, racks.0 == racks.1), ..Mark::default() };
             Flow {
-                spec: *f,
+                spec: f,
                 racks,
                 begun: AtomicBool::new(false),
                 received: AtomicU64::new(0),

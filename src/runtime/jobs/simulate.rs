@@ -165,7 +165,7 @@ pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, lo
     course.explain.into_iter().for_each(|job| scheduler.explain(job));
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
-    let extras = Extras { faults: ask.faults, bucket: course.bucket, resolution: course.resolution };
+    let extras = Extras { faults: ask.faults, bucket: course.bucket, resolution: course.resolution, proposals: true };
     let transport = Virtual {
         network: Simulation::with(&network, ask.plan, extras, &mut from_network),
         promised: BTreeMap::new(),

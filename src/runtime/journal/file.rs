@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::coflows::flows::Pairs;
 use crate::control::closed::Closed;
 use crate::control::past::Past;
 use crate::control::record::{CoflowTotals, CoflowView, Record, What};
@@ -252,7 +253,7 @@ pub(super) fn keep<T>(list: &mut VecDeque<T>, item: T, most: usize) {
 /// A coflow of which only its beginning was told.
 fn unknown(id: CoflowId, bytes: Bytes, arrival: Time) -> CoflowView {
     let (name, none) = (format!("coflow-{}", id.0), Bytes::ZERO);
-    let (pairs, bound) = (vec![], Span::ZERO);
+    let (pairs, bound) = (Pairs::default(), Span::ZERO);
     CoflowView {
         id,
         name,

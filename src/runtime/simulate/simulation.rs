@@ -56,6 +56,8 @@ pub struct Extras<'a> {
     pub bucket: Option<Span>,
     /// What ends of flows leave is shared anew at multiples of this only ([`Settings::resolution`]); zero: at once.
     pub resolution: Span,
+    /// Whether proposals will be asked for ([`Simulation::propose`]).
+    pub proposals: bool,
 }
 
 /// What becomes of a probe at its time.
@@ -161,11 +163,12 @@ impl<'a> Simulation<'a> {
 
     /// The same with extras.
     pub fn with(topology: &Arc<Topology>, plan: &RunPlan, extras: Extras, log: &'a mut dyn FnMut(Record)) -> Self {
-        let Extras { faults, bucket, resolution } = extras;
+        let Extras { faults, bucket, resolution, proposals } = extras;
         let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
         let (admit, network, buffer) = (plan.run.admit, plan.run.network, plan.run.buffer);
         let counters = plan.policy.demand.reads_counters();
-        let settings = Settings { admit, circuits, network, buffer, may_fail: !faults.is_empty(), bucket, counters, resolution };
+        let progress = proposals || plan.policy.demand.reads_coflows();
+        let settings = Settings { admit, circuits, network, buffer, may_fail: !faults.is_empty(), bucket, counters, progress, resolution };
         let fabric = SimFabric::new(topology.clone(), settings);
         let controller = Controller::new(topology.clone(), plan.policy.clone(), first_cycle(plan), fabric.notice());
         let command = plan.run.program.clone();
@@ -236,7 +239,7 @@ impl<'a> Simulation<'a> {
         let (id, bound, matrix) = (coflow.id, self.bound(coflow), coflow.matrix(&self.topology));
         self.driver.tell_of(Event::arrival(coflow, &matrix, bound), now)?;
         if self.topology.eps.graph().is_some() {
-            self.driver.tell_of(Event::CoflowFlows { id, flows: coflow.flows.clone(), types: coflow.types.clone() }, now)?;
+            self.driver.tell_of(Event::CoflowFlows { id, flows: coflow.flows.to_vec(), types: coflow.types.clone() }, now)?;
         }
         let record = CoflowRecord { arrival: now, bound, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
@@ -272,6 +275,9 @@ impl<'a> Simulation<'a> {
     ///
     /// # Errors
     /// What the controller refuses.
+    ///
+    /// # Panics
+    /// If it was not said that proposals will be asked for ([`Extras::proposals`]).
     pub fn propose(&mut self, id: CoflowId, request: &Request, grace: Span) -> Result<Option<Arc<Proposal>>, Rejected> {
         let now = self.driver.host.now;
         for (id, received) in self.driver.fabric.progress(|_| true) {

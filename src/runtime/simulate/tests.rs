@@ -390,7 +390,7 @@ fn no_coflow_beats_its_bound() {
                 c.arrival = Time::ZERO;
                 let locals =
                     [(0, 1), (0, 1), (2, 3), (4, 4)].map(|(a, b)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(40_000_000) });
-                c.flows.extend(locals);
+                c.flows = c.flows.iter().chain(locals).collect();
             }
             let p = shared_by(kind);
             let (r, _) = run(&t, &p, &w, None);
@@ -434,7 +434,7 @@ fn helios_counts_flows_between_hosts() {
     let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
     let flows = vec![flow(0, 2, 60), flow(0, 4, 15), flow(0, 5, 15), flow(1, 4, 15), flow(1, 5, 15)];
     let mut coflow = four_small_flows_and_a_large_one().coflows[0].clone();
-    coflow.flows = flows;
+    coflow.flows = flows.into();
     let (t, w) = (network(4, 2, 100), Workload::new("hosts", vec![coflow]));
     let first = |demand| {
         let mut plan = policy(SchedulerKind::Bipartite);

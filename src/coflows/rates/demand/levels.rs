@@ -94,7 +94,7 @@ impl Levels {
 
     /// A group has ended: its two links are full later than before, if ever.
     pub fn ended(&mut self, demand: &Demand, group: u32) {
-        let [up, down] = demand.ends[group as usize];
+        let [up, down] = demand.ends(group);
         let place = |words, link: u32| Word::place(words, link / 64).expect("it is one of them") * 64 + link as usize % 64;
         let [up, down] = [place(&demand.ups, up), 64 * demand.ups.len() + place(&demand.downs, down)];
         self.sound = self.sound.min(self.level[up]).min(self.level[down]);
@@ -303,8 +303,8 @@ impl Demand {
             let own = senders & senders.wrapping_neg();
             senders ^= own;
             let (row, up) = (word.number(own) as usize, 64 * w + own.trailing_zeros() as usize);
-            for (d, (cell, live)) in self.cells[row * width..(row + 1) * width].iter().zip(&self.to[row * width..]).enumerate() {
-                let mut bits = live & to(d);
+            for (d, live) in self.to[row * width..(row + 1) * width].iter().enumerate() {
+                let (mut bits, cell) = (live & to(d), self.cell(row, d));
                 while bits != 0 {
                     let b = bits & bits.wrapping_neg();
                     bits ^= b;

@@ -32,6 +32,16 @@ impl Word {
         (0u32..).zip(marks).scan(0, word).filter(|w| w.all != 0).collect()
     }
 
+    /// The lowest link that has a thing.
+    pub fn first(&self) -> u32 {
+        64 * self.index + self.all.trailing_zeros()
+    }
+
+    /// The highest link that has a thing.
+    pub fn last(&self) -> u32 {
+        64 * self.index + 63 - self.all.leading_zeros()
+    }
+
     /// The number of the thing at this bit, which must be one of all.
     pub fn number(&self, bit: u64) -> u32 {
         self.base + (self.all & (bit - 1)).count_ones()
@@ -83,6 +93,9 @@ impl Cell {
 
     /// Calls `each(receiver in the word, number)` for those of `live`.
     pub fn each(self, live: u64, mut each: impl FnMut(usize, u32)) {
+        if live == 0 {
+            return;
+        }
         let (mut all, mut number) = (self.all, self.base);
         while all != 0 {
             let k = all.trailing_zeros();

@@ -42,7 +42,7 @@ struct Play {
 
 impl Play {
     fn new(t: &Arc<Topology>, coflows: &[CoflowSpec], settings: Settings) -> Self {
-        let local = |f: &FlowSpec| t.rack_of(f.from) == t.rack_of(f.to);
+        let local = |f: FlowSpec| t.rack_of(f.from) == t.rack_of(f.to);
         let of = |c: &CoflowSpec| c.flows.iter().enumerate().map(|(k, f)| c.priorities.of(k, local(f))).collect();
         Self { f: SimFabric::new(t.clone(), settings), now: coflows.iter().map(of).collect() }
     }
@@ -122,7 +122,7 @@ proptest! {
         let (t, one) = (tree(&Script { uplink: s.uplink.max(100), ..s.clone() }), |mut c: CoflowSpec| {
             // Flows between the same two hosts would share as one.
             let mut seen = BTreeSet::new();
-            c.flows.retain(|f| seen.insert((f.from, f.to)));
+            c.flows = c.flows.iter().filter(|f| seen.insert((f.from, f.to))).collect();
             CoflowSpec { priorities: Priorities { all: None, flows: vec![Some(priority); c.flows.len()] }, ..c }
         });
         let coflows: Vec<CoflowSpec> = coflows(&s).into_iter().map(one).collect();

@@ -127,4 +127,23 @@ proptest! {
         let (fast, slow) = (run(&t, network, &coflows, &gaps, (false, struck)), run(&t, network, &coflows, &gaps, (true, struck)));
         prop_assert_eq!(fast, slow);
     }
+
+    /// A shuffle that is kept by its two sides is its flows one by one: one more flow, which takes no time, makes it a list.
+    #[test]
+    fn a_shuffle_is_its_flows(
+        coflows in prop::collection::vec(flows(), 1..9),
+        gaps in prop::collection::vec(span(30_000_000), 1..6),
+        network in network(),
+        struck in any::<bool>(),
+    ) {
+        let t = topology(8, 1, 1000);
+        let mut lists = coflows.clone();
+        lists.iter_mut().filter(|flows| !flows.is_empty()).for_each(|flows| flows.push((7, 7, 0)));
+        prop_assert!(lists.iter().all(|flows| coflow(0, 0, flows).flows.as_shuffle().is_none()));
+        let [mut one, mut all] = [&coflows, &lists].map(|flows| run(&t, (network, Span::ZERO), flows, &gaps, (false, struck)));
+        all.0.retain(|d| d.flow.index() < coflows[d.coflow.index()].len());
+        // What takes no time comes first in one case and last in the other.
+        [&mut one, &mut all].into_iter().for_each(|r| r.0.sort_unstable_by_key(|d| (d.at, d.coflow, d.flow)));
+        prop_assert_eq!(one, all);
+    }
 }

@@ -3,36 +3,13 @@
 //! What such a group has still to send is divided among its flows in proportion to what they had when they became one. When flows get
 //! other priorities their groups are dissolved, and each flow joins the group of its new priority with what it has left, to the unit.
 
-use crate::coflows::CoflowSpec;
+use super::roster::{About, Roster};
 use crate::coflows::rates::{Demand, Group};
+use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::fabric::sim::FlowFinished;
-use crate::fabric::sim::bundle::{BYTE, Route};
+use crate::fabric::sim::bundle::BYTE;
 use crate::fabric::sim::engine::World;
-use crate::ids::{CoflowId, FlowId, HostId, RackId};
-
-/// What is known of a group beside its links: its flows end together.
-#[derive(Clone, Debug)]
-pub struct About {
-    /// Sender and receiver.
-    pub hosts: (HostId, HostId),
-    /// Their racks.
-    pub racks: (RackId, RackId),
-    /// Whether its packets are marked.
-    pub marked: bool,
-    /// Which way it goes now.
-    pub route: Route,
-    /// The first of its flows. If there are more, all of them are in [`Groups::members`].
-    pub flow: FlowId,
-    /// Bytes asked, of all its flows.
-    pub bytes: u64,
-}
-
-impl About {
-    /// Units asked.
-    pub fn size(&self) -> u128 {
-        u128::from(self.bytes) * BYTE
-    }
-}
+use crate::ids::{CoflowId, FlowId, HostId};
 
 /// What the books hold of a group, in units.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +25,7 @@ pub struct Groups {
     /// What they have to send, and over which links.
     pub demand: Demand,
     /// What is known of each group.
-    pub about: Vec<About>,
+    pub roster: Roster,
     /// The flows of groups with several, by group, then by number.
     pub members: Vec<Member>,
     /// By group; empty if nothing was sent.
@@ -115,20 +92,57 @@ impl Flow {
     }
 }
 
-/// A coflow's flows that begin, with the priorities that `priority(flow, whether it stays in its rack)` says. Those that need no time
-/// are finished here.
-pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: impl Fn(usize, bool) -> u8) -> Vec<Flow> {
-    let mut flows = Vec::with_capacity(coflow.flows.len());
+/// A coflow's flows that begin, as groups by the priorities that `priority(flow, whether it stays in its rack)` says. Those that need no
+/// time are finished here. O(flows log flows), or O(flows) if all have one priority and are in the order of their hosts.
+pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: impl Fn(usize, bool) -> u8) -> Vec<(u8, Groups)> {
+    let is_local = |f: &FlowSpec, world: &World| world.rack(f.from) == world.rack(f.to);
+    let (mut free, mut first, mut before, mut is_plain) = (Vec::new(), None, None, true);
     for (k, f) in coflow.flows.iter().enumerate() {
-        if world.is_free(coflow, k) {
+        if world.is_free(coflow.id, k, &f) {
+            free.push(k as u32);
             continue;
         }
-        let rack = |host| world.links.topology().rack_of(host);
-        let (priority, marked) = (priority(k, rack(f.from) == rack(f.to)), marked.get(k).copied().unwrap_or(false));
-        let left = u128::from(f.bytes.0) * BYTE;
-        flows.push(Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked, bytes: f.bytes.0, left, over_ocs: 0 });
+        let own = priority(k, is_local(&f, world));
+        is_plain &= *first.get_or_insert(own) == own && before.replace((f.from, f.to)).is_none_or(|b| b < (f.from, f.to));
     }
-    flows
+    let is_marked = |k: usize| marked.get(k).copied().unwrap_or(false);
+    match first {
+        None => vec![],
+        Some(all) if is_plain => vec![(all, plain(coflow, is_marked, &free, world))],
+        Some(_) => {
+            let flow = |(k, f): (usize, FlowSpec)| {
+                let (priority, left) = (priority(k, is_local(&f, world)), u128::from(f.bytes.0) * BYTE);
+                Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked: is_marked(k), bytes: f.bytes.0, left, over_ocs: 0 }
+            };
+            let flows = beside(coflow, &free).map(flow).collect();
+            by_priority(coflow.id, flows, world)
+        }
+    }
+}
+
+/// The flows of a coflow but for those at the places `free`, which ascend.
+fn beside<'a>(coflow: &'a CoflowSpec, free: &'a [u32]) -> impl Iterator<Item = (usize, FlowSpec)> + 'a {
+    let mut free = free.iter().peekable();
+    coflow.flows.iter().enumerate().filter(move |f| free.next_if(|&&k| k as usize == f.0).is_none())
+}
+
+/// Groups of one flow each, where flows are in the order of their hosts and have one priority; those of a shuffle that are at the places
+/// `free` are groups that are done. Nothing is made but what is kept.
+fn plain(coflow: &CoflowSpec, marked: impl Fn(usize) -> bool, free: &[u32], world: &World) -> Groups {
+    let topology = world.links.shared_topology();
+    let (mut roster, left_out, mut done) = match coflow.flows.as_shuffle() {
+        Some(shuffle) => (Roster::of(topology, shuffle.clone()), &[][..], free.iter().peekable()),
+        None => (Roster::new(topology), free, [].iter().peekable()),
+    };
+    let group = |(g, (k, f)): (u32, (usize, FlowSpec))| {
+        let (hosts, racks) = ((f.from, f.to), (world.rack(f.from), world.rack(f.to)));
+        let route = world.route(hosts, racks, marked(k));
+        roster.push(g, &About { hosts, racks, marked: marked(k), route, flow: k.into(), bytes: f.bytes.0 });
+        let is_done = done.next_if(|&&place| place as usize == k).is_some();
+        Group { path: world.links.path(f.from, f.to, route), left: if is_done { 0 } else { u128::from(f.bytes.0) * BYTE } }
+    };
+    let demand = Demand::new((0..).zip(beside(coflow, left_out)).map(group));
+    Groups { demand, roster, members: Vec::new(), booked: Vec::new() }
 }
 
 /// Groups by priority. Flows that have nothing left are finished here. O(flows log flows).
@@ -136,7 +150,7 @@ pub fn by_priority(coflow: CoflowId, mut flows: Vec<Flow>, world: &mut World) ->
     flows.retain(|f| {
         let over = f.left == 0;
         if over {
-            let racks = (world.links.topology().rack_of(f.hosts.0), world.links.topology().rack_of(f.hosts.1));
+            let racks = (world.rack(f.hosts.0), world.rack(f.hosts.1));
             world.ledger.close(coflow, racks, f.size(), f.over_ocs);
             world.done.push(FlowFinished { coflow, flow: f.flow, at: world.now });
         }
@@ -148,27 +162,25 @@ pub fn by_priority(coflow: CoflowId, mut flows: Vec<Flow>, world: &mut World) ->
 
 /// Flows of one priority by host pair.
 fn groups(flows: &[Flow], world: &World) -> Groups {
-    let (mut about, mut members, mut booked) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut roster, mut members, mut booked) = (Roster::new(world.links.shared_topology()), Vec::new(), Vec::new());
     let began = flows.iter().any(|f| f.left < f.size());
-    about.reserve_exact(flows.chunk_by(|a, b| a.hosts == b.hosts).count());
-    let group = |same: &[Flow]| {
+    let group = |(group, same): (u32, &[Flow])| {
         let Flow { hosts, flow, marked, .. } = same[0];
-        let racks = (world.links.topology().rack_of(hosts.0), world.links.topology().rack_of(hosts.1));
+        let racks = (world.rack(hosts.0), world.rack(hosts.1));
         let route = world.route(hosts, racks, marked);
         if same.len() > 1 {
-            let group = about.len() as u32;
             members.extend(same.iter().map(|f| Member { group, flow: f.flow, bytes: f.bytes, weight: f.left.div_ceil(BYTE) as u64 }));
         }
         let (left, bytes) = (same.iter().map(|f| f.left).sum(), same.iter().map(|f| f.bytes).sum());
-        about.push(About { hosts, racks, marked, route, flow, bytes });
+        roster.push(group, &About { hosts, racks, marked, route, flow, bytes });
         if began {
             let sent = u128::from(bytes) * BYTE - left;
             booked.push(Booked { sent, over_ocs: same.iter().map(|f| f.over_ocs).sum() });
         }
         Group { path: world.links.path(hosts.0, hosts.1, route), left }
     };
-    let demand = Demand::new(flows.chunk_by(|a, b| a.hosts == b.hosts).map(group));
-    Groups { demand, about, members, booked }
+    let demand = Demand::new((0..).zip(flows.chunk_by(|a, b| a.hosts == b.hosts)).map(group));
+    Groups { demand, roster, members, booked }
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ impl FairLevels {
         self.ends = coflows
             .iter()
             .map(|c| {
-                let mut ends = Soonest::new(c.about.len());
+                let mut ends = Soonest::new(c.demand.groups());
                 c.extra.running().for_each(|(g, _)| ends.set(g, c.end(g)));
                 let first = ends.first();
                 (ends, first)

@@ -1,6 +1,7 @@
 //! One coflow under way: what its groups still have to send, at which rates, and since when.
 
-use super::flows::{About, Booked, Flow, Groups, Member, of_group, shares};
+use super::flows::{Booked, Flow, Groups, Member, of_group, shares};
+use super::roster::{About, Roster};
 use crate::coflows::orders::Aalo;
 use crate::coflows::rates::{Demand, Free, Rates, Remainder};
 use crate::fabric::sim::FlowFinished;
@@ -8,7 +9,7 @@ use crate::fabric::sim::bundle::{BYTE, Route};
 use crate::fabric::sim::engine::{Part, World};
 use crate::fabric::sim::meter::Totals;
 use crate::fabric::sim::numbers::Numbers;
-use crate::ids::{CoflowId, FlowId, JobId};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::Time;
 
 /// A group that has finished, and the rates that it had.
@@ -69,7 +70,7 @@ pub struct Live {
     /// Bits/s of each group on top of `base`; decided anew whenever a flow ends.
     pub extra: Rates,
     /// What is known of each group.
-    pub about: Vec<About>,
+    roster: Roster,
     /// By group; empty until something of a group that goes on is booked.
     booked: Vec<Booked>,
     /// Groups under way that were ever given an extra rate.
@@ -99,7 +100,7 @@ pub struct Live {
 impl Live {
     /// The flows of one priority of a coflow, at rest at `now`.
     pub fn new(own: Own, priority: u8, groups: Groups, now: Time) -> Self {
-        let Groups { demand, about, members, booked } = groups;
+        let Groups { demand, roster, members, booked } = groups;
         let rates = Rates::new(demand.groups());
         let (base, extra) = (rates.clone(), rates);
         let sent = booked.iter().map(|b| b.sent).sum();
@@ -114,7 +115,7 @@ impl Live {
             demand,
             base,
             extra,
-            about,
+            roster,
             booked,
             begun: Numbers::default(),
             all_begun: false,
@@ -133,6 +134,16 @@ impl Live {
     /// What it has of its own.
     pub fn own(&self) -> Own {
         Own { id: self.id, arrival: self.arrival, priority: self.priority.1, weight: self.weight, job: self.job }
+    }
+
+    /// Sender and receiver of a group, and their racks.
+    pub fn between(&self, g: u32) -> ((HostId, HostId), (RackId, RackId)) {
+        self.roster.between(self.demand.ends(g))
+    }
+
+    /// What is known of a group.
+    pub fn about(&self, g: u32) -> About {
+        self.roster.about(g, self.demand.ends(g))
     }
 
     /// Units that it and its job's other coflows have sent.
@@ -187,7 +198,7 @@ impl Live {
     /// The work of a group is done up to now.
     fn done(&mut self, g: u32, now: Time) {
         if self.since.is_empty() {
-            self.since = vec![self.settled; self.about.len()];
+            self.since = vec![self.settled; self.demand.groups()];
         }
         self.since[g as usize] = now;
     }
@@ -212,9 +223,8 @@ impl Live {
     /// Does the work of a group up to now. If it is through it finishes and stops, and what it had goes back to `free`.
     #[inline]
     pub fn work(&mut self, g: u32, world: &mut World, free: &mut Free) -> Option<Gone> {
-        let since = self.since(g);
+        let (rate, dt) = (self.base.of(g) + self.extra.of(g), world.now.since(self.since(g)).0);
         self.done(g, world.now);
-        let (rate, dt) = (self.base.of(g) + self.extra.of(g), world.now.since(since).0);
         if dt == 0 || rate == 0 {
             return None;
         }
@@ -239,17 +249,20 @@ impl Live {
 
     /// Whether a group has sent all by `now` at its base rate, and has not been ended yet.
     pub fn is_through(&self, g: u32, now: Time) -> bool {
-        let did = u128::from(self.base.of(g)) * u128::from(now.since(self.since(g)).0);
-        did > 0 && did >= self.demand.left(g)
+        let base = self.base.of(g);
+        base > 0 && {
+            let did = u128::from(base) * u128::from(now.since(self.since(g)).0);
+            did > 0 && did >= self.demand.left(g)
+        }
     }
 
     /// Does the work up to now of a group that has moved at this rate and is not through.
     #[inline]
     fn go_on(&mut self, g: u32, rate: u64, now: Time) {
-        let since = self.since(g);
-        self.done(g, now);
-        let end = self.demand.sent(g, u128::from(rate) * u128::from(now.since(since).0));
-        debug_assert!(end.is_none(), "who is through is noticed before");
+        if rate > 0 {
+            let end = self.demand.sent(g, u128::from(rate) * u128::from(now.since(self.since(g)).0));
+            debug_assert!(end.is_none(), "who is through is noticed before");
+        }
     }
 
     /// A group that is not through has another extra rate from now on. Returns when it ends, if it has one.
@@ -257,8 +270,11 @@ impl Live {
         debug_assert_eq!(before, self.extra.of(g));
         let base = self.base.of(g);
         self.go_on(g, base + before, now);
-        self.extra.set(g, rate);
-        self.begun.insert(g);
+        self.done(g, now);
+        self.extra.change(g, before, rate);
+        if before == 0 {
+            self.begun.insert(g);
+        }
         if self.sent.1 < now {
             self.sent = (self.sent(now), now);
         }
@@ -279,7 +295,7 @@ impl Live {
 
     fn finish(&mut self, g: u32, at: Time, world: &mut World) {
         let over_ocs = self.book(g, world).over_ocs;
-        let a = &self.about[g as usize];
+        let a = self.about(g);
         // The group's bytes are booked with its first flow.
         world.ledger.close(self.id, a.racks, a.size(), over_ocs);
         world.done.push(FlowFinished { coflow: self.id, flow: a.flow, at });
@@ -293,7 +309,7 @@ impl Live {
     pub fn cancel(&mut self, world: &mut World) {
         self.book_all(world);
         self.demand.live_groups(|g| {
-            let (a, booked) = (&self.about[g as usize], self.booked[g as usize]);
+            let (a, booked) = (self.about(g), self.booked[g as usize]);
             world.ledger.close(self.id, a.racks, booked.sent, booked.over_ocs);
             of_group(&self.members, g).iter().skip(1).for_each(|_| world.ledger.close(self.id, a.racks, 0, 0));
         });
@@ -301,7 +317,7 @@ impl Live {
 
     /// Writes into the books what a group has sent by now: since the last time all on its present way. Returns what they hold then.
     fn book(&self, g: u32, world: &mut World) -> Booked {
-        let (a, before) = (&self.about[g as usize], self.booked(g));
+        let (a, before) = (self.about(g), self.booked(g));
         let sent = a.size() - self.left(g, world.now);
         let units = sent - before.sent;
         world.ledger.carried(a.racks, a.route, units, 0);
@@ -331,7 +347,7 @@ impl Live {
 
     /// Notes what the books hold of these groups.
     fn keep(&mut self, booked: &[(u32, Booked)]) {
-        self.booked.resize(self.about.len(), Booked::default());
+        self.booked.resize(self.demand.groups(), Booked::default());
         booked.iter().for_each(|&(g, b)| self.booked[g as usize] = b);
     }
 
@@ -341,7 +357,7 @@ impl Live {
             return;
         }
         let mut count = |g| {
-            let a = &self.about[g as usize];
+            let a = self.about(g);
             beyond.count(a.racks, a.route, a.size() - self.left(g, now) - self.booked(g).sent);
         };
         if self.all_begun { self.demand.live_groups(count) } else { self.begun.iter().for_each(&mut count) }
@@ -354,9 +370,10 @@ impl Live {
             let booked = self.book(g, world);
             self.keep(&[(g, booked)]);
         }
-        let a = &mut self.about[g as usize];
-        a.route = world.route(a.hosts, a.racks, a.marked);
-        self.demand.reroute(g, world.links.path(a.hosts.0, a.hosts.1, a.route));
+        let a = self.about(g);
+        let route = world.route(a.hosts, a.racks, a.marked);
+        self.roster.set_route(g, route);
+        self.demand.reroute(g, world.links.path(a.hosts.0, a.hosts.1, route));
     }
 
     /// The extra rates go back. It must be settled.
@@ -432,7 +449,7 @@ impl Live {
     /// What is under way, as of the last [`Live::book_all`].
     pub fn parts(&self, each: &mut dyn FnMut(Part)) {
         self.demand.live_groups(|g| {
-            let (a, left) = (&self.about[g as usize], self.left_then(g));
+            let (a, left) = (self.about(g), self.left_then(g));
             let (flows, over_ocs) = (of_group(&self.members, g).len().max(1) as u32, self.booked(g).over_ocs);
             each(Part { coflow: self.id, flow: a.flow, flows, hosts: a.hosts, sent: a.size() - left, over_ocs, left });
         });
@@ -441,7 +458,7 @@ impl Live {
     /// Flows under way and the units that each has still to send, as of the last [`Live::book_all`].
     pub fn flows_left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
         self.demand.live_groups(|g| match of_group(&self.members, g) {
-            [] => each(self.id, self.about[g as usize].flow, self.left_then(g)),
+            [] => each(self.id, self.roster.asked(g).0, self.left_then(g)),
             several => several.iter().zip(shares(several, self.left_then(g))).for_each(|(m, left)| each(self.id, m.flow, left)),
         });
     }
@@ -449,7 +466,7 @@ impl Live {
     /// The flows under way.
     pub fn flow_ids(&self, each: &mut dyn FnMut(FlowId)) {
         self.demand.live_groups(|g| match of_group(&self.members, g) {
-            [] => each(self.about[g as usize].flow),
+            [] => each(self.roster.asked(g).0),
             several => several.iter().for_each(|m| each(m.flow)),
         });
     }
@@ -457,7 +474,7 @@ impl Live {
     /// Its flows under way, singly, appended to `flows`. It must be settled, have stopped, and be booked up to now.
     pub fn loosen(&self, flows: &mut Vec<Flow>) {
         self.demand.live_groups(|g| {
-            let (a, mut over_ocs) = (&self.about[g as usize], self.booked(g).over_ocs);
+            let (a, mut over_ocs) = (self.about(g), self.booked(g).over_ocs);
             let alone = [Member { group: g, flow: a.flow, bytes: a.bytes, weight: 1 }];
             let members = if of_group(&self.members, g).is_empty() { &alone } else { of_group(&self.members, g) };
             for (m, left) in members.iter().zip(shares(members, self.demand.left(g))) {

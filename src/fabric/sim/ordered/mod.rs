@@ -24,6 +24,7 @@ mod levels;
 mod live;
 mod priorities;
 mod reach;
+mod roster;
 mod shares;
 #[cfg(test)]
 mod tests;
@@ -31,9 +32,10 @@ mod tests;
 mod youngest_first;
 
 use disciplines::{Discipline, discipline};
-use flows::{About, Flow};
+use flows::Groups;
 use following::Following;
 use live::{Gone, Live, Own, Turn};
+use roster::About;
 use shares::{together, weighted, within};
 
 /// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities is here
@@ -121,12 +123,12 @@ impl Ordered {
     pub fn resume(network: Network, capacity: &[u64], coflows: &[(CoflowSpec, Vec<(u8, u128)>)], world: &mut World) -> Self {
         let mut engine = Self::new(network, capacity);
         for (c, state) in coflows {
-            let flow = |k: usize| (c.flows[k], state[k]);
+            let flow = |k: usize| (c.flows.at(k), state[k]);
             let flows = (0..state.len()).map(flow).enumerate().filter(|(_, (_, s))| s.1 > 0).map(|(k, (f, (priority, left)))| {
                 world.ledger.open(c.id);
-                Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked: false, bytes: f.bytes.0, left, over_ocs: 0 }
+                flows::Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked: false, bytes: f.bytes.0, left, over_ocs: 0 }
             });
-            let flows = flows.collect();
+            let flows = flows::by_priority(c.id, flows.collect(), world);
             let own = Own { id: c.id, arrival: c.arrival, priority: engine.place(c), weight: c.weight, job: None };
             engine.enter(own, flows, world);
         }
@@ -147,10 +149,11 @@ impl Ordered {
 
     /// Sets when something happens next: at `first`, to a coflow of those that are looked at, or when the guard against starvation turns.
     fn await_next(&mut self, first: Option<Time>, coflows: bool, now: Time) {
-        let calm = self.coflows.iter().filter_map(|c| c.next).filter(|_| coflows);
+        let looked_at = if coflows { &self.coflows[..] } else { &[] };
+        let calm = looked_at.iter().filter_map(|c| c.next);
         // Where nothing moves in one phase, no link is well, and nothing will in the other.
         let phase = self.guard.filter(|_| self.is_moving()).map(|g| g.phase(now).1);
-        let turns = self.coflows.iter().filter_map(|c| c.turn).filter(|_| coflows);
+        let turns = looked_at.iter().filter_map(|c| c.turn);
         self.turn = turns.chain(phase).min();
         self.next = calm.chain(first).chain(phase).min();
     }
@@ -393,26 +396,32 @@ impl Ordered {
         self.given.get(&coflow.id).copied().unwrap_or(own)
     }
 
-    /// Flows of a coflow are under way from now on, at rest.
-    fn enter(&mut self, own: Own, flows: Vec<Flow>, world: &mut World) {
-        for (priority, groups) in flows::by_priority(own.id, flows, world) {
+    /// Flows of a coflow are under way from now on, at rest, as groups by priority.
+    fn enter(&mut self, own: Own, flows: Vec<(u8, Groups)>, world: &World) {
+        for (priority, groups) in flows {
             self.coflows.push(Live::new(own, priority, groups, world.now));
         }
     }
 
-    /// Puts those flows `of` all on the ways that they must go now, where these are others.
-    fn change_over(&mut self, of: impl Fn(&About) -> bool, world: &mut World) {
+    /// Puts those flows `of(hosts, racks)` on the ways that they must go now, where these are others.
+    fn change_over(&mut self, of: impl Fn((HostId, HostId), (RackId, RackId)) -> bool, world: &mut World) {
         let mut any = false;
         for c in &mut self.coflows {
-            let changed = |a: &About| a.route != world.route(a.hosts, a.racks, a.marked);
-            let list: Vec<usize> = (0..c.about.len()).filter(|&g| of(&c.about[g]) && changed(&c.about[g])).collect();
+            let changes = |g: u32| {
+                let (hosts, racks) = c.between(g);
+                of(hosts, racks) && {
+                    let About { route, marked, .. } = c.about(g);
+                    route != world.route(hosts, racks, marked)
+                }
+            };
+            let list: Vec<u32> = (0..c.demand.groups() as u32).filter(|&g| changes(g)).collect();
             if list.is_empty() {
                 continue;
             }
             any = true;
             c.settle(world, &mut self.free);
             c.stop(&mut self.free);
-            list.into_iter().for_each(|g| c.reroute(g as u32, world));
+            list.into_iter().for_each(|g| c.reroute(g, world));
         }
         if any {
             self.decide(ALL, world);
@@ -555,12 +564,12 @@ impl Engine for Ordered {
 
     fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
         if !pairs.is_empty() {
-            self.change_over(|a| pairs.binary_search(&a.racks).is_ok(), world);
+            self.change_over(|_, racks| pairs.binary_search(&racks).is_ok(), world);
         }
     }
 
     fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut World) {
-        self.change_over(|a| pairs.contains(&a.hosts), world);
+        self.change_over(|hosts, _| pairs.contains(&hosts), world);
     }
 
     fn settle(&mut self, world: &mut World) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Ordered;
+use super::flows;
 use super::live::Live;
 use crate::fabric::sim::engine::World;
 use crate::ids::{CoflowId, FlowId};
@@ -36,6 +37,7 @@ impl Ordered {
         self.coflows.retain(|c| c.id != coflow || !touched.contains(&c.priority.0));
         flows.iter_mut().for_each(|f| f.priority = wanted.get(&f.flow).copied().unwrap_or(f.priority));
         if let Some(own) = about {
+            let flows = flows::by_priority(own.id, flows, world);
             self.enter(own, flows, world);
         }
         true

@@ -55,7 +55,7 @@ impl Live {
         let t = world.links.topology();
         let racks = |f: &Flow| (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1));
         let flow = |&k: &usize| {
-            let f = &coflow.flows[k];
+            let f = coflow.flows.at(k);
             let slowest = [f.from, f.to].map(|h| t.payload(t.hosts[h.index()].nic).0).into_iter().min().unwrap_or(0);
             let (rate, size) = (rate.min(slowest), u128::from(f.bytes.0) * BYTE);
             let light = size.checked_div(u128::from(rate)).map_or(u64::MAX, |_| light(size, rate));

@@ -195,7 +195,7 @@ impl Engine for Sunflow {
     fn add(&mut self, coflow: &CoflowSpec, _marked: &[bool], world: &mut World) {
         let mut between = Vec::with_capacity(coflow.flows.len());
         for (k, f) in coflow.flows.iter().enumerate() {
-            if world.is_free(coflow, k) {
+            if world.is_free(coflow.id, k, &f) {
                 continue;
             }
             let t = world.links.topology();

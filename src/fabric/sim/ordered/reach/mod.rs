@@ -117,7 +117,7 @@ impl Reach {
             c.extra.tidy();
             for (group, rate) in c.extra.running() {
                 let at = place(k, c.demand.ends(group));
-                self.take(Taker { at, rate, group, slot: 0 }, c.end(group), ends_of(at).map(|l| self.ports.spot(l, at)));
+                self.take(Taker { at, rate, group, slot: 0 }, c.end(group), self.ports.spots(ends_of(at), at));
             }
         }
         // What takers have is not in what is left.
@@ -157,7 +157,7 @@ impl Reach {
         let ends = c.demand.ends(gone.group);
         let at = place(k, ends);
         if gone.extra > 0 {
-            let spots = ends.map(|l| self.ports.spot(l, at));
+            let spots = self.ports.spots(ends, at);
             self.take(Taker { at, rate: 0, group: gone.group, slot: 0 }, None, spots);
             self.gains.extend(ends.map(|l| (l, at)));
         }
@@ -207,7 +207,7 @@ impl Reach {
     /// Gives a flow what its links have left for it.
     fn turn(&mut self, t: Turn, coflows: &mut [Live], free: &mut Free, world: &mut World) {
         let (c, ends) = (&mut coflows[begun(t.at) - 1], ends_of(t.at));
-        let spots = ends.map(|l| self.ports.spot(l, t.at));
+        let spots = self.ports.spots(ends, t.at);
         let (old, room) = (spots[0].taker.map_or(0, |t| t.0), spots[0].room.min(spots[1].room));
         debug_assert!(room >= 0, "those before it have no more than there is");
         if c.demand.left(t.group) == 0 || room as u64 == old {
@@ -269,45 +269,33 @@ impl Reach {
         if same && u > up {
             return None;
         }
-        for (index, live) in c.demand.row(up) {
-            let mut may = live & open[index as usize];
-            if same && u == up {
-                may &= above(index, d);
-            }
-            let bit = self.ports.open_behind(index, may, place(k, [up, 64 * index]), step([0, 1]));
-            if bit != 0 {
-                let down = 64 * index + bit.trailing_zeros();
-                return Some(Turn { at: place(k, [up, down]), link: up, group: c.demand.between(up, down)? });
-            }
-        }
-        None
+        let own = same && u == up;
+        let found = c.demand.first_in_row(up, |index, live| {
+            let may = live & open[index as usize] & if own { from_on(index, d + 1) } else { u64::MAX };
+            self.ports.open_behind(index, may, place(k, [up, 64 * index]), step([0, 1]))
+        });
+        found.map(|(down, group)| Turn { at: place(k, [up, down]), link: up, group })
     }
 
     /// The first sender for this receiver.
     fn sender(&self, k: usize, c: &Live, down: u32, behind: Place) -> Option<Turn> {
         let (open, [u, d]) = (self.ports.open(k), ends_of(behind));
         let same = begun(behind) == k + 1;
-        for (index, live) in c.demand.column(down) {
-            let mut may = live & open[index as usize];
-            if same {
-                let own = if u / 64 == index && d < down { 1 << (u % 64) } else { 0 };
-                may &= above(index, u) | own;
-            }
-            let bit = self.ports.open_behind(index, may, place(k, [64 * index, down]), step([1, 0]));
-            if bit != 0 {
-                let up = 64 * index + bit.trailing_zeros();
-                return Some(Turn { at: place(k, [up, down]), link: down, group: c.demand.between(up, down)? });
-            }
-        }
-        None
+        // In the order of senders those behind this one, and it itself if the receiver comes behind its own.
+        let from = if d < down { u } else { u + 1 };
+        let found = c.demand.first_in_column(down, |index, live| {
+            let may = live & open[index as usize] & if same { from_on(index, from) } else { u64::MAX };
+            self.ports.open_behind(index, may, place(k, [64 * index, down]), step([1, 0]))
+        });
+        found.map(|(up, group)| Turn { at: place(k, [up, down]), link: down, group })
     }
 }
 
-/// Of the links of a word those above this one, as bits.
-fn above(word: u32, link: u32) -> u64 {
-    match (link / 64).cmp(&word) {
-        std::cmp::Ordering::Less => u64::MAX,
-        std::cmp::Ordering::Equal => (u64::MAX << (link % 64)) << 1,
-        std::cmp::Ordering::Greater => 0,
+/// Of the links of a word those from this one on, as bits.
+fn from_on(word: u32, link: u32) -> u64 {
+    match word.cmp(&(link / 64)) {
+        std::cmp::Ordering::Greater => u64::MAX,
+        std::cmp::Ordering::Equal => u64::MAX << (link % 64),
+        std::cmp::Ordering::Less => 0,
     }
 }

@@ -1,5 +1,7 @@
 //! What links have left from flow to flow.
 
+use smallvec::SmallVec;
+
 use crate::coflows::rates::Free;
 
 /// A flow's place in the order: coflow (from one), sender's interface, receiver's interface.
@@ -45,19 +47,17 @@ pub struct Taker {
     pub slot: u32,
 }
 
-/// A link.
+/// A link. Of ports of one rate few have more than one flow that takes something, which then needs no memory of its own.
 #[derive(Clone)]
 struct Port {
     /// What is left behind all flows. Below zero while takers have more than there is.
     left: i64,
-    /// The place at which nothing is left any more.
-    shut: Place,
     /// Flows that take something, in the order of places.
-    takers: Vec<Taker>,
+    takers: SmallVec<[Taker; 2]>,
 }
 
 impl Port {
-    /// The first of the places from which on `left` is zero or less.
+    /// The place at which nothing is left any more: the first from which on `left` is zero or less.
     fn shut(&self) -> Place {
         let mut left = self.left;
         if left > 0 {
@@ -88,6 +88,8 @@ pub struct Spot {
 #[derive(Default)]
 pub struct Ports {
     ports: Vec<Port>,
+    /// The place at which each is shut. Apart from all else about it, since a search reads those of many links.
+    shut: Vec<Place>,
     coflows: usize,
     /// By coflow: the links that are not shut before it, as bits; `words` words each.
     open: Vec<u64>,
@@ -97,8 +99,8 @@ pub struct Ports {
 impl Ports {
     /// Links of which nothing is known.
     pub fn new(links: usize) -> Self {
-        let port = Port { left: 0, shut: NEVER, takers: Vec::new() };
-        Self { ports: vec![port; links], coflows: 0, open: Vec::new(), words: links.div_ceil(64) }
+        let port = Port { left: 0, takers: SmallVec::new() };
+        Self { ports: vec![port; links], shut: vec![NEVER; links], coflows: 0, open: Vec::new(), words: links.div_ceil(64) }
     }
 
     /// How many links there are.
@@ -110,8 +112,9 @@ impl Ports {
     pub fn reset(&mut self, coflows: usize, free: &Free) {
         for (l, p) in self.ports.iter_mut().enumerate() {
             p.takers.clear();
-            (p.left, p.shut) = (free.left(l as u32) as i64, NEVER);
+            p.left = free.left(l as u32) as i64;
         }
+        self.shut.fill(NEVER);
         self.coflows = coflows;
         self.open.clear();
         self.open.resize(coflows * self.words, u64::MAX);
@@ -122,8 +125,15 @@ impl Ports {
         self.ports[link as usize].left
     }
 
+    /// Finds a flow on its two links. O(those that take something behind it there).
+    #[inline]
+    pub fn spots(&self, [up, down]: [u32; 2], at: Place) -> [Spot; 2] {
+        [self.spot(up, at), self.spot(down, at)]
+    }
+
     /// Finds the flow at a place. O(those that take something behind it).
-    pub fn spot(&self, link: u32, at: Place) -> Spot {
+    #[inline]
+    fn spot(&self, link: u32, at: Place) -> Spot {
         let p = &self.ports[link as usize];
         let (mut room, mut index) = (p.left, p.takers.len());
         while index > 0 {
@@ -149,7 +159,7 @@ impl Ports {
     pub fn open_behind(&self, word: u32, mut may: u64, first: Place, step: Place) -> u64 {
         while may != 0 {
             let k = may.trailing_zeros();
-            if self.ports[(64 * word + k) as usize].shut > first + u64::from(k) * step {
+            if self.shut[(64 * word + k) as usize] > first + u64::from(k) * step {
                 return may & may.wrapping_neg();
             }
             may &= may - 1;
@@ -160,7 +170,7 @@ impl Ports {
     /// Behind a place, the first of those that may have more than there is.
     pub fn first_to_cut(&self, link: u32, behind: Place) -> Option<Taker> {
         let p = &self.ports[link as usize];
-        let from = p.shut.max(behind.saturating_add(1));
+        let from = self.shut[link as usize].max(behind.saturating_add(1));
         let mut index = p.takers.len();
         while index > 0 && p.takers[index - 1].at >= from {
             index -= 1;
@@ -182,13 +192,15 @@ impl Ports {
             (true, true) => p.takers[spot.index] = taker,
             // Few have to move: cheaper than a general insertion.
             (true, false) => {
-                (spot.index + 1..p.takers.len()).for_each(|k| p.takers[k - 1] = p.takers[k]);
+                let behind = &mut p.takers[spot.index..];
+                (1..behind.len()).for_each(|k| behind[k - 1] = behind[k]);
                 p.takers.pop();
             }
             (false, true) => {
                 p.takers.push(taker);
-                (spot.index + 1..p.takers.len()).rev().for_each(|k| p.takers[k] = p.takers[k - 1]);
-                p.takers[spot.index] = taker;
+                let behind = &mut p.takers[spot.index..];
+                (1..behind.len()).rev().for_each(|k| behind[k] = behind[k - 1]);
+                behind[0] = taker;
             }
             (false, false) => {}
         }
@@ -196,9 +208,8 @@ impl Ports {
 
     /// Finds out anew where a link is shut. O(takers behind that + coflows between there and where it was).
     pub fn refresh(&mut self, link: u32) {
-        let p = &mut self.ports[link as usize];
-        let shut = p.shut();
-        let before = begun(std::mem::replace(&mut p.shut, shut)).min(self.coflows);
+        let shut = self.ports[link as usize].shut();
+        let before = begun(std::mem::replace(&mut self.shut[link as usize], shut)).min(self.coflows);
         let now = begun(shut).min(self.coflows);
         let (word, bit) = (link as usize / 64, 1 << (link % 64));
         (before..now).for_each(|c| self.open[c * self.words + word] |= bit);
