@@ -7,7 +7,7 @@ use super::coflow::CoflowView;
 use crate::coflows::RackBytes;
 use crate::coflows::flows::Pairs;
 use crate::coflows::priority::Said;
-use crate::ids::CoflowId;
+use crate::ids::{CoflowId, RackId};
 use crate::placement::codecide::Open;
 use crate::units::{Bytes, Span, Time};
 
@@ -47,18 +47,40 @@ impl Account {
         Self { name, arrival, bound, weight, said, pairs, got, largest, finished: None, cancelled: None, why: None }
     }
 
-    /// What has arrived of the pair at a place: all of it if the coflow has finished.
-    pub fn got(&self, k: usize) -> Got {
-        let got = self.got.get(k).copied().unwrap_or_default();
-        if self.finished.is_some() { Got { received: self.pairs.at(k).bytes.0, ..got } } else { got }
+    /// What has arrived of the pair at a place, to be changed.
+    pub fn got_mut(&mut self, k: usize) -> &mut Got {
+        &mut self.gots()[k]
     }
 
-    /// The same, to be changed.
-    pub fn got_mut(&mut self, k: usize) -> &mut Got {
+    fn gots(&mut self) -> &mut [Got] {
         if self.got.is_empty() {
             self.got = vec![Got::default(); self.pairs.len()];
         }
-        &mut self.got[k]
+        &mut self.got
+    }
+
+    /// Splits what has arrived and is not split yet between circuits and EPS, in the proportion of what a pair of racks has sent; `gained`
+    /// says that: all its bytes, and those over circuits. What arrived for a pair that sent nothing stays as it is. Says whether there
+    /// is such a pair. O(pairs).
+    pub fn split(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64)) -> bool {
+        let whole = self.finished.is_some();
+        if self.got.is_empty() && !whole {
+            return false;
+        }
+        let (pairs, mut left) = (self.pairs.clone(), false);
+        for (p, got) in pairs.iter().zip(self.gots()) {
+            if whole {
+                got.received = p.bytes.0;
+            }
+            let fresh = got.received - got.split;
+            let (sent, over_ocs) = if fresh > 0 { gained(p.from, p.to) } else { (0, 0) };
+            if sent > 0 {
+                got.over_ocs += (u128::from(fresh) * u128::from(over_ocs.min(sent)) / u128::from(sent)) as u64;
+                got.split = got.received;
+            }
+            left |= got.split < got.received;
+        }
+        left
     }
 
     /// The pairs, each with the bytes that it has still to get.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::account::{Account, Got};
+use super::account::Account;
 use super::closed::Closed;
 use super::counted::Counted;
 use super::histogram::Histogram;
@@ -21,7 +21,7 @@ use crate::units::{Bytes, Span, Time};
 
 /// The most closed coflows that wait for the counters; where the counters are not read, the oldest are closed without.
 const MOST_WAITING: usize = 1000;
-/// The most rack pairs of all of them together, but for the last one: 16 MB.
+/// The most rack pairs of all of them together, but for the last one: 40 MB.
 const MOST_WAITING_PAIRS: usize = 1 << 20;
 /// Readings of the counters after which a closed coflow's bytes are on them: what is not split by then will never be.
 const LAST_READ: u8 = 2;
@@ -290,15 +290,7 @@ impl Accounts {
             if self.by_counters.contains(id) && a.waiting().all(|p| p.1 == 0) {
                 done.push(id);
             }
-            for k in 0..a.pairs.len() {
-                let (got, p) = (a.got(k), a.pairs.at(k));
-                let (s, o) = if got.split < got.received { gained(p.from, p.to) } else { (0, 0) };
-                if s > 0 {
-                    let part = u128::from(got.received - got.split) * u128::from(o.min(s)) / u128::from(s);
-                    *a.got_mut(k) = Got { over_ocs: got.over_ocs + part as u64, split: got.received, ..got };
-                }
-            }
-            if (0..a.pairs.len()).map(|k| a.got(k)).any(|g| g.split < g.received) {
+            if a.split(&gained) {
                 self.news.insert(id)
             } else {
                 self.news.remove(&id)

@@ -125,25 +125,30 @@ impl Ledger {
 
     /// `units` went from rack to rack on this way, of which `beyond` were not wanted.
     pub fn carried(&mut self, racks: (RackId, RackId), route: Route, units: u128, beyond: u128) {
-        let sent = |matrices: &mut Option<[Carried; 2]>, which: &[usize]| {
-            if let Some(all) = matrices {
-                let cell = racks.0.index() * self.racks + racks.1.index();
-                which.iter().for_each(|&k| all[k].add(cell, units, beyond));
-            }
-        };
         let count = |total: &mut u128| *total = *total + units - beyond;
         match route {
             Route::Local => count(&mut self.totals.local),
             Route::Eps | Route::List(_) | Route::Wait => {
                 count(&mut self.totals.up[racks.0.index()]);
                 count(&mut self.totals.down[racks.1.index()]);
-                sent(&mut self.matrices, &[0]);
             }
             Route::Ocs(plane) => {
                 count(&mut self.totals.planes[plane.index()]);
                 count(&mut self.crossed[plane.index()][racks.0.index()]);
-                sent(&mut self.matrices, &[0, 1]);
             }
+        }
+        if route != Route::Local {
+            self.count_pair(racks, matches!(route, Route::Ocs(_)), units, beyond);
+        }
+    }
+
+    /// The same in the matrices, if there are any.
+    fn count_pair(&mut self, (from, to): (RackId, RackId), is_ocs: bool, units: u128, beyond: u128) {
+        let Some([sent, over_ocs]) = &mut self.matrices else { return };
+        let cell = from.index() * self.racks + to.index();
+        sent.add(cell, units, beyond);
+        if is_ocs {
+            over_ocs.add(cell, units, beyond);
         }
     }
 
