@@ -196,9 +196,9 @@ mod tests {
             (2000, false, 1, 768),
             (2500, false, 1, 50),
             (65_536, false, 1, 376),
-            (150, false, 197_396, 99),
-            (300, false, 560_440, 200),
-            (600, false, 1_923_601, 590),
+            (150, false, 197_396, 66),
+            (300, false, 560_440, 145),
+            (600, false, 1_923_601, 420),
         ];
         for (racks, circuits, flows, megabytes) in measured {
             let by = plan(if circuits { SchedulerKind::Edmonds } else { SchedulerKind::EpsOnly });

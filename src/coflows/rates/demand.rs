@@ -187,12 +187,22 @@ impl Demand {
 
     /// What a group still has to send, in whole bits, rounded up.
     pub fn bits(&self, group: u32) -> u64 {
-        let up = self.left.of(group) + u128::from(NANOS - 1);
+        Self::whole_bits(self.left.of(group))
+    }
+
+    /// Units in whole bits, rounded up.
+    pub fn whole_bits(units: u128) -> u64 {
+        let up = units + u128::from(NANOS - 1);
         // Of the factors 2^9 and 5^9 of a second's nanoseconds the first is a shift; then 64 bits nearly always do.
         match u64::try_from(up >> 9) {
             Ok(small) => small / (NANOS >> 9),
             Err(_) => u64::try_from(up / u128::from(NANOS)).unwrap_or(u64::MAX),
         }
+    }
+
+    /// Up to `n` groups are about to send something: [`Demand::sent`] of many takes less time after this.
+    pub fn expect(&mut self, n: usize) {
+        self.loads.expect(n);
     }
 
     /// A group sent `units` (or all that it had left). Returns what it did not need of them, or `None` if it goes on.

@@ -28,11 +28,12 @@ pub fn madd(demand: &Demand, free: &mut Free, rates: &mut Rates) -> Option<Remai
 pub fn in_proportion(demand: &Demand, share: u128, free: &mut Free, rates: &mut Rates) -> Option<Remainder> {
     let (small, mut last) = (u64::try_from(share).ok(), None);
     demand.take_all(free, |g| {
-        let bits = u128::from(demand.bits(g));
+        let units = demand.left(g);
+        let bits = u128::from(Demand::whole_bits(units));
         let rate = small.map_or_else(|| bits.saturating_mul(share), |share| bits * u128::from(share));
         let rate = (rate >> 64) as u64;
         rates.add(g, rate);
-        let own = Remainder { units: demand.left(g), rate };
+        let own = Remainder { units, rate };
         if rate > 0 && last.is_none_or(|last: Remainder| last.is_sooner(&own)) {
             last = Some(own);
         }

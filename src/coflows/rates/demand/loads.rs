@@ -36,6 +36,13 @@ impl Loads {
         self.changed.push((group, bits));
     }
 
+    /// Up to `n` groups are about to change. Nothing is noted of them if they are too many.
+    pub fn expect(&mut self, n: usize) {
+        if self.kept && self.changed.len() + n > self.most {
+            self.forget();
+        }
+    }
+
     /// The bits are out of date: all groups must be counted again.
     pub fn forget(&mut self) {
         self.kept = false;

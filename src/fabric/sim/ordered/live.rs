@@ -177,6 +177,7 @@ impl Live {
     /// Does the work of all groups up to now. Reads and writes no more of each than it must: there are many.
     pub fn settle(&mut self, world: &mut World, free: &mut Free) {
         self.settle_extra(world, free);
+        self.demand.expect(self.base.given());
         for k in 0..self.base.given() {
             let g = self.base.group(k);
             // Nothing for those with extra rates: their work is done.
@@ -209,6 +210,7 @@ impl Live {
     }
 
     fn settle_base(&mut self, world: &mut World, free: &mut Free, gone: &mut Vec<Gone>) {
+        self.demand.expect(self.base.given());
         for k in 0..self.base.given() {
             gone.extend(self.work(self.base.group(k), world, free));
         }
