@@ -344,6 +344,14 @@ impl SimFabric {
         self.ledger.delivered(parts.into_iter())
     }
 
+    /// Bytes that went between racks up to now, and those of them that went over circuits.
+    pub fn sent_between_racks(&mut self) -> [Bytes; 2] {
+        self.engine.settle(world!(self));
+        let totals = self.ledger.totals();
+        let over_ocs: u128 = totals.planes.iter().sum();
+        [totals.up.iter().sum::<u128>() + over_ocs, over_ocs].map(bundle::bytes)
+    }
+
     fn parts(&mut self, wanted: impl Fn(CoflowId) -> bool) -> Vec<((RackId, RackId), Part)> {
         self.engine.settle(world!(self));
         let (mut parts, t) = (Vec::new(), self.links.topology());

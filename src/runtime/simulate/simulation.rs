@@ -18,7 +18,7 @@ use crate::placement::codecide::{self, Proposal, Request};
 use crate::runtime::drive::{Driver, Host};
 use crate::runtime::external::{self, Program};
 use crate::runtime::record::Recorder;
-use crate::runtime::report::{Names, RunResult};
+use crate::runtime::report::{Counted, Names, RunResult};
 use crate::runtime::settings::{ProgramSpec, RunPlan};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -433,13 +433,15 @@ impl<'a> Simulation<'a> {
         coflows.sort_by_key(|c| c.id);
         let of =
             Names { mechanism: self.driver.fabric.mechanism(), topology: &self.topology.name, policy: &self.plan.policy.name, workload };
-        RunResult { utilisation, ..RunResult::new(of, coflows, &last, received) }
+        // The matrices of pairs are kept only if a policy reads them, so these sums are not of those.
+        let [sent, over_ocs] = self.driver.fabric.sent_between_racks();
+        let counted = Counted { sent, over_ocs, ..Counted::from(&last) };
+        RunResult { utilisation, ..RunResult::new(of, coflows, counted, received) }
     }
 
     /// The controller's snapshot with the fabric's counters of this very instant, not of the last cycle.
     fn last_snapshot(&mut self) -> Snapshot {
         let mut last = self.driver.controller.snapshot(self.driver.host.now, self.driver.fabric.mechanism());
-        self.driver.fabric.read_counters();
         let seen = self.driver.fabric.observe(self.driver.host.now).expect("the model can always be observed");
         for (port, counters) in last.ports.iter_mut().zip(seen.ports.into_iter().flatten()) {
             port.counters = counters;

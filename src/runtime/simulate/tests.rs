@@ -90,6 +90,23 @@ fn an_empty_workload_and_a_local_coflow_take_no_time() {
 }
 
 #[test]
+fn sums_are_those_of_all_bytes_whether_a_policy_reads_counters_or_not() {
+    let (t, w) = (network(4, 2, 100), workload(&network(4, 2, 100), 3));
+    for scheduler in [SchedulerKind::Bipartite, SchedulerKind::EpsOnly] {
+        for demand in [Estimator::Counters, Estimator::Backlog, Estimator::Declared] {
+            let mut p = policy(scheduler);
+            p.policy.demand = demand;
+            let r = run(&t, &p, &w, None).0;
+            let between = r.coflows.iter().map(|c| c.bytes_between_racks).sum();
+            assert_eq!(r.summary.bytes_on_wire, between, "{scheduler:?} on {demand:?}");
+            let ocs: f64 = r.coflows.iter().map(|c| c.ocs_share * c.bytes_between_racks.0 as f64).sum();
+            assert!((r.summary.ocs_share - ocs / between.0 as f64).abs() < 1e-6, "{scheduler:?} on {demand:?}");
+            assert_eq!(r.summary.ocs_share > 0.0, scheduler == SchedulerKind::Bipartite);
+        }
+    }
+}
+
+#[test]
 fn circuits_help_when_the_scheduler_sets_them() {
     let t = network(4, 2, 100);
     let w = workload(&t, 3);
