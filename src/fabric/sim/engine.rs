@@ -106,6 +106,11 @@ pub trait Engine: Send {
     /// When something will happen by itself if circuits stay: a flow finishes, or a coflow changes its queue.
     fn next_event(&self) -> Option<Time>;
 
+    /// The same without what was caught up with and waits for a pass.
+    fn next_end(&self) -> Option<Time> {
+        self.next_event()
+    }
+
     /// When something will happen that must be noticed then, and not a while later; the ends of flows need not be, whose instants are
     /// known afterwards as well.
     fn next_appointment(&self) -> Option<Time> {

@@ -380,12 +380,21 @@ impl SimFabric {
 
     /// When the engine does what ends of flows call for, or has something else to do.
     fn next_pass(&self) -> Option<Time> {
-        self.engine.next_event().map(|t| self.notices(t)).into_iter().chain(self.engine.next_appointment()).min()
+        // A flow that ends before an appointment may change when that is, so it is caught up with first.
+        let before = |t: Time| self.engine.next_end().filter(|&end| self.resolution > Span::ZERO && self.now < end && end < t);
+        let appointment = self.engine.next_appointment().map(|t| before(t).unwrap_or(t));
+        self.engine.next_event().map(|t| self.notices(t)).into_iter().chain(appointment).min()
+    }
+
+    /// Whether the engine must decide now.
+    fn is_pass_due(&self) -> bool {
+        let noticed = self.engine.next_event().map(|t| self.notices(t));
+        noticed.into_iter().chain(self.engine.next_appointment()).any(|t| t <= self.now)
     }
 
     /// Does what is due now.
     fn pass(&mut self) {
-        if self.resolution > Span::ZERO && self.next_pass().is_none_or(|t| t > self.now) {
+        if self.resolution > Span::ZERO && !self.is_pass_due() {
             return self.catch_up();
         }
         self.engine.pass(world!(self));

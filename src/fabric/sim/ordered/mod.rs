@@ -172,7 +172,8 @@ impl Ordered {
     /// Finds out what happens next while rates stay.
     fn look_ahead(&mut self, now: Time) {
         let (queues, ready) = (self.discipline.queues(), self.following.is_ready());
-        for c in self.coflows.iter_mut().filter(|c| c.next.is_some_and(|t| t <= now)) {
+        // Where ends of flows are followed, coflows do not say when theirs are, and any may be slower now.
+        for c in self.coflows.iter_mut().filter(|c| ready && queues.is_some() || c.next.is_some_and(|t| t <= now)) {
             let turn = turn_of(queues, c).filter(|_| self.decides == Decide::FlowEnds);
             if ready { c.forecast_calm(now, turn) } else { c.forecast(now, turn) }
         }
@@ -534,6 +535,10 @@ impl Engine for Ordered {
 
     fn next_event(&self) -> Option<Time> {
         self.next.into_iter().chain(self.pending.as_ref().map(|p| p.0)).min()
+    }
+
+    fn next_end(&self) -> Option<Time> {
+        self.next
     }
 
     fn next_appointment(&self) -> Option<Time> {
