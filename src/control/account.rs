@@ -59,9 +59,10 @@ impl Account {
         &mut self.got
     }
 
-    /// Splits what has arrived and is not split yet between circuits and EPS, in the proportion of what a pair of racks has sent; `gained`
-    /// says that: all its bytes, and those over circuits. What arrived for a pair that sent nothing stays as it is. Says whether there
-    /// is such a pair. O(pairs).
+    /// Divides the bytes that have arrived and are not divided yet into those over circuits and those through the EPS, in the proportion
+    /// in which all bytes of their pair of racks went either way. `gained(from, to)`: bytes that the pair's counters gained since they
+    /// were last read, and how many of them over circuits. Where they gained nothing, counters are behind what senders report, and these
+    /// bytes wait for the next reading. Returns whether any bytes wait. O(pairs).
     pub fn split(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64)) -> bool {
         let whole = self.finished.is_some();
         if self.got.is_empty() && !whole {

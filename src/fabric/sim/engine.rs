@@ -106,7 +106,8 @@ pub trait Engine: Send {
     /// When something will happen by itself if circuits stay: a flow finishes, or a coflow changes its queue.
     fn next_event(&self) -> Option<Time>;
 
-    /// The same without what was caught up with and waits for a pass.
+    /// The next time after now at which that happens. [`Engine::next_event`] may lie in the past: an end that [`Engine::catch_up`] has
+    /// finished, and that waits for [`Engine::pass`].
     fn next_end(&self) -> Option<Time> {
         self.next_event()
     }

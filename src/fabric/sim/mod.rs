@@ -378,23 +378,18 @@ impl SimFabric {
         self.catch_up();
     }
 
-    /// When the engine does what ends of flows call for, or has something else to do.
+    /// When the engine does what ends of flows call for, or has something else to do; before that, when a flow ends that must be caught
+    /// up with.
     fn next_pass(&self) -> Option<Time> {
-        // A flow that ends before an appointment may change when that is, so it is caught up with first.
+        // Its end leaves its coflow slower, so that the coflow changes its queue later than was expected.
         let before = |t: Time| self.engine.next_end().filter(|&end| self.resolution > Span::ZERO && self.now < end && end < t);
         let appointment = self.engine.next_appointment().map(|t| before(t).unwrap_or(t));
         self.engine.next_event().map(|t| self.notices(t)).into_iter().chain(appointment).min()
     }
 
-    /// Whether the engine must decide now.
-    fn is_pass_due(&self) -> bool {
-        let noticed = self.engine.next_event().map(|t| self.notices(t));
-        noticed.into_iter().chain(self.engine.next_appointment()).any(|t| t <= self.now)
-    }
-
     /// Does what is due now.
     fn pass(&mut self) {
-        if self.resolution > Span::ZERO && !self.is_pass_due() {
+        if self.resolution > Span::ZERO && self.next_pass().is_none_or(|t| t > self.now) {
             return self.catch_up();
         }
         self.engine.pass(world!(self));

@@ -8,7 +8,7 @@ use crate::circuits::external::{Advice, Question};
 use crate::coflows::network::NetworkKind;
 use crate::coflows::priority::Change;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds, elephants};
-use crate::control::record::{Record, Snapshot};
+use crate::control::record::Record;
 use crate::control::{Controller, Event, Rejected, Skip};
 use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::fabric::sim::{FlowFinished, Settings, SimFabric};
@@ -420,7 +420,7 @@ impl<'a> Simulation<'a> {
     pub fn result(mut self, workload: &str, rest: &[&CoflowSpec]) -> RunResult {
         let delivered = self.driver.fabric.delivered();
         let received = delivered.values().map(|d| d.bytes).sum();
-        let last = self.last_snapshot();
+        let last = self.driver.controller.snapshot(self.driver.host.now, self.driver.fabric.mechanism());
         let utilisation = self.driver.fabric.utilisation();
         let mut coflows: Vec<CoflowRecord> = Vec::with_capacity(self.coflows.len() + rest.len());
         for (id, known) in self.coflows {
@@ -433,20 +433,10 @@ impl<'a> Simulation<'a> {
         coflows.sort_by_key(|c| c.id);
         let of =
             Names { mechanism: self.driver.fabric.mechanism(), topology: &self.topology.name, policy: &self.plan.policy.name, workload };
-        // The matrices of pairs are kept only if a policy reads them, so these sums are not of those.
+        // The snapshot has what each pair of racks sent only where a policy reads that, and as of the last cycle.
         let [sent, over_ocs] = self.driver.fabric.sent_between_racks();
         let counted = Counted { sent, over_ocs, ..Counted::from(&last) };
         RunResult { utilisation, ..RunResult::new(of, coflows, counted, received) }
-    }
-
-    /// The controller's snapshot with the fabric's counters of this very instant, not of the last cycle.
-    fn last_snapshot(&mut self) -> Snapshot {
-        let mut last = self.driver.controller.snapshot(self.driver.host.now, self.driver.fabric.mechanism());
-        let seen = self.driver.fabric.observe(self.driver.host.now).expect("the model can always be observed");
-        for (port, counters) in last.ports.iter_mut().zip(seen.ports.into_iter().flatten()) {
-            port.counters = counters;
-        }
-        Snapshot { sent: seen.sent, over_ocs: seen.over_ocs, backlog: seen.backlog, ..last }
     }
 }
 

@@ -172,7 +172,7 @@ impl Ordered {
     /// Finds out what happens next while rates stay.
     fn look_ahead(&mut self, now: Time) {
         let (queues, ready) = (self.discipline.queues(), self.following.is_ready());
-        // Where ends of flows are followed, coflows do not say when theirs are, and any may be slower now.
+        // While ends of flows are followed, `next` of a coflow under queues is when it changes its queue, which the end of a flow moves.
         for c in self.coflows.iter_mut().filter(|c| ready && queues.is_some() || c.next.is_some_and(|t| t <= now)) {
             let turn = turn_of(queues, c).filter(|_| self.decides == Decide::FlowEnds);
             if ready { c.forecast_calm(now, turn) } else { c.forecast(now, turn) }
