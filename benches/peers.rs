@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A peer is called as `PROGRAM SOLVER FILE REPS SECONDS` and prints one line of fields between tabs: the second says `general` or
-//! `bipartite`, the eighth is the median time of its solver call in nanoseconds and the ninth the least, the fourteenth the weight. Ours is
-//! the call with the demand matrix as its argument, so reading the demand into the solver's own form is part of our time and not of theirs.
+//! `bipartite`, the eighth is the median time of its solver call in nanoseconds and the ninth the least, the sixth and the seventh are
+//! these with the time in which the demand matrix becomes what the solver takes (0: not known), the fourteenth is the weight. Ours is the
+//! call with the demand matrix as its argument, so reading the demand into the solver's own form is part of our time.
 //! Sequences (`w1B-128-t00.dm`, `-t01.dm` ...) are solved step by step from a warm start, for us alone. A weight that differs is an error.
 //!
 //! `--seeds` writes classes b, d, e in nine sizes, each from that many seeds (`bB-64-s0.dm` ...). `--table` takes such files: for each file
@@ -127,8 +128,16 @@ fn files(o: &Options) -> Result<Vec<String>, String> {
     Ok(files)
 }
 
-/// A file's times in nanoseconds: ours, and the fastest peer's with its name.
-type Beside = (u64, u64, String);
+/// A file's least times in nanoseconds.
+struct Beside {
+    ours: u64,
+    /// The fastest peer's call.
+    call: u64,
+    /// The fastest peer's call and what makes its input of the matrix.
+    whole: u64,
+    /// The peer with the fastest call.
+    name: String,
+}
 
 fn table(o: &Options) -> Result<(), String> {
     let mut rows: BTreeMap<(&str, String, usize), Vec<Beside>> = BTreeMap::new();
@@ -146,7 +155,7 @@ fn table(o: &Options) -> Result<(), String> {
             }
         }
     }
-    println!("| problem | class | racks | seeds | ours us, median (worst) | peer us, median | ours / peer, median (worst) | peers |");
+    println!("| problem | class | racks | seeds | ours us, median (worst) | ours / peer, median (worst) | ours / its call | peers |");
     println!("|---|---|---|---|---|---|---|---|");
     for ((kind, class, racks), list) in rows {
         let sorted = |f: fn(&Beside) -> f64| {
@@ -154,11 +163,19 @@ fn table(o: &Options) -> Result<(), String> {
             all.sort_by(f64::total_cmp);
             (all[all.len() / 2], all[all.len() - 1])
         };
-        let (ours, peer, ratio) = (sorted(|b| b.0 as f64 / 1e3), sorted(|b| b.1 as f64 / 1e3), sorted(|b| b.0 as f64 / b.1 as f64));
-        let names: BTreeSet<&str> = list.iter().map(|b| &*b.2).collect();
+        let (ours, whole) = (sorted(|b| b.ours as f64 / 1e3), sorted(|b| b.ours as f64 / b.whole as f64));
+        let call = sorted(|b| b.ours as f64 / b.call as f64);
+        let names: BTreeSet<&str> = list.iter().map(|b| &*b.name).collect();
         let names = names.into_iter().collect::<Vec<_>>().join(", ");
-        let (n, (a, b), (c, d)) = (list.len(), ours, ratio);
-        println!("| {kind} | {class} | {racks} | {n} | {a:.1} ({b:.1}) | {:.1} | {c:.2} ({d:.2}) | {names} |", peer.0);
+        let of = |(median, worst): (f64, f64)| format!("{median:.2} ({worst:.2})");
+        println!(
+            "| {kind} | {class} | {racks} | {} | {:.1} ({:.1}) | {} | {} | {names} |",
+            list.len(),
+            ours.0,
+            ours.1,
+            of(whole),
+            of(call)
+        );
     }
     Ok(())
 }
@@ -166,30 +183,34 @@ fn table(o: &Options) -> Result<(), String> {
 /// We and the peers on one file, in turns.
 fn beside(o: &Options, d: &DemandMatrix, path: &Path, kind: &str, solve: Cold, all: &mut Vec<String>) -> Result<Option<Beside>, String> {
     const ROUNDS: usize = 3;
-    let (mut ours, mut best) = (u64::MAX, None::<(u64, String)>);
+    let (mut ours, mut best) = (u64::MAX, None::<Beside>);
     let mut peers = all.clone();
     for round in 0..ROUNDS {
         let ((least, _), m) = times(o.reps, 0.2, || solve(d));
         ours = ours.min(least);
         let mut asked = vec![];
         for p in &peers {
-            let Some(Times { least, weight, .. }) = peer(p, path, kind, o.reps, 0.2)? else { continue };
+            let Some(Times { least, whole, weight, .. }) = peer(p, path, kind, o.reps, 0.2)? else { continue };
             if weight != m.weight(d) {
                 return Err(format!("{}: {p} found the weight {weight}, we {}", path.display(), m.weight(d)));
             }
             asked.push((least, p.clone()));
-            if best.as_ref().is_none_or(|b| least < b.0) {
-                best = Some((least, p.rsplit(' ').next().unwrap_or(p).to_owned()));
-            }
+            let name = p.rsplit(' ').next().unwrap_or(p).to_owned();
+            best = Some(match best.take() {
+                None => Beside { ours, call: least, whole, name },
+                Some(b) => {
+                    Beside { call: b.call.min(least), whole: b.whole.min(whole), name: if least < b.call { name } else { b.name }, ..b }
+                }
+            });
         }
         if round == 0 {
             all.retain(|p| asked.iter().any(|a| a.1 == *p));
         }
         // Who is five times as slow as the best need not be asked again about this file.
-        let limit = best.as_ref().map_or(0, |b| 5 * b.0);
+        let limit = best.as_ref().map_or(0, |b| 5 * b.call);
         peers = asked.into_iter().filter(|a| a.0 <= limit).map(|a| a.1).collect();
     }
-    Ok(best.map(|(theirs, name)| (ours, theirs, name)))
+    Ok(best.map(|b| Beside { ours, ..b }))
 }
 
 fn compare(o: &Options) -> Result<(), String> {
@@ -250,6 +271,8 @@ fn times<T>(reps: usize, seconds: f64, mut f: impl FnMut() -> T) -> ((u64, u64),
 struct Times {
     median: u64,
     least: u64,
+    /// The least with what makes its input; [`u64::MAX`] if the peer does not say.
+    whole: u64,
     weight: u128,
 }
 
@@ -265,7 +288,8 @@ fn peer(command: &str, file: &Path, kind: &str, reps: usize, seconds: f64) -> Re
         return Ok(None);
     }
     let number = |k: usize| fields.get(k).and_then(|f| f.parse::<u128>().ok()).ok_or(format!("{command} printed {text:?}"));
-    Ok(Some(Times { median: number(7)? as u64, least: number(8)? as u64, weight: number(13)? }))
+    let whole = Some(number(6)? as u64).filter(|&t| t > 0).unwrap_or(u64::MAX);
+    Ok(Some(Times { median: number(7)? as u64, least: number(8)? as u64, whole, weight: number(13)? }))
 }
 
 /// All steps but the first, each from the one before.
