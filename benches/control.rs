@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heliostat::coflows::{CoflowSpec, FlowSpec, bounds};
+use heliostat::coflows::{CoflowSpec, FlowSpec, RackBytes, bounds};
 use heliostat::config;
 use heliostat::control::{Action, Controller, Event};
 use heliostat::fabric::Fabric;
@@ -51,9 +51,9 @@ impl Loop {
 
     fn begin(&mut self, id: usize) -> Duration {
         let coflow = self.coflow(id);
-        let (matrix, bound) = (coflow.matrix(&self.topology), bounds::hybrid(&coflow, &self.topology));
+        let (pairs, bound) = (RackBytes::of(&coflow.flows, &self.topology), bounds::hybrid(&coflow, &self.topology));
         let start = Instant::now();
-        self.controller.handle(Event::arrival(&coflow, &matrix, bound), self.now).expect("taken");
+        self.controller.handle(Event::arrival(&coflow, pairs, bound), self.now).expect("taken");
         self.controller
             .handle(Event::CoflowFlows { id: coflow.id, flows: coflow.flows.to_vec(), types: Default::default() }, self.now)
             .expect("taken");

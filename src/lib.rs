@@ -35,8 +35,9 @@
 //!    kernel never holds two circuits on one port, not even between two operations.
 //! 6. No byte is delivered to a rack for which it was not meant. Bytes queued for a circuit that ends leave before it does; what
 //!    is late goes by the EPS. We lose none.
-//! 7. Units and ids are types; time, bytes and rates are integers. `f64` decides only where its values are exact, or in a paper's
-//!    score (below). Ties break by id. Nothing iterates over a hash map. The same seed gives the same event log, byte for byte.
+//! 7. Units and ids are types; time, bytes and rates are integers. `f64` decides only where its values are exact, in a paper's
+//!    score, or in a model that approximates (below). Ties break by id. Nothing iterates over a hash map. The same seed gives the
+//!    same event log, byte for byte.
 //! 8. Every fast algorithm has a slow, obvious twin in its tests, and a paper's worked example with the paper's numbers.
 //!
 //! 9. A thread that panics ends the run: the drivers watch their threads. Locks are `parking_lot`'s, which are not poisoned, so that
@@ -44,10 +45,11 @@
 //!
 //! # Where floating point is used
 //!
-//! `f64` decides in two cases: its values are whole numbers below 2^53, which it holds exactly; or a paper defines a score by
-//! fractions. Equal scores are ordered by id. A quotient that is guessed in `f64` is made exact in whole numbers. Only operations
-//! are used whose results IEEE 754 fixes, so that every machine decides alike: no logarithm, exponential, power or angle. In the
-//! simulator and the rooms from `demand` to `control`, these files use it:
+//! `f64` decides in three cases: its values are whole numbers below 2^53, which it holds exactly; a paper defines a score by
+//! fractions; or a model is an approximation that a user asks for, and says so (`within: sums`, where times and books stay whole
+//! numbers). Equal scores are ordered by id. A quotient that is guessed in `f64` is made exact in whole numbers. Only operations are
+//! used whose results IEEE 754 fixes, so that every machine decides alike: no logarithm, exponential, power or angle. In the simulator
+//! and the rooms from `demand` to `control`, these files use it:
 //!
 //! | file in `src` | for |
 //! |---|---|
@@ -55,6 +57,11 @@
 //! | `coflows/orders/bssi.rs` | score: Sincronia's weights |
 //! | `fabric/sim/pairs/levels.rs` | exact: rates below 2^53 bits a second |
 //! | `fabric/sim/pairs/levels/side.rs` | exact: rates below 2^53 bits a second |
+//! | `fabric/sim/sums/coflow.rs` | model: rates and what is left |
+//! | `fabric/sim/sums/lanes.rs` | model: sums of these |
+//! | `fabric/sim/sums/mod.rs` | model: capacities |
+//! | `fabric/sim/sums/room.rs` | model: rates |
+//! | `fabric/sim/sums/side.rs` | model: rates and what is left |
 //! | `placement/baselines/tetris.rs` | score: Tetris' alignment and remaining work |
 //! | `placement/jobpacker/sort.rs` | score: JobPacker's packing into sub-batches |
 //! | `coflows/mod.rs` | report: shares |

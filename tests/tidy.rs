@@ -426,7 +426,7 @@ fn the_house_is_tidy() {
 fn floating_point_decides_only_where_the_crate_doc_says() {
     let sources = crate_sources();
     let listed = float_files(sources.iter().find(|s| s.path == "src/lib.rs").expect("src/lib.rs"));
-    assert!(listed.len() > 5 && listed.values().all(|w| ["score", "exact", "report"].contains(&w.as_str())), "{listed:?}");
+    assert!(listed.len() > 5 && listed.values().all(|w| ["score", "exact", "model", "report"].contains(&w.as_str())), "{listed:?}");
     let gone = listed.keys().filter(|f| !sources.iter().any(|s| s.path.strip_prefix("src/") == Some(f)));
     let gone = gone.map(|f| format!("src/lib.rs lists {f}, which is not there"));
     let broken = sources.iter().flat_map(|s| floats(s, &listed).into_iter().map(|(n, what)| format!("{}:{n}: {what}", s.path)));

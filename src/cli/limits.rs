@@ -22,12 +22,16 @@ const READ: u64 = 100;
 
 /// What there is to carry of coflows.
 pub fn flows(workload: &Workload) -> Load {
-    Load { flows: workload.coflows.iter().map(|c| c.flows.len() as u64).sum(), tasks: 0 }
+    let add = |l: Load, c: &CoflowSpec| {
+        let own = c.flows.len() as u64;
+        Load { flows: l.flows + own, largest: l.largest.max(own), kept: l.kept + c.flows.kept() as u64, ..l }
+    };
+    workload.coflows.iter().fold(Load::default(), add)
 }
 
 /// What there is to carry of jobs.
 pub fn tasks(list: &JobList) -> Load {
-    Load { flows: 0, tasks: list.jobs.iter().map(JobSpec::tasks).fold(0, u64::saturating_add) }
+    Load { tasks: list.jobs.iter().map(JobSpec::tasks).fold(0, u64::saturating_add), ..Load::default() }
 }
 
 /// Whether this machine has the memory that a run on a network takes.
@@ -140,6 +144,7 @@ pub fn jobs_end_in_time(topology: &Topology, plan: &RunPlan, list: &JobList, unt
 mod tests {
     use super::*;
     use crate::coflows::elephants::Admit;
+    use crate::coflows::network::{NetworkKind, Within};
     use crate::coflows::{CoflowSpec, FlowSpec};
     use crate::control::policy::{CircuitPolicy, SchedulerKind};
     use crate::ids::{CoflowId, HostId};
@@ -165,7 +170,7 @@ mod tests {
             (config::memory(&small, &circuits, nothing), config::memory(&small, &none, nothing)),
             (Bytes(126_000_000), Bytes(236_000_000))
         );
-        assert_eq!(config::memory(&small, &none, Load { flows: 10, tasks: 100 }), Bytes(236_051_500));
+        assert_eq!(config::memory(&small, &none, Load { flows: 10, tasks: 100, ..Load::default() }), Bytes(236_051_500));
         let mut queued = network(1000);
         queued.eps.queues = PortQueues::Racks;
         assert_eq!(config::memory(&queued, &circuits, nothing), Bytes(126_000_000 + 190_000_000));
@@ -179,7 +184,7 @@ mod tests {
         let words =
             "topology t: a run on 65536 racks takes about 412.3GB of memory; 8GB are free; HELIOSTAT_MEMORY=413GB in the environment";
         assert!(told.starts_with(words), "{told}");
-        let many = Load { flows: 1 << 40, tasks: 0 };
+        let many = Load { flows: 1 << 40, ..Load::default() };
         let told = too_large((&small, many), config::memory(&small, &none, many), free(0));
         assert!(told.contains("1000 racks with 1099511627776 flows takes about"), "{told}");
     }
@@ -202,8 +207,15 @@ mod tests {
         ];
         for (racks, circuits, flows, megabytes) in measured {
             let by = plan(if circuits { SchedulerKind::Edmonds } else { SchedulerKind::EpsOnly });
-            let told = config::memory(&network(racks), &by, Load { flows, tasks: 0 }).0 / 1_000_000;
+            let told = config::memory(&network(racks), &by, Load { flows, ..Load::default() }).0 / 1_000_000;
             assert!(told * 2 >= megabytes && told <= megabytes * 2, "{racks} racks, {flows} flows: {told} MB, measured {megabytes}");
+        }
+        // By sums: senders and receivers of all coflows, and the flows of the largest one.
+        for (racks, kept, largest, megabytes) in [(600, 39_168, 309_690, 63), (1200, 74_799, 1_230_984, 112)] {
+            let mut by = plan(SchedulerKind::EpsOnly);
+            (by.run.network.kind, by.run.network.within) = (NetworkKind::Varys, Within::Sums);
+            let told = config::memory(&network(racks), &by, Load { flows: 1 << 40, largest, kept, tasks: 0 }).0 / 1_000_000;
+            assert!(told * 2 >= megabytes && told <= megabytes * 2, "{racks} racks by sums: {told} MB, measured {megabytes}");
         }
         // Racks whose uplinks and circuits are as wide as the interface of their host.
         for (racks, admit, megabytes) in [
@@ -217,7 +229,7 @@ mod tests {
             let (mut wide, mut by) = (network(racks), plan(SchedulerKind::Edmonds));
             wide.racks.iter_mut().for_each(|r| r.uplink = BitRate::mbit(1000));
             by.run.admit = admit;
-            let told = config::memory(&wide, &by, Load { flows: 1, tasks: 0 }).0 / 1_000_000;
+            let told = config::memory(&wide, &by, Load { flows: 1, ..Load::default() }).0 / 1_000_000;
             assert!(told * 2 >= megabytes && told <= megabytes * 2, "{racks} racks, {admit:?}: {told} MB, measured {megabytes}");
         }
     }

@@ -13,19 +13,26 @@ pub fn payload_rate(rate: BitRate) -> BitRate {
 /// No schedule on this network finishes `coflow` sooner: every host must pass its bytes through its NIC, and every rack its
 /// bytes through its EPS uplink and all its circuits together, delta not counted because a circuit may already be up.
 ///
-/// O(flows + R). Flows within one host count nothing, unless hosts have a loopback.
+/// O(flows + R), and O(ends + flows within racks + R) of a shuffle. Flows within one host count nothing, unless hosts have a loopback.
 pub fn hybrid(coflow: &CoflowSpec, topology: &Topology) -> Span {
-    let (mut host_out, mut host_in) = (vec![0u64; topology.hosts.len()], vec![0u64; topology.hosts.len()]);
-    let (mut rack_out, mut rack_in) = (vec![0u64; topology.rack_count()], vec![0u64; topology.rack_count()]);
-    for f in coflow.flows.iter().filter(|f| f.from != f.to || topology.loopback) {
-        host_out[f.from.index()] = host_out[f.from.index()].saturating_add(f.bytes.0);
-        host_in[f.to.index()] = host_in[f.to.index()].saturating_add(f.bytes.0);
-        let (a, b) = (topology.rack_of(f.from), topology.rack_of(f.to));
-        if a != b {
-            rack_out[a.index()] = rack_out[a.index()].saturating_add(f.bytes.0);
-            rack_in[b.index()] = rack_in[b.index()].saturating_add(f.bytes.0);
+    let mut of_hosts = [vec![0u128; topology.hosts.len()], vec![0; topology.hosts.len()]];
+    let mut of_racks = [vec![0u128; topology.rack_count()], vec![0; topology.rack_count()]];
+    for ((hosts, racks), sums) in of_hosts.iter_mut().zip(&mut of_racks).zip(coflow.flows.sums()) {
+        for (host, bytes) in sums {
+            hosts[host.index()] += bytes;
+            racks[topology.rack_of(host).index()] += bytes;
         }
     }
+    for (_, f) in coflow.flows.inside(|h| topology.rack_of(h)) {
+        let ends = [f.from, f.to];
+        let (rack, bytes) = (topology.rack_of(f.from).index(), u128::from(f.bytes.0));
+        of_racks.iter_mut().for_each(|side| side[rack] -= bytes);
+        if f.from == f.to && !topology.loopback {
+            of_hosts.iter_mut().zip(ends).for_each(|(side, host)| side[host.index()] -= bytes);
+        }
+    }
+    let whole = |all: Vec<u128>| all.into_iter().map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX)).collect::<Vec<u64>>();
+    let ([host_out, host_in], [rack_out, rack_in]) = (of_hosts.map(whole), of_racks.map(whole));
     let hosts = topology.hosts.iter().map(|h| topology.payload(h.nic).time_for(Bytes(host_out[h.id.index()].max(host_in[h.id.index()]))));
     hosts.chain([racks_bound(&rack_out, &rack_in, topology)]).max().unwrap_or(Span::ZERO)
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::CoflowSpec;
-use crate::demand::DemandMatrix;
+use super::flows::Edge;
+use super::{CoflowSpec, RackBytes};
 use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::units::Bytes;
@@ -39,17 +39,18 @@ impl Admit {
 /// the old "maximise throughput", which every kernel's routing rules can match (until 6.12 they saw only the bits 0x1c).
 pub const ELEPHANT_DSCP: u8 = 2;
 
-/// Whether a coflow's flows from one rack to another are elephants: whether all the bytes that it sends from the one to the other,
-/// read from its `R x R` matrix, reach `threshold`. Flows within a rack never are.
+/// Whether a coflow's flows from one rack to another are elephants: whether all the bytes that it sends from the one to the other, as its
+/// pairs of racks ([`RackBytes::of`]) say, reach `threshold`. Flows within a rack never are. O(log pairs).
 ///
 /// The rule is that of JobPacker and Co-scheduler: below T_e an aggregate is not worth a circuit, above it all its flows are.
-pub fn is_elephant(matrix: &DemandMatrix, from: RackId, to: RackId, threshold: Bytes) -> bool {
-    from != to && matrix.get(from, to) >= threshold.0
+pub fn is_elephant(pairs: &[RackBytes], from: RackId, to: RackId, threshold: Bytes) -> bool {
+    let bytes = || pairs.binary_search_by_key(&(from, to), Edge::ends).map_or(Bytes::ZERO, |k| pairs[k].bytes);
+    from != to && bytes() >= threshold
 }
 
-/// [`is_elephant`] for each flow of a coflow of this matrix, in their order. O(F).
-pub fn marks(coflow: &CoflowSpec, matrix: &DemandMatrix, topology: &Topology, threshold: Bytes) -> Vec<bool> {
-    coflow.flows.iter().map(|f| is_elephant(matrix, topology.rack_of(f.from), topology.rack_of(f.to), threshold)).collect()
+/// [`is_elephant`] for each flow of a coflow with these pairs of racks, in their order. O(F log pairs).
+pub fn marks(coflow: &CoflowSpec, pairs: &[RackBytes], topology: &Topology, threshold: Bytes) -> Vec<bool> {
+    coflow.flows.iter().map(|f| is_elephant(pairs, topology.rack_of(f.from), topology.rack_of(f.to), threshold)).collect()
 }
 
 #[cfg(test)]
@@ -65,7 +66,8 @@ mod tests {
         let flow = |a, b, n| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) };
         let flows = vec![flow(0, 2, 4), flow(1, 3, 6), flow(0, 4, 9), flow(0, 1, 99)];
         let c = CoflowSpec::new(CoflowId(0), "", Time(0), flows);
-        assert_eq!(marks(&c, &c.matrix(&t), &t, Bytes(10)), [true, true, false, false]);
-        assert_eq!(marks(&c, &c.matrix(&t), &t, Bytes(0)), [true, true, true, false]);
+        let pairs = RackBytes::of(&c.flows, &t);
+        assert_eq!(marks(&c, &pairs, &t, Bytes(10)), [true, true, false, false]);
+        assert_eq!(marks(&c, &pairs, &t, Bytes(0)), [true, true, true, false]);
     }
 }

@@ -1,5 +1,6 @@
 //! The flows of a coflow, or its bytes by pair of racks: a list, or a shuffle that is known by its two sides.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -69,51 +70,136 @@ impl<E: Edge> Default for Edges<E> {
     }
 }
 
-/// Every one of m senders to every one of r receivers: edge `r x i + j` is from sender i to receiver j, both in the order of their numbers.
-/// Most senders send a receiver the same.
+/// Every one of m senders to every one of r receivers, in the order of the senders' numbers and then of the receivers'; or all of these
+/// but from an end to itself. Most senders send a receiver the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shuffle<N> {
     /// The senders, each once.
-    pub from: Vec<N>,
+    from: Vec<N>,
     /// The receivers, each once, with the bytes that most senders send to each.
-    pub to: Vec<(N, Bytes)>,
+    to: Vec<(N, Bytes)>,
     /// Edges of other bytes, by their place.
-    pub others: Vec<(u32, Bytes)>,
+    others: Vec<(u32, Bytes)>,
+    /// Where nothing is sent from an end to itself: the place of each sender's first edge, and how many edges there are. Else empty.
+    starts: Vec<u32>,
 }
 
 impl<N: Copy + Ord> Shuffle<N> {
     /// A list as a shuffle, if that takes at most half of the memory. O(edges).
     fn of<E: Edge<End = N>>(list: &[E]) -> Option<Self> {
         let (from, to) = (|e: &E| e.ends().0, |e: &E| e.ends().1);
-        let first = from(list.first()?);
-        let width = list.iter().take_while(|e| from(e) == first).count();
-        let rows = list.chunks_exact(width);
-        let (senders, names): (Vec<N>, &[E]) = (rows.clone().map(|row| from(&row[0])).collect(), &list[..width]);
-        let ascends = senders.is_sorted_by(|a, b| a < b) && names.is_sorted_by(|a, b| to(a) < to(b));
-        let is_row = |row: &[E]| row.iter().zip(names).all(|(e, name)| e.ends() == (from(&row[0]), to(name)));
-        if !rows.remainder().is_empty() || !ascends || u32::try_from(list.len()).is_err() || !rows.clone().all(is_row) {
+        u32::try_from(list.len()).ok().filter(|&n| n > 0)?;
+        let rows: Vec<&[E]> = list.chunk_by(|a, b| from(a) == from(b)).collect();
+        // Who is missing in the first row can only be its own sender.
+        let mut names: Vec<N> = rows.iter().take(2).flat_map(|row| row.iter().map(to)).collect();
+        names.sort_unstable();
+        names.dedup();
+        let is_whole = rows.iter().all(|row| row.len() == names.len());
+        let ascends = rows.is_sorted_by(|a, b| from(&a[0]) < from(&b[0]));
+        let is_row = |row: &[E]| {
+            let own = from(&row[0]);
+            row.iter().map(to).eq(names.iter().copied().filter(|&name| is_whole || name != own))
+        };
+        if !ascends || !rows.iter().all(|row| is_row(row)) {
             return None;
         }
+        let mut shuffle = Self {
+            from: rows.iter().map(|row| from(&row[0])).collect(),
+            to: names.into_iter().map(|name| (name, Bytes::ZERO)).collect(),
+            others: Vec::new(),
+            starts: Vec::new(),
+        };
+        if !is_whole {
+            let ends = rows.iter().scan(0, |end, row| Some(std::mem::replace(end, *end + row.len() as u32)));
+            shuffle.starts = ends.chain([list.len() as u32]).collect();
+        }
         // What two of three rows have is what most have, where few are different.
-        let [a, b, c] = [0, senders.len() / 2, senders.len() - 1].map(|row| &list[row * width..][..width]);
-        let most = |j: usize| if a[j].bytes() == c[j].bytes() { a[j].bytes() } else { b[j].bytes() };
-        let receivers: Vec<(N, Bytes)> = names.iter().enumerate().map(|(j, e)| (to(e), most(j))).collect();
-        let sides = size_of_val(senders.as_slice()) + size_of_val(receivers.as_slice());
+        let some: Vec<usize> = [0, rows.len() / 2, rows.len() - 1].into();
+        for j in 0..shuffle.to.len() {
+            let [a, b, c] = [0, 1, 2].map(|k| shuffle.place_of(some[k], j).map(|place| list[place].bytes()));
+            shuffle.to[j].1 = (if a.is_some() && a == c { a } else { b.or(a).or(c) }).unwrap_or_default();
+        }
+        let sides = size_of_val(&shuffle.from[..]) + size_of_val(&shuffle.to[..]) + size_of_val(&shuffle.starts[..]);
         let room = (size_of_val(list) / 2).saturating_sub(sides) / size_of::<(u32, Bytes)>();
-        let other = |(k, (e, most)): (usize, (&E, &(N, Bytes)))| (e.bytes() != most.1).then_some((k as u32, e.bytes()));
-        let others: Vec<_> = list.iter().zip(receivers.iter().cycle()).enumerate().filter_map(other).take(room + 1).collect();
-        (others.len() <= room && room > 0).then_some(Self { from: senders, to: receivers, others })
+        let cells = Cells { shuffle: &shuffle, next: (0, 0) };
+        let other = |(k, (e, (_, j))): (usize, (&E, (usize, usize)))| (e.bytes() != shuffle.to[j].1).then_some((k as u32, e.bytes()));
+        let others: Vec<_> = list.iter().zip(cells).enumerate().filter_map(other).take(room + 1).collect();
+        (others.len() <= room && room > 0).then_some(Self { others, ..shuffle })
     }
 
     /// How many edges it has.
-    pub fn edges(&self) -> usize {
-        self.from.len() * self.to.len()
+    fn edges(&self) -> usize {
+        self.starts.last().map_or(self.from.len() * self.to.len(), |&n| n as usize)
     }
 
-    /// The bytes of the edge at a place. O(log others).
+    /// The receiver to which a sender sends nothing, since that is itself.
+    fn itself(&self, i: usize) -> Option<usize> {
+        if self.starts.is_empty() { None } else { self.to.binary_search_by_key(&self.from[i], |r| r.0).ok() }
+    }
+
+    /// The place of the edge from a sender to a receiver.
+    fn place_of(&self, i: usize, j: usize) -> Option<usize> {
+        let start = self.starts.get(i).map_or(i * self.to.len(), |&start| start as usize);
+        match self.itself(i) {
+            Some(own) if own == j => None,
+            Some(own) => Some(start + j - usize::from(own < j)),
+            None => Some(start + j),
+        }
+    }
+
+    /// Sender and receiver of the edge at a place.
+    fn cell(&self, k: usize) -> (usize, usize) {
+        if self.starts.is_empty() {
+            return (k / self.to.len(), k % self.to.len());
+        }
+        let i = self.starts.partition_point(|&start| start as usize <= k) - 1;
+        let j = k - self.starts[i] as usize;
+        (i, j + usize::from(self.itself(i).is_some_and(|own| own <= j)))
+    }
+
+    /// What each end sends, and what each receives.
+    fn sums(&self) -> [Vec<(N, u128)>; 2] {
+        let most = |j: usize| u128::from(self.to[j].1.0);
+        let all: u128 = (0..self.to.len()).map(most).sum();
+        let holes: Vec<Option<usize>> = (0..self.from.len()).map(|i| self.itself(i)).collect();
+        let mut out: Vec<(N, u128)> = self.from.iter().zip(&holes).map(|(&n, hole)| (n, all - hole.map_or(0, most))).collect();
+        let mut into: Vec<(N, u128)> = self.to.iter().map(|r| (r.0, u128::from(r.1.0) * self.from.len() as u128)).collect();
+        holes.into_iter().flatten().for_each(|j| into[j].1 -= most(j));
+        for &(k, Bytes(bytes)) in &self.others {
+            let (i, j) = self.cell(k as usize);
+            for sum in [&mut out[i].1, &mut into[j].1] {
+                *sum = *sum + u128::from(bytes) - most(j);
+            }
+        }
+        [out, into]
+    }
+
+    /// The bytes of the edge at a place. O(log edges of other bytes), and O(log ends) where ends do not send to themselves.
     pub fn bytes(&self, k: usize) -> Bytes {
         let other = self.others.binary_search_by_key(&k, |o| o.0 as usize);
-        other.map_or_else(|_| self.to[k % self.to.len()].1, |o| self.others[o].1)
+        other.map_or_else(|_| self.to[self.cell(k).1].1, |o| self.others[o].1)
+    }
+}
+
+/// Senders and receivers of all edges of a shuffle, in their order.
+struct Cells<'a, N> {
+    shuffle: &'a Shuffle<N>,
+    next: (usize, usize),
+}
+
+impl<N: Copy + Ord> Iterator for Cells<'_, N> {
+    type Item = (usize, usize);
+
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let s = self.shuffle;
+        loop {
+            let (i, j) = self.next;
+            let from = s.from.get(i)?;
+            self.next = if j + 1 < s.to.len() { (i, j + 1) } else { (i + 1, 0) };
+            if s.starts.is_empty() || s.to[j].0 != *from {
+                return Some((i, j));
+            }
+        }
     }
 }
 
@@ -123,6 +209,14 @@ impl<E: Edge> Edges<E> {
         match &self.0 {
             Kind::List(list) => list.len(),
             Kind::Shuffle(s) => s.edges(),
+        }
+    }
+
+    /// How many edges, senders and receivers it keeps: all edges of a list, and of a shuffle its two sides and the edges of other bytes.
+    pub fn kept(&self) -> usize {
+        match &self.0 {
+            Kind::List(list) => list.len(),
+            Kind::Shuffle(s) => s.from.len() + s.to.len() + s.others.len() + s.starts.len(),
         }
     }
 
@@ -138,7 +232,10 @@ impl<E: Edge> Edges<E> {
     pub fn at(&self, k: usize) -> E {
         match &self.0 {
             Kind::List(list) => list[k],
-            Kind::Shuffle(s) => E::new(s.from[k / s.to.len()], s.to[k % s.to.len()].0, s.bytes(k)),
+            Kind::Shuffle(s) => {
+                let (i, j) = s.cell(k);
+                E::new(s.from[i], s.to[j].0, s.bytes(k))
+            }
         }
     }
 
@@ -148,7 +245,7 @@ impl<E: Edge> Edges<E> {
             Kind::List(list) => list.binary_search_by_key(&ends, E::ends).ok(),
             Kind::Shuffle(s) => {
                 let (i, j) = (s.from.binary_search(&ends.0).ok()?, s.to.binary_search_by_key(&ends.1, |r| r.0).ok()?);
-                Some(i * s.to.len() + j)
+                s.place_of(i, j)
             }
         }
     }
@@ -158,11 +255,85 @@ impl<E: Edge> Edges<E> {
         Iter { edges: self, next: 0, place: (0, 0), others: 0 }
     }
 
-    /// Them as a shuffle, if they are kept as one.
+    /// All but those at the places `out`, which ascend, each with its place.
+    pub fn beside<'a>(&'a self, out: &'a [u32]) -> impl Iterator<Item = (usize, E)> + 'a {
+        let mut out = out.iter().peekable();
+        self.iter().enumerate().filter(move |e| out.next_if(|&&k| k as usize == e.0).is_none())
+    }
+
+    /// What each end sends, and what each receives, in the order of ends. O(ends + edges of other bytes) of a shuffle, and O(edges log
+    /// edges) of a list.
+    pub fn sums(&self) -> [Vec<(E::End, u128)>; 2] {
+        match &self.0 {
+            Kind::List(list) => [false, true].map(|receives| {
+                let mut sums = BTreeMap::new();
+                for e in list.iter() {
+                    let (from, to) = e.ends();
+                    *sums.entry(if receives { to } else { from }).or_insert(0) += u128::from(e.bytes().0);
+                }
+                sums.into_iter().collect()
+            }),
+            Kind::Shuffle(s) => s.sums(),
+        }
+    }
+
+    /// The bytes of all of them. As fast as [`Edges::sums`].
+    pub fn bytes(&self) -> Bytes {
+        let sum = match &self.0 {
+            Kind::List(list) => list.iter().map(|e| u128::from(e.bytes().0)).sum(),
+            Kind::Shuffle(s) => s.sums()[0].iter().map(|x| x.1).sum::<u128>(),
+        };
+        Bytes(u64::try_from(sum).unwrap_or(u64::MAX))
+    }
+
+    /// The bytes of the largest one; zero if there are none. O(ends + edges of other bytes) of a shuffle, and O(edges) of a list.
+    pub fn largest(&self) -> Bytes {
+        match &self.0 {
+            Kind::List(list) => list.iter().map(E::bytes).max().unwrap_or_default(),
+            // What most senders send to a receiver, one of them does.
+            Kind::Shuffle(s) => s.to.iter().map(|r| r.1).chain(s.others.iter().map(|o| o.1)).max().unwrap_or_default(),
+        }
+    }
+
+    /// Places of edges without bytes, in order. O(edges), and O(ends + edges of other bytes) of a shuffle that has none.
+    pub fn empty(&self) -> Vec<u32> {
+        if let Kind::Shuffle(s) = &self.0
+            && s.to.iter().map(|r| r.1).chain(s.others.iter().map(|o| o.1)).all(|bytes| bytes > Bytes::ZERO)
+        {
+            return vec![];
+        }
+        self.iter().zip(0..).filter(|(e, _)| e.bytes() == Bytes::ZERO).map(|(_, k)| k).collect()
+    }
+
+    /// The edges whose two ends have the same key, each with its place, in their order. O((ends + edges found) log ends) of a shuffle, and
+    /// O(edges) of a list.
+    pub fn inside<K: Ord>(&self, key: impl Fn(E::End) -> K) -> Vec<(usize, E)> {
+        match &self.0 {
+            Kind::List(list) => {
+                let is_inside = |e: &E| key(e.ends().0) == key(e.ends().1);
+                list.iter().copied().enumerate().filter(|(_, e)| is_inside(e)).collect()
+            }
+            Kind::Shuffle(s) => {
+                let mut by_key: Vec<(K, usize)> = s.to.iter().enumerate().map(|(j, r)| (key(r.0), j)).collect();
+                by_key.sort_unstable();
+                let mut found = Vec::new();
+                for (i, &from) in s.from.iter().enumerate() {
+                    let own = key(from);
+                    let same = by_key[by_key.partition_point(|x| x.0 < own)..].iter().take_while(|x| x.0 == own);
+                    let places = same.filter_map(|&(_, j)| s.place_of(i, j).map(|k| (k, j)));
+                    found.extend(places.map(|(k, j)| (k, E::new(from, s.to[j].0, s.bytes(k)))));
+                }
+                found
+            }
+        }
+    }
+
+    /// Them as a shuffle, if they are kept as one and go from every sender to every receiver: edge `r x i + j` is from sender i to
+    /// receiver j.
     pub fn as_shuffle(&self) -> Option<&Arc<Shuffle<E::End>>> {
         match &self.0 {
-            Kind::List(_) => None,
-            Kind::Shuffle(s) => Some(s),
+            Kind::Shuffle(s) if s.starts.is_empty() => Some(s),
+            _ => None,
         }
     }
 
@@ -233,9 +404,10 @@ impl<E: Edge> Iterator for Iter<'_, E> {
         let edge = match &self.edges.0 {
             Kind::List(list) => *list.get(k)?,
             Kind::Shuffle(s) => {
-                let (i, j) = self.place;
-                let (from, (to, most)) = (*s.from.get(i)?, s.to[j]);
-                self.place = if j + 1 < s.to.len() { (i, j + 1) } else { (i + 1, 0) };
+                let mut cells = Cells { shuffle: s, next: self.place };
+                let (i, j) = cells.next()?;
+                self.place = cells.next;
+                let (from, (to, most)) = (s.from[i], s.to[j]);
                 let other = s.others.get(self.others).filter(|o| o.0 as usize == k);
                 self.others += usize::from(other.is_some());
                 E::new(from, to, other.map_or(most, |o| o.1))
@@ -271,13 +443,25 @@ mod tests {
         // The last sender has what did not divide.
         let flows = Flows::from(shuffle(40, 30, |i, j| u64::from(100 * j + u32::from(i == 39))));
         let s = flows.as_shuffle().unwrap();
-        assert_eq!((s.from.len(), s.to.len(), s.others.len(), flows.len()), (40, 30, 30, 1200));
+        assert_eq!((s.from.len(), s.to.len(), s.others.len(), flows.len(), flows.kept()), (40, 30, 30, 1200, 100));
         assert_eq!((flows.at(31), flows.at(39 * 30 + 2)), (flow(2, 3, 100), flow(78, 6, 201)));
         // The odd one may be the first or in the middle, too.
         for odd in [0, 20] {
             let flows = Flows::from(shuffle(40, 30, |i, _| u64::from(7 + u32::from(i == odd))));
             assert_eq!(flows.as_shuffle().unwrap().others.len(), 30);
         }
+    }
+
+    #[test]
+    fn a_shuffle_may_be_without_flows_from_a_host_to_itself() {
+        let all = (0..12).flat_map(|i| (6..20).filter(move |&j| i != j).map(move |j| flow(i, j, 5 + u64::from(j))));
+        let list: Vec<FlowSpec> = all.collect();
+        let flows = Flows::from(list.clone());
+        assert_eq!((flows.len(), flows.kept(), flows.as_shuffle().is_none()), (12 * 14 - 6, 12 + 14 + 13, true));
+        assert!(flows.iter().eq(list.iter().copied()) && list.iter().enumerate().all(|(k, &f)| flows.at(k) == f));
+        assert_eq!([(6, 6), (6, 7), (11, 12), (5, 5)].map(|(a, b)| flows.place((HostId(a), HostId(b)))), [None, Some(84), Some(154), None]);
+        // The same without one more flow is a list.
+        assert_eq!(Flows::from(list[1..].to_vec()).kept(), list.len() - 1);
     }
 
     #[test]
@@ -296,8 +480,13 @@ mod tests {
             (m, r) in (1u32..9, 1u32..9),
             odd in prop::collection::vec((0usize..81, 0u64..3), 0..4),
             (gone, swapped) in (prop::option::of(0usize..81), prop::option::of(0usize..80)),
+            without_itself: bool,
         ) {
             let mut list = shuffle(m, r, |_, j| u64::from(j % 3));
+            if without_itself {
+                list.retain(|f| f.from != f.to);
+                prop_assume!(!list.is_empty());
+            }
             let n = list.len();
             odd.into_iter().for_each(|(k, bytes)| list[k % n].bytes = Bytes(bytes));
             if let Some(k) = swapped.filter(|_| n > 1) {
@@ -307,11 +496,16 @@ mod tests {
                 list.remove(k % n);
             }
             let flows = Flows::from(list.clone());
+            let all = Edges(Kind::List(list.clone().into()));
+            prop_assert_eq!((flows.sums(), flows.bytes(), flows.largest()), (all.sums(), all.bytes(), all.largest()));
+            prop_assert_eq!(flows.empty(), all.empty());
+            prop_assert_eq!((flows.inside(|h| h), flows.inside(|h| h.0 / 4)), (all.inside(|h| h), all.inside(|h| h.0 / 4)));
             prop_assert_eq!((flows.to_vec(), flows.len(), flows.iter().len()), (list.clone(), list.len(), list.len()));
             prop_assert!(list.iter().enumerate().all(|(k, &f)| flows.at(k) == f));
             if list.is_sorted_by_key(Edge::ends) {
                 prop_assert!(list.iter().enumerate().all(|(k, f)| flows.place(f.ends()) == Some(k)));
                 prop_assert_eq!(flows.place((HostId(1), HostId(0))), None);
+                prop_assert!(!without_itself || flows.place((HostId(0), HostId(0))).is_none());
             }
             let text = serde_json::to_string(&flows).unwrap();
             prop_assert_eq!(&text, &serde_json::to_string(&list).unwrap());

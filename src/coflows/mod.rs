@@ -16,7 +16,7 @@ pub mod orders;
 pub mod priority;
 pub mod rates;
 
-use flows::Flows;
+use flows::{Edge, Flows};
 use priority::Priorities;
 
 /// One flow of a coflow: bytes from a host to a host.
@@ -65,12 +65,19 @@ impl CoflowSpec {
 
     /// All payload bytes, those within a rack included.
     pub fn bytes(&self) -> Bytes {
-        self.flows.iter().map(|f| f.bytes).sum()
+        self.flows.bytes()
     }
 
     /// The bytes of its longest flow.
     pub fn longest_flow(&self) -> Bytes {
-        self.flows.iter().map(|f| f.bytes).max().unwrap_or_default()
+        self.flows.largest()
+    }
+
+    /// The payload bytes between racks.
+    pub fn bytes_between_racks(&self, topology: &Topology) -> Bytes {
+        let within = self.flows.inside(|h| topology.rack_of(h)).iter().map(|e| u128::from(e.1.bytes.0)).sum::<u128>();
+        let all = self.flows.sums()[0].iter().map(|x| x.1).sum::<u128>();
+        Bytes(u64::try_from(all - within).unwrap_or(u64::MAX))
     }
 
     /// Bytes by rack pair; what stays in a rack is left out.
@@ -147,16 +154,18 @@ pub struct RackBytes {
 
 impl RackBytes {
     /// The pairs of racks between which flows send, by sender and receiver, each with the sum of its flows; what stays in a rack is left
-    /// out. O(flows log pairs).
+    /// out. O(flows log flows), and O(flows) if they are in the order of their racks.
     pub fn of(flows: impl IntoIterator<Item = FlowSpec>, topology: &Topology) -> Vec<Self> {
-        let mut sums = std::collections::BTreeMap::new();
-        for f in flows.into_iter().filter(|f| f.bytes > Bytes::ZERO) {
-            let (from, to) = (topology.rack_of(f.from), topology.rack_of(f.to));
-            if from != to {
-                let sum: &mut Bytes = sums.entry((from, to)).or_default();
-                *sum = sum.saturating_add(f.bytes);
+        let pair = |f: FlowSpec| Self { from: topology.rack_of(f.from), to: topology.rack_of(f.to), bytes: f.bytes };
+        let mut pairs: Vec<Self> = flows.into_iter().map(pair).filter(|p| p.from != p.to && p.bytes > Bytes::ZERO).collect();
+        pairs.sort_by_key(Edge::ends);
+        pairs.dedup_by(|next, sum| {
+            let is_same = next.ends() == sum.ends();
+            if is_same {
+                sum.bytes = sum.bytes.saturating_add(next.bytes);
             }
-        }
-        sums.into_iter().map(|((from, to), bytes)| Self { from, to, bytes }).collect()
+            is_same
+        });
+        pairs
     }
 }

@@ -89,6 +89,11 @@ impl Guard {
         let left = if shares { period - into } else { self.every.0 - into };
         (shares, Time(now.0.saturating_add(left)))
     }
+
+    /// Whether all flows begin or end to share at this instant.
+    pub fn turns_at(&self, now: Time) -> bool {
+        now > Time::ZERO && self.phase(Time(now.0 - 1)).0 != self.phase(now).0
+    }
 }
 
 /// How the flows of one coflow share what its place in the order leaves it.
@@ -100,6 +105,9 @@ pub enum Within {
     Greedy,
     /// Max-min fairly; coflows of equal priority too.
     MaxMin,
+    /// As any division of what its senders send among its receivers would allow: simulations know what each sender and each receiver has
+    /// left, and no flow. Where flows must be told apart (circuits, a graph of switches, uplinks that bind, faults) as [`Within::Greedy`].
+    Sums,
 }
 
 /// How the ports of an emulated packet network serve what waits in them.
@@ -132,9 +140,14 @@ impl NetworkKind {
         if self == Self::Priority { Service::Strict } else { Service::Fifo }
     }
 
-    /// Whether [`Within`] counts.
-    pub fn has_within(self) -> bool {
-        matches!(self, Self::Fifo | Self::Aalo | Self::Priority)
+    /// Whether [`Within`] counts in this form.
+    pub fn has_within(self, within: Within) -> bool {
+        match self {
+            Self::Fifo | Self::Aalo => true,
+            Self::Priority => within != Within::Sums,
+            Self::Varys | Self::Sincronia | Self::FairPerCoflow => within == Within::Sums,
+            Self::MaxMin | Self::Sunflow => false,
+        }
     }
 
     /// Whether coflows are served one after another by rates: [`Decide`] counts.

@@ -36,6 +36,9 @@ pub fn unfit(topology: &Topology, plan: &RunPlan) -> Vec<Flaw> {
     if plan.run.network.kind == NetworkKind::Sunflow {
         return reserves(topology).into_iter().collect();
     }
+    if let Some(flaw) = sums(topology, plan) {
+        return vec![flaw];
+    }
     // Circuits that the scheduler does not set are not changed by the clock.
     if policy.scheduler.build().set_by() != SetBy::Scheduler {
         return vec![];
@@ -67,13 +70,42 @@ fn reserves(topology: &Topology) -> Option<Flaw> {
 pub struct Load {
     /// Flows of all coflows.
     pub flows: u64,
+    /// Flows of the coflow that has most.
+    pub largest: u64,
+    /// Senders, receivers and single flows by which all coflows are known ([`crate::coflows::flows::Edges::kept`]).
+    pub kept: u64,
     /// Tasks of all jobs.
     pub tasks: u64,
 }
 
+/// Whether a simulation knows coflows by their sums.
+fn knows_sums(topology: &Topology, plan: &RunPlan) -> bool {
+    let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
+    sim::knows_sums(&Arc::new(topology.clone()), plan.run.network, circuits)
+}
+
+/// Coflows are known by their sums only where nothing tells their flows apart.
+fn sums(topology: &Topology, plan: &RunPlan) -> Option<Flaw> {
+    let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits && !topology.planes.is_empty();
+    (plan.run.network.within == Within::Sums && !knows_sums(topology, plan)).then(|| Flaw {
+        path: vec![Step::Key("within".into())],
+        message: match circuits {
+            true => "circuits tell the flows of a coflow apart, and `sums` knows senders and receivers only".into(),
+            false => {
+                format!("`sums` knows what hosts send and receive, and topology {} has other limits than their interfaces", topology.name)
+            }
+        },
+        allowed:
+            "`sums` only with `scheduler: eps-only` on a network whose uplinks carry what the hosts of their rack can send (or with one \
+                  host a rack), without `pods`, `core` and `graph`"
+                .into(),
+    })
+}
+
 /// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits (none of more than 1,024 racks) and
-/// twelve with; and what is kept of each flow and task, of each queue of ports that have one for each rack, and, where ports have one
-/// queue, of each pair of up to 2,048 hosts without circuits, or of 1,024 with circuits as wide as the hosts' interfaces.
+/// twelve with; and what is kept of each flow and task (where coflows are known by their sums, of each sender and receiver of a coflow,
+/// and of the flows of the largest one, which are a list while it comes), of each queue of ports that have one for each rack, and, where
+/// ports have one queue, of each pair of up to 2,048 hosts without circuits, or of 1,024 with circuits as wide as the hosts' interfaces.
 /// docs/performance.md has what was measured.
 pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
@@ -83,20 +115,26 @@ pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const CHANGING: u64 = 200;
     const QUEUE: u64 = 190;
     const FLOW: u64 = 150;
+    const LISTED: u64 = 50;
+    const SIDE: u64 = 100;
     const TASK: u64 = 500;
     let (racks, hosts) = (topology.rack_count() as u64, topology.hosts.len() as u64);
+    let by_sums = knows_sums(topology, plan);
     let queued = topology.eps.queues == PortQueues::Racks && plan.run.network.kind == NetworkKind::MaxMin;
     let (matrices, pairs) = match plan.policy.scheduler.build().set_by() {
         SetBy::NoCircuits => {
-            let pairs = if hosts <= sim::MAX_HOSTS as u64 && !queued { hosts * hosts * PAIR } else { 0 };
+            let pairs = if hosts <= sim::MAX_HOSTS as u64 && !queued && !by_sums { hosts * hosts * PAIR } else { 0 };
             // Matrices of more racks hold only the pairs that have flows: what is left is kept by rack.
             if racks <= MOST_SIDE_BY_SIDE as u64 { (7, pairs) } else { (0, racks * RACK + pairs) }
         }
         _ => (12, sim::pairs_kept(&Arc::new(topology.clone()), plan.run.admit, plan.run.network.kind) as u64 * CHANGING),
     };
     let square = racks.saturating_mul(racks);
-    let kept = [(square, CELL * matrices), (if queued { square } else { 0 }, QUEUE), (pairs, 1), (load.flows, FLOW), (load.tasks, TASK)];
-    Bytes(kept.iter().fold(PROGRAM, |sum, (n, bytes)| sum.saturating_add(n.saturating_mul(*bytes))))
+    let (listed, sides, flows) = if by_sums { (load.largest, load.kept, 0) } else { (0, 0, load.flows) };
+    let by_flow = [(flows, FLOW), (listed, LISTED), (sides, SIDE), (load.tasks, TASK)];
+    let by_racks = [(square, CELL * matrices), (if queued { square } else { 0 }, QUEUE), (pairs, 1)];
+    let kept = by_racks.iter().chain(&by_flow);
+    Bytes(kept.fold(PROGRAM, |sum, (n, bytes)| sum.saturating_add(n.saturating_mul(*bytes))))
 }
 
 /// What [`memory`] says of a network goes without saying below this.

@@ -252,7 +252,7 @@ impl From<&RunPlan> for RawPolicy {
                 RawExternal { command, url, within: Some(program.within), fallback: p.fallback }
             }),
             network: kind,
-            within: kind.has_within().then_some(run.network.within),
+            within: kind.has_within(run.network.within).then_some(run.network.within),
             aalo: (kind == NetworkKind::Aalo).then(|| run.network.aalo.into()),
             decide: (run.network.decide != Decide::default()).then_some(run.network.decide),
             starvation: run.network.starvation.map(|g| RawGuard { every: g.every, share: g.share }),
@@ -431,15 +431,21 @@ impl RawPolicy {
             flaws.unless(ok, vec![key.into()], format!("`{key}` says nothing under this network scheduler"), allowed.to_owned());
         };
         only(self.aalo.is_none() || kind == NetworkKind::Aalo, "aalo", "only with `network: aalo`", flaws);
-        only(self.within.is_none() || kind.has_within(), "within", "only with `network: fifo`, `aalo` or `priority`", flaws);
+        let fits = self.within.is_none_or(|within| kind.has_within(within));
+        let forms = "`greedy` or `max-min` with `network: fifo`, `aalo` or `priority`; `sums` with `fair-per-coflow`, `fifo`, `varys`, `aalo` or `sincronia`";
+        only(fits, "within", forms, flaws);
         let ordered = "only with `network: fair-per-coflow`, `fifo`, `varys`, `aalo`, `sincronia` or `priority`";
         only(self.decide.is_none() || kind.has_order(), "decide", ordered, flaws);
         // Greedily, a flow may get a bit a second that rounding left, and keep that for ever.
         let within = self.within.unwrap_or(if kind == NetworkKind::Aalo { Within::MaxMin } else { Within::Greedy });
-        let shares = matches!(kind, NetworkKind::Varys | NetworkKind::FairPerCoflow) || within == Within::MaxMin;
+        let shares = within != Within::Sums && matches!(kind, NetworkKind::Varys | NetworkKind::FairPerCoflow) || within == Within::MaxMin;
         if self.decide == Some(Decide::CoflowEvents) && kind.has_order() && !shares {
             let message = "rates that are given greedily cannot wait for coflows".to_owned();
-            flaws.add(vec!["decide".into()], message, "`coflow-events` only with `varys`, `fair-per-coflow` or `within: max-min`");
+            flaws.add(
+                vec!["decide".into()],
+                message,
+                "`coflow-events` only with `varys`, `fair-per-coflow` or `within: max-min`, and not with `within: sums`",
+            );
         }
         only(self.starvation.is_none() || kind.may_starve(), "starvation", "only with another `network` than `max-min`", flaws);
         for (key, span) in self.starvation.iter().flat_map(|g| [("every", g.every), ("share", g.share)]) {

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::circuits::external::{Advice, Question};
 use crate::coflows::priority::{Change, Priorities};
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
-use crate::demand::DemandMatrix;
 use crate::fabric::{Observation, OpResult, ProbeReport};
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::paths::List;
@@ -271,10 +270,9 @@ impl Event {
     /// A coflow begins whose senders say when bytes have arrived.
     ///
     /// # Arguments
-    /// - `matrix`: its bytes between racks, `R x R` ([`CoflowSpec::matrix`]).
+    /// - `pairs`: its bytes by pair of racks ([`RackBytes::of`]).
     /// - `bound`: lower bound of its completion time.
-    pub fn arrival(coflow: &CoflowSpec, matrix: &DemandMatrix, bound: Span) -> Self {
-        let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
+    pub fn arrival(coflow: &CoflowSpec, pairs: Vec<RackBytes>, bound: Span) -> Self {
         let (id, name, weight) = (coflow.id, coflow.name.clone(), coflow.weight);
         Self::CoflowArrived { id, name, pairs, bound, progress: ProgressBy::Sender, weight, priorities: coflow.priorities.clone() }
     }

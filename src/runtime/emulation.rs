@@ -16,7 +16,7 @@ use super::report::{Counted, End, Names, RunResult};
 use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::priority::Change;
-use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
+use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
 use crate::control::past::Past;
 use crate::control::record::{Snapshot, Tampered};
 use crate::control::{Event, LogFile, Trouble};
@@ -202,8 +202,8 @@ impl Emulation {
     /// Starts one coflow now, under the id in `spec`.
     pub fn launch(&self, spec: &CoflowSpec) {
         let topology = &self.live.handle.topology;
-        let matrix = spec.matrix(topology);
-        self.live.handle.notify(Event::arrival(spec, &matrix, bounds::hybrid(spec, topology)));
+        let pairs = RackBytes::of(&spec.flows, topology);
+        self.live.handle.notify(Event::arrival(spec, pairs.clone(), bounds::hybrid(spec, topology)));
         if topology.eps.graph().is_some() {
             // Lists are chosen before the first byte is sent; a controller that has stopped chooses none.
             let event = Event::CoflowFlows { id: spec.id, flows: spec.flows.to_vec(), types: spec.types.clone() };
@@ -211,7 +211,7 @@ impl Emulation {
             drop(told.map(oneshot::Receiver::blocking_recv));
         }
         let threshold = self.live.handle.snapshot().policy.elephant_threshold;
-        self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
+        self.traffic.launch(spec, |i, j| is_elephant(&pairs, i, j, threshold));
     }
 
     /// The next instant half-way between two cycles: workloads begin there, as they do in simulation, so that the two can be

@@ -31,9 +31,9 @@ impl Posted {
 
     /// Starts sending; the traffic reports progress and the ends that are asked for to the controller, which must know the coflow already.
     pub fn send(&self, what: Shipment<'_>) {
-        let matrix = what.coflow.matrix(&self.handle.topology);
+        let pairs = RackBytes::of(&what.coflow.flows, &self.handle.topology);
         let threshold = self.handle.snapshot().policy.elephant_threshold;
-        self.traffic.ship(what, |i, j| is_elephant(&matrix, i, j, threshold));
+        self.traffic.ship(what, |i, j| is_elephant(&pairs, i, j, threshold));
     }
 
     /// Stops sending a coflow.

@@ -4,7 +4,7 @@ pub mod form;
 
 use serde::{Deserialize, Serialize};
 
-use crate::coflows::{CoflowRecord, CoflowSpec, FlowSpec, bounds};
+use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
 use crate::control::record::{Snapshot, Stats, Tampered};
 use crate::fabric::meter::Utilisation;
 use crate::topology::Topology;
@@ -202,15 +202,13 @@ pub struct Summary {
 impl CoflowRecord {
     /// The account of a coflow that finished at `finished` (or not), `ocs_share` of whose bytes between racks went over circuits.
     pub fn new(spec: &CoflowSpec, topology: &Topology, finished: Option<Time>, ocs_share: f64) -> Self {
-        let is_between = |f: &FlowSpec| topology.rack_of(f.from) != topology.rack_of(f.to);
-        let between = spec.flows.iter().filter(is_between).map(|f| f.bytes);
         Self {
             id: spec.id,
             name: spec.name.clone(),
             flows: spec.flows.len(),
             bytes: spec.bytes(),
             longest_flow: Some(spec.longest_flow()),
-            bytes_between_racks: between.fold(Bytes::ZERO, Bytes::saturating_add),
+            bytes_between_racks: spec.bytes_between_racks(topology),
             ocs_share,
             arrival: spec.arrival,
             finished,

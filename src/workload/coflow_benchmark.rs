@@ -206,18 +206,23 @@ impl Trace {
         // Ports of one host are one: no coflow has more flows than there are pairs of hosts.
         let pairs = (topology.hosts.len() as u64).saturating_pow(2);
         let flows = chosen.iter().map(|c| c.most_flows().min(pairs)).fold(0, u64::saturating_add);
-        if let Some(most) = mapping.most.filter(|&most| flows > most) {
-            let why = format!("{} coflows of {flows} flows in all; there is memory for {most}; take fewer coflows or ports", chosen.len());
-            return Err(TraceError { line: 0, column: 0, why });
-        }
-        let mut coflows = Vec::new();
+        let (mut coflows, mut kept) = (Vec::new(), 0u64);
         for c in chosen {
+            // A shuffle is a list for a moment, and then its two sides.
+            let own = c.most_flows().min(pairs);
+            if let Some(most) = mapping.most.filter(|&most| kept.saturating_add(own) > most) {
+                let why =
+                    format!("{} coflows of {flows} flows in all; there is memory for {most}; take fewer coflows or ports", chosen.len());
+                return Err(TraceError { line: 0, column: 0, why });
+            }
             let flows = c.flows(mapping, &host).ok_or_else(|| {
                 let why = format!("coflow {} has a port in a rack without hosts", c.id);
                 TraceError { line: 0, column: 0, why }
             })?;
             let arrival = Time::ZERO + Span::millis(c.arrival_ms.min(MAX_ARRIVAL_MS));
-            coflows.push(CoflowSpec::new(CoflowId(0), c.id.to_string(), arrival, flows));
+            let coflow = CoflowSpec::new(CoflowId(0), c.id.to_string(), arrival, flows);
+            kept += coflow.flows.kept() as u64;
+            coflows.push(coflow);
         }
         Ok(Workload::new(name, coflows))
     }

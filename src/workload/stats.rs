@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Workload;
-use crate::coflows::CoflowSpec;
+use crate::coflows::{CoflowSpec, RackBytes};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
 
@@ -104,10 +104,10 @@ impl Percentiles {
     }
 }
 
-/// The figures of `workload` on `topology`. O(F log F + C R^2).
+/// The figures of `workload` on `topology`. O(F log F).
 pub fn stats(workload: &Workload, topology: &Topology) -> Stats {
     let c = &workload.coflows;
-    let pairs: Vec<u64> = c.iter().flat_map(|c| c.matrix(topology).entries().map(|e| e.2).collect::<Vec<_>>()).collect();
+    let pairs: Vec<u64> = c.iter().flat_map(|c| RackBytes::of(&c.flows, topology)).map(|p| p.bytes.0).collect();
     let ends = (c.first(), c.last());
     Stats {
         coflows: c.len(),

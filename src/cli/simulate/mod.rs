@@ -15,7 +15,7 @@ use super::sums::Shown;
 use super::timeline::Timeline;
 use super::workload::Reading;
 use super::{CliError, Output, can_write, event_log, explain, jobs, outcome, print, read_text, read_topology, study, tables, write_text};
-use crate::coflows::network::NetworkKind;
+use crate::coflows::network::{NetworkKind, Within};
 use crate::config;
 use crate::fabric::sim::faults::Fault;
 use crate::runtime::jobs::report::JobsResult;
@@ -283,6 +283,9 @@ impl Args {
         }
         if !all.is_empty() && plan.run.network.kind == NetworkKind::Sunflow {
             return Err(CliError::Usage("--fault: `network: sunflow` knows no faults; use a policy with `scheduler: sunflow`".into()));
+        }
+        if !all.is_empty() && plan.run.network.within == Within::Sums {
+            return Err(CliError::Usage("--fault: `within: sums` knows no faults; use a policy with another `within`".into()));
         }
         Ok(all)
     }

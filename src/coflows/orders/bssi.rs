@@ -1,5 +1,8 @@
 //! Bottleneck, select, scale, iterate: Sincronia's order.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use crate::coflows::rates::Demand;
 
 /// Orders coflows from the last to the first: of those that are left, the link with the most to carry is the bottleneck; last
@@ -10,37 +13,105 @@ use crate::coflows::rates::Demand;
 /// `weights` are those of the coflows, one at least each.
 ///
 /// Weights are floating-point, as the method asks for fractions; equal ones go by position, the later one last. A coflow that
-/// has nothing to send goes first. Needs [`Demand::weigh`]. O(n (n + links)) for n coflows.
+/// has nothing to send goes first. Needs [`Demand::weigh`]. As fast as [`bssi_of`].
 ///
 /// Source: Agarwal et al., *Sincronia: near-optimal network design for coflows*, SIGCOMM 2018, algorithm 1.
 pub fn bssi(demands: &[&Demand], weights: &[u32], capacity: &[u64]) -> Vec<usize> {
-    let loads: Vec<Vec<(u32, f64)>> = demands.iter().map(|d| seconds(d, capacity)).collect();
-    let mut total = vec![0.0f64; capacity.len()];
-    for &(l, s) in loads.iter().flatten() {
-        total[l as usize] += s;
-    }
+    bssi_of(&demands.iter().map(|d| seconds(d, capacity)).collect::<Vec<_>>(), weights, capacity.len())
+}
+
+/// [`bssi`] of coflows of which is known how long each of `links` links takes for what they put on it, above zero, in the order of links.
+/// O(L log links + U) for L such times, and the coflows on the bottlenecks of all steps, U.
+pub fn bssi_of(loads: &[Vec<(u32, f64)>], weights: &[u32], links: usize) -> Vec<usize> {
+    let mut total = vec![0.0f64; links];
+    let mut users = Users::new(loads, links);
+    loads.iter().flatten().for_each(|&(l, s)| total[l as usize] += s);
+    // Sums only fall, so what is out of date comes out too early.
+    let mut heap: BinaryHeap<Busy> = (0..links).map(|l| Busy(total[l], l)).collect();
     let mut weight: Vec<f64> = weights.iter().map(|&w| f64::from(w)).collect();
-    let mut left: Vec<usize> = (0..demands.len()).filter(|&c| !loads[c].is_empty()).collect();
-    let mut last_first = Vec::with_capacity(demands.len());
-    let on = |c: usize, b: u32| loads[c].binary_search_by_key(&b, |x| x.0).map_or(0.0, |k| loads[c][k].1);
-    while !left.is_empty() {
-        let busiest = (0..total.len()).rev().max_by(|&a, &b| total[a].total_cmp(&total[b])).unwrap_or(0) as u32;
-        let cost = |c: usize| weight[c] / on(c, busiest);
+    let mut waits: Vec<bool> = loads.iter().map(|l| !l.is_empty()).collect();
+    let (mut left, mut last_first) = ((0..loads.len()).filter(|&c| waits[c]).collect::<Vec<_>>(), Vec::with_capacity(loads.len()));
+    while let Some(&latest) = left.last() {
+        let busiest = loop {
+            match heap.pop() {
+                Some(Busy(sum, l)) if sum.total_cmp(&total[l]).is_ne() => heap.push(Busy(total[l], l)),
+                Some(Busy(_, l)) => break l,
+                None => break 0,
+            }
+        };
+        let on = users.of(busiest, &waits);
         // No coflow uses a link that only rounding keeps busy: then the latest coflow goes last.
-        let users = left.iter().copied().filter(|&c| on(c, busiest) > 0.0);
-        let chosen = users.rev().min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(left[left.len() - 1]);
-        let unit = if on(chosen, busiest) > 0.0 { cost(chosen) } else { 0.0 };
-        for &c in left.iter().filter(|&&c| c != chosen) {
-            weight[c] -= unit * on(c, busiest);
+        let costs = on.iter().rev().map(|&(c, s)| (c as usize, weight[c as usize] / s));
+        let (chosen, unit) = costs.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((latest, 0.0));
+        for &(c, s) in on.iter().filter(|u| u.0 as usize != chosen) {
+            weight[c as usize] -= unit * s;
         }
-        for &(l, s) in &loads[chosen] {
-            total[l as usize] -= s;
-        }
-        left.retain(|&c| c != chosen);
+        loads[chosen].iter().for_each(|&(l, s)| total[l as usize] -= s);
+        heap.push(Busy(total[busiest], busiest));
+        waits[chosen] = false;
+        left.truncate(left.iter().rposition(|&c| waits[c]).map_or(0, |k| k + 1));
         last_first.push(chosen);
     }
-    let idle = (0..demands.len()).filter(|&c| loads[c].is_empty());
+    let idle = (0..loads.len()).filter(|&c| loads[c].is_empty());
     idle.chain(last_first.into_iter().rev()).collect()
+}
+
+/// A link and what it has to carry; the largest first, of equals that of the smallest number.
+#[derive(PartialEq)]
+struct Busy(f64, usize);
+
+impl Eq for Busy {}
+
+impl Ord for Busy {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0).then(other.1.cmp(&self.1))
+    }
+}
+
+impl PartialOrd for Busy {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// By link: the coflows that use it, in order, each with its time there.
+struct Users {
+    starts: Vec<u32>,
+    /// How many of a link's entries are still used.
+    lengths: Vec<u32>,
+    all: Vec<(u32, f64)>,
+}
+
+impl Users {
+    fn new(loads: &[Vec<(u32, f64)>], links: usize) -> Self {
+        let mut lengths = vec![0u32; links];
+        loads.iter().flatten().for_each(|l| lengths[l.0 as usize] += 1);
+        let mut starts: Vec<u32> = lengths.iter().scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
+        let mut all = vec![(0, 0.0); loads.iter().map(Vec::len).sum()];
+        for (c, list) in loads.iter().enumerate() {
+            for &(l, s) in list {
+                let next = &mut starts[l as usize];
+                all[*next as usize] = (c as u32, s);
+                *next += 1;
+            }
+        }
+        starts.iter_mut().zip(&lengths).for_each(|(start, n)| *start -= n);
+        Self { starts, lengths, all }
+    }
+
+    /// Those of a link that wait.
+    fn of(&mut self, link: usize, waits: &[bool]) -> &[(u32, f64)] {
+        let (start, length) = (self.starts[link] as usize, &mut self.lengths[link]);
+        let mut kept = start;
+        for k in start..start + *length as usize {
+            if waits[self.all[k].0 as usize] {
+                self.all[kept] = self.all[k];
+                kept += 1;
+            }
+        }
+        *length = (kept - start) as u32;
+        &self.all[start..kept]
+    }
 }
 
 /// By link: how long it takes for what the coflow puts on it. A link without capacity takes longer than all others.
@@ -93,7 +164,48 @@ mod tests {
             .sum()
     }
 
+    /// The same by looking at all coflows and links in every step.
+    fn slow(loads: &[Vec<(u32, f64)>], weights: &[u32], links: usize) -> Vec<usize> {
+        let mut total = vec![0.0f64; links];
+        for &(l, s) in loads.iter().flatten() {
+            total[l as usize] += s;
+        }
+        let mut weight: Vec<f64> = weights.iter().map(|&w| f64::from(w)).collect();
+        let mut left: Vec<usize> = (0..loads.len()).filter(|&c| !loads[c].is_empty()).collect();
+        let mut last_first = Vec::with_capacity(loads.len());
+        let on = |c: usize, b: u32| loads[c].binary_search_by_key(&b, |x| x.0).map_or(0.0, |k| loads[c][k].1);
+        while !left.is_empty() {
+            let busiest = (0..total.len()).rev().max_by(|&a, &b| total[a].total_cmp(&total[b])).unwrap_or(0) as u32;
+            let cost = |c: usize| weight[c] / on(c, busiest);
+            // No coflow uses a link that only rounding keeps busy: then the latest coflow goes last.
+            let users = left.iter().copied().filter(|&c| on(c, busiest) > 0.0);
+            let chosen = users.rev().min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(left[left.len() - 1]);
+            let unit = if on(chosen, busiest) > 0.0 { cost(chosen) } else { 0.0 };
+            for &c in left.iter().filter(|&&c| c != chosen) {
+                weight[c] -= unit * on(c, busiest);
+            }
+            for &(l, s) in &loads[chosen] {
+                total[l as usize] -= s;
+            }
+            left.retain(|&c| c != chosen);
+            last_first.push(chosen);
+        }
+        let idle = (0..loads.len()).filter(|&c| loads[c].is_empty());
+        idle.chain(last_first.into_iter().rev()).collect()
+    }
+
     proptest! {
+        #[test]
+        fn it_equals_the_slow_twin(
+            flows in prop::collection::vec((0usize..12, 0u32..9, 1u32..9), 0..60),
+            weights in prop::collection::vec(1u32..4, 12),
+        ) {
+            let mut by = vec![std::collections::BTreeMap::new(); 12];
+            flows.into_iter().for_each(|(c, l, s)| *by[c].entry(l).or_insert(0.0) += f64::from(s) / 3.0);
+            let loads: Vec<Vec<(u32, f64)>> = by.into_iter().map(|m| m.into_iter().collect()).collect();
+            prop_assert_eq!(bssi_of(&loads, &weights, 9), slow(&loads, &weights, 9));
+        }
+
         #[test]
         fn on_one_link_the_weighted_sum_is_the_least(coflows in prop::collection::vec((1u64..50, 1u32..9), 1..7)) {
             let all: Vec<Demand> = coflows.iter().map(|c| demand(&[(0, 0, c.0)])).collect();

@@ -14,7 +14,7 @@ mod dclas;
 mod reserving;
 mod sebf;
 
-pub use bssi::bssi;
+pub use bssi::{bssi, bssi_of};
 pub use dclas::{Aalo, Sharing, queue};
 pub use reserving::{Key, Order};
-pub use sebf::sebf;
+pub use sebf::{by_time, sebf};

@@ -7,8 +7,12 @@ use crate::coflows::rates::{Demand, bottleneck};
 ///
 /// Source: Chowdhury et al., *Efficient coflow scheduling with Varys*, SIGCOMM 2014, section 5.3.2.
 pub fn sebf(demands: &[&Demand], capacity: &[u64]) -> Vec<usize> {
-    let slowest: Vec<(u64, u64)> = demands.iter().map(|d| bottleneck(d, |l| capacity[l as usize]).unwrap_or((0, 1))).collect();
-    let mut order: Vec<usize> = (0..demands.len()).collect();
+    by_time(&demands.iter().map(|d| bottleneck(d, |l| capacity[l as usize]).unwrap_or((0, 1))).collect::<Vec<_>>())
+}
+
+/// Orders coflows by the time that each takes on its slowest link, given as (bits, bits per second). O(n log n).
+pub fn by_time(slowest: &[(u64, u64)]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..slowest.len()).collect();
     order.sort_by(|&a, &b| {
         let (a, b) = (slowest[a], slowest[b]);
         (u128::from(a.0) * u128::from(b.1)).cmp(&(u128::from(b.0) * u128::from(a.1)))

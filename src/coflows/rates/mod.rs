@@ -23,7 +23,7 @@ mod max_min;
 mod tests;
 
 pub use demand::{Deltas, Demand, Group, Levels, Scratch};
-pub use equal_progress::equal_progress;
+pub use equal_progress::{equal_progress, paces};
 pub use free::Free;
 pub use given::{Rates, Remainder};
 pub use greedy::{greedy, greedy_but};

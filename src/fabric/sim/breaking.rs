@@ -12,6 +12,7 @@ use super::*;
 use crate::circuits::timetable::Reservation;
 use crate::coflows::FlowSpec;
 use crate::coflows::network::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Sunflow, Varys};
+use crate::coflows::network::Within;
 use crate::ids::HostId;
 use crate::topology::{Plane, PortQueues, StopMode};
 use crate::units::{BitRate, Bytes};
@@ -54,6 +55,7 @@ struct Script {
     events: Vec<(u64, Event)>,
     cancelled: BTreeSet<usize>,
     kind: NetworkKind,
+    within: Within,
     circuits: bool,
     queues: bool,
 }
@@ -79,7 +81,8 @@ fn script() -> impl Strategy<Value = Script> {
     let coflows = prop::collection::vec((0u64..200, flows, prop::option::of(0u64..150)), 1..6);
     let faults = prop::collection::vec((0u64..200, 1u64..150, broken()), 0..5);
     let kind = prop::sample::select(NetworkKind::ALL.to_vec());
-    (coflows, faults, kind, any::<bool>(), any::<bool>()).prop_map(|(list, faults, kind, circuits, queues)| {
+    let within = prop::sample::select(vec![Within::Greedy, Within::Sums]);
+    (coflows, faults, (kind, within), any::<bool>(), any::<bool>()).prop_map(|(list, faults, (kind, within), circuits, queues)| {
         let (mut events, mut cancelled) = (Vec::new(), BTreeSet::new());
         for (k, (at, _, gone)) in list.iter().enumerate() {
             events.push((at * MS, Event::Arrive(k)));
@@ -93,7 +96,7 @@ fn script() -> impl Strategy<Value = Script> {
         }
         events.sort_by_key(|e| e.0);
         let coflows = list.iter().enumerate().map(|(k, c)| coflow(k, &c.1)).collect();
-        Script { coflows, events, cancelled, kind, circuits: circuits && kind != Sunflow, queues }
+        Script { coflows, events, cancelled, kind, within, circuits: circuits && kind != Sunflow, queues }
     })
 }
 
@@ -102,7 +105,7 @@ type Told = (Vec<FlowFinished>, BTreeMap<CoflowId, Delivered>, Observation);
 /// Plays a script, looks at the network every `step`, and checks what must hold at every look.
 fn play(s: &Script, step: u64, may_fail: bool) -> Result<Told, TestCaseError> {
     let t = queued(s.queues);
-    let network = Network { kind: s.kind, ..Network::default() };
+    let network = Network { kind: s.kind, within: s.within, ..Network::default() };
     let mut f = SimFabric::new(t.clone(), Settings { admit: Admit::All, circuits: s.circuits, network, may_fail, ..Settings::default() });
     if s.circuits {
         f.apply(&[circuit(0, 1, 0, 90), circuit(1, 2, 20, 200), circuit(0, 3, 90, 300)], Time(0));

@@ -21,10 +21,12 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// A coflow begins; `marked` says of each flow whether it is marked. A flow without bytes ends at once.
+    /// A coflow begins; `marked` says of each flow whether it is marked, and those of which it says nothing are not. A flow without bytes
+    /// ends at once.
     pub fn add(&mut self, coflow: &CoflowSpec, marked: &[bool]) {
-        let flows = coflow.flows.iter().zip(marked).enumerate().filter(|(_, (f, _))| f.bytes > Bytes::ZERO);
-        self.sending.extend(flows.map(|(k, (f, &m))| ((coflow.id, FlowId::from(k)), (f.from, f.to, m))));
+        let flows = coflow.flows.iter().enumerate().filter(|(_, f)| f.bytes > Bytes::ZERO);
+        let is_marked = |k: usize| marked.get(k).copied().unwrap_or(false);
+        self.sending.extend(flows.map(|(k, f)| ((coflow.id, FlowId::from(k)), (f.from, f.to, is_marked(k)))));
     }
 
     /// A coflow is taken back, what is on its way included.

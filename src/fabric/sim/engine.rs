@@ -26,6 +26,8 @@ pub struct World<'a> {
     pub ledger: &'a mut Ledger,
     /// Flows that have finished.
     pub done: &'a mut Vec<FlowFinished>,
+    /// Coflows of which all flows that have not finished do so, and when; `None`: each of them goes to `done`.
+    pub over: Option<&'a mut Vec<(CoflowId, Time)>>,
     /// The instant.
     pub now: Time,
 }

@@ -142,8 +142,15 @@ impl Ledger {
         }
     }
 
-    /// The same in the matrices, if there are any.
-    fn count_pair(&mut self, (from, to): (RackId, RackId), is_ocs: bool, units: u128, beyond: u128) {
+    /// Units went within racks, and from and to these racks through the EPS. [`Ledger::count_pair`] says between which.
+    pub fn carried_by_rack(&mut self, local: u128, up: impl Iterator<Item = (RackId, u128)>, down: impl Iterator<Item = (RackId, u128)>) {
+        self.totals.local += local;
+        up.for_each(|(rack, units)| self.totals.up[rack.index()] += units);
+        down.for_each(|(rack, units)| self.totals.down[rack.index()] += units);
+    }
+
+    /// Writes what went between two racks into the matrices, if there are any.
+    pub fn count_pair(&mut self, (from, to): (RackId, RackId), is_ocs: bool, units: u128, beyond: u128) {
         let Some([sent, over_ocs]) = &mut self.matrices else { return };
         let cell = from.index() * self.racks + to.index();
         sent.add(cell, units, beyond);
@@ -163,6 +170,31 @@ impl Ledger {
         a.open += 1;
         if a.open == 1 {
             self.open.insert(coflow);
+        }
+    }
+
+    /// A coflow has this many more.
+    pub fn open_all(&mut self, coflow: CoflowId, flows: usize) {
+        if flows > 0 {
+            self.open(coflow);
+            self.coflows.entry(coflow).or_default().open += flows - 1;
+        }
+    }
+
+    /// Whether it is kept between which racks a coflow's bytes went.
+    pub fn is_by_pair(&self) -> bool {
+        self.by_pair
+    }
+
+    /// This many flows of a coflow are done, with the units that they sent within racks and between, none of them over circuits. Not where
+    /// it is kept between which racks.
+    pub fn close_all(&mut self, coflow: CoflowId, flows: usize, within: u128, between: u128) {
+        debug_assert!(!self.by_pair);
+        let a = self.coflows.entry(coflow).or_default();
+        a.open -= flows;
+        (a.within, a.between) = (a.within + within, a.between + between);
+        if a.open == 0 {
+            self.open.remove(&coflow);
         }
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::{Fabric, FabricError, Observation, OpResult};
 use crate::coflows::elephants::Admit;
-use crate::coflows::network::{Network, NetworkKind};
+use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::{CoflowSpec, RackBytes};
 use crate::demand::{DemandMatrix, HostFlow};
 use crate::fabric::SEND_BUFFER;
@@ -30,7 +30,15 @@ use crate::units::{Bytes, Span, Time};
 /// Lends an engine the rest of the fabric.
 macro_rules! world {
     ($f:ident) => {
-        &mut World { links: &$f.links, crossbars: &$f.crossbars, admit: $f.admit, ledger: &mut $f.ledger, done: &mut $f.done, now: $f.now }
+        &mut World {
+            links: &$f.links,
+            crossbars: &$f.crossbars,
+            admit: $f.admit,
+            ledger: &mut $f.ledger,
+            done: &mut $f.done,
+            over: $f.over.as_mut(),
+            now: $f.now,
+        }
     };
 }
 
@@ -50,6 +58,7 @@ mod pairs;
 mod queues;
 mod shared;
 mod soonest;
+mod sums;
 mod sunflow;
 mod table;
 mod waiting;
@@ -97,6 +106,8 @@ pub struct SimFabric {
     engine: Box<dyn Engine>,
     /// What engines have finished, and has arrived if links have delays.
     done: Vec<FlowFinished>,
+    /// The same of coflows that end as wholes.
+    over: Option<Vec<(CoflowId, Time)>>,
     /// Where links have delays; what is in `done` goes through it before a caller sees it.
     delays: Option<Delays>,
     /// Links that carry less than their rate, by how many percent of it.
@@ -133,6 +144,8 @@ pub struct Settings {
     pub counters: bool,
     /// Whether it is asked how far coflows are by pair of racks ([`SimFabric::progress`]); else that is not kept.
     pub progress: bool,
+    /// Coflows that end as wholes are told as such ([`SimFabric::take_over`]), where no link has a delay; else flow by flow.
+    pub wholes: bool,
     /// What ends of flows leave is shared anew at multiples of this, or sooner when anything else happens; zero: at once, which is exact.
     /// Flows end at their instants whatever it is. [`NetworkKind::Sunflow`] knows none.
     pub resolution: Span,
@@ -149,6 +162,7 @@ impl Default for Settings {
             bucket: None,
             counters: true,
             progress: true,
+            wholes: false,
             resolution: Span::ZERO,
         }
     }
@@ -177,10 +191,16 @@ pub fn pairs_kept(topology: &Arc<Topology>, admit: Admit, kind: NetworkKind) -> 
     by_pair(&Links::new(topology.clone(), true, false, true), false, admit).map_or(0, |classes| classes * hosts * hosts)
 }
 
+/// Whether a network simulates coflows by their sums ([`Within::Sums`]); `circuits`: some may be set. O(hosts + racks log racks).
+pub fn knows_sums(topology: &Arc<Topology>, network: Network, circuits: bool) -> bool {
+    let dark = !circuits || topology.planes.is_empty();
+    network.within == Within::Sums && sums::serves(network, &Links::new(topology.clone(), !dark, false, false), dark)
+}
+
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
-        let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, progress, resolution } = settings;
+        let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, progress, wholes, resolution } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
         let interfaces = &links.capacity()[..2 * hosts];
@@ -189,6 +209,9 @@ impl SimFabric {
             (NetworkKind::MaxMin, Some(classes)) => Box::new(pairs::Pairs::<pairs::Changing>::new(interfaces, classes)),
             (NetworkKind::MaxMin, None) => Box::new(shared::Shared::new(links.capacity(), links.queues())),
             (NetworkKind::Sunflow, _) => Box::new(sunflow::Sunflow::new(network, &topology)),
+            (_, _) if network.within == Within::Sums && sums::serves(network, &links, dark) => {
+                Box::new(sums::Sums::new(network, interfaces))
+            }
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };
         let mut ledger = Ledger::new(&topology, progress);
@@ -217,6 +240,7 @@ impl SimFabric {
             ledger,
             engine,
             done: Vec::new(),
+            over: (wholes && !delayed).then(Vec::new),
             delays: delayed.then(Delays::default),
             broken: Vec::new(),
             resolution,
@@ -299,6 +323,11 @@ impl SimFabric {
             self.done.sort_by_key(|d| d.at);
         }
         std::mem::take(&mut self.done)
+    }
+
+    /// Coflows all of whose flows have ended that [`SimFabric::advance`] has not told, and when, since the last call.
+    pub fn take_over(&mut self) -> Vec<(CoflowId, Time)> {
+        self.over.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// When something will next happen by itself: a flow finishes or its last byte arrives, or a circuit gets or loses its light. `None`:

@@ -26,7 +26,7 @@ use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::RunResult;
 use crate::runtime::settings::RunPlan;
-use crate::runtime::simulate::{Extras, Simulation};
+use crate::runtime::simulate::{Extras, Finished, Simulation};
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
 use crate::scheduler::{Action, Event};
@@ -237,8 +237,9 @@ impl Transport for Virtual<'_> {
 
     fn word(&mut self) -> Result<Option<Word>, String> {
         if self.words.is_empty() {
-            let flows = self.network.take_finished().flows;
+            let Finished { flows, wholes, .. } = self.network.take_finished();
             self.words.extend(flows.into_iter().map(|f| Word::Flow(f.coflow, f.flow)));
+            self.words.extend(wholes.into_iter().map(Word::Coflow));
         }
         Ok(self.words.pop_front())
     }

@@ -7,7 +7,7 @@ use crate::circuits::SetBy;
 use crate::circuits::external::{Advice, Question};
 use crate::coflows::network::NetworkKind;
 use crate::coflows::priority::Change;
-use crate::coflows::{CoflowRecord, CoflowSpec, bounds, elephants};
+use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
 use crate::control::record::Record;
 use crate::control::{Controller, Event, Rejected, Skip};
 use crate::fabric::sim::faults::{Broken, Fault, Which};
@@ -34,6 +34,8 @@ const PATIENCE: u64 = 1000;
 pub struct Finished {
     /// Flows.
     pub flows: Vec<FlowFinished>,
+    /// Coflows that the network knows as wholes: all of their flows that were not told.
+    pub wholes: Vec<CoflowId>,
     /// Coflows, each with the instant of its last byte.
     pub coflows: Vec<(CoflowId, Time)>,
 }
@@ -82,6 +84,8 @@ enum Probe {
 pub struct Simulation<'a> {
     topology: Arc<Topology>,
     plan: RunPlan,
+    /// Whether the policy decides about circuits.
+    circuits: bool,
     /// When a flow last moved.
     moved: Time,
     coflows: BTreeMap<CoflowId, Known>,
@@ -168,7 +172,18 @@ impl<'a> Simulation<'a> {
         let (admit, network, buffer) = (plan.run.admit, plan.run.network, plan.run.buffer);
         let counters = plan.policy.demand.reads_counters();
         let progress = proposals || plan.policy.demand.reads_coflows();
-        let settings = Settings { admit, circuits, network, buffer, may_fail: !faults.is_empty(), bucket, counters, progress, resolution };
+        let settings = Settings {
+            admit,
+            circuits,
+            network,
+            buffer,
+            may_fail: !faults.is_empty(),
+            bucket,
+            counters,
+            progress,
+            wholes: true,
+            resolution,
+        };
         let fabric = SimFabric::new(topology.clone(), settings);
         let controller = Controller::new(topology.clone(), plan.policy.clone(), first_cycle(plan), fabric.notice());
         let command = plan.run.program.clone();
@@ -176,6 +191,7 @@ impl<'a> Simulation<'a> {
         Self {
             topology: topology.clone(),
             plan: plan.clone(),
+            circuits,
             moved: Time::ZERO,
             coflows: BTreeMap::new(),
             unfinished: 0,
@@ -236,15 +252,17 @@ impl<'a> Simulation<'a> {
     /// What the controller refuses.
     pub fn arrive(&mut self, coflow: &CoflowSpec) -> Result<(), Rejected> {
         let now = self.driver.host.now;
-        let (id, bound, matrix) = (coflow.id, self.bound(coflow), coflow.matrix(&self.topology));
-        self.driver.tell_of(Event::arrival(coflow, &matrix, bound), now)?;
+        let (id, bound, pairs) = (coflow.id, self.bound(coflow), RackBytes::of(&coflow.flows, &self.topology));
+        // Marks are for circuits.
+        let threshold = self.plan.policy.elephant_threshold;
+        let marks = if self.circuits { elephants::marks(coflow, &pairs, &self.topology, threshold) } else { vec![] };
+        self.driver.tell_of(Event::arrival(coflow, pairs, bound), now)?;
         if self.topology.eps.graph().is_some() {
             self.driver.tell_of(Event::CoflowFlows { id, flows: coflow.flows.to_vec(), types: coflow.types.clone() }, now)?;
         }
         let record = CoflowRecord { arrival: now, bound, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
         self.unfinished += 1;
-        let marks = elephants::marks(coflow, &matrix, &self.topology, self.plan.policy.elephant_threshold);
         self.driver.fabric.add_flows(coflow, &marks, now);
         if coflow.flows.is_empty() {
             self.over(id, now)?;
@@ -350,6 +368,7 @@ impl<'a> Simulation<'a> {
     /// Forgets what has finished since the last look, for a caller that does not ask.
     pub fn forget_finished(&mut self) {
         self.finished.flows.clear();
+        self.finished.wholes.clear();
         self.finished.coflows.clear();
     }
 
@@ -370,6 +389,11 @@ impl<'a> Simulation<'a> {
                 let last = known.last;
                 self.over(d.coflow, last)?;
             }
+        }
+        for (id, at) in self.driver.fabric.take_over() {
+            self.coflows.get_mut(&id).expect("only known coflows run").left = 0;
+            self.finished.wholes.push(id);
+            self.over(id, at)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::control::record::What;
 use crate::fabric::SEND_BUFFER;
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
-use crate::topology::{Plane, StopMode};
+use crate::topology::{Framing, Plane, StopMode};
 use crate::units::{BitRate, Bytes, Span};
 use crate::workload::synth::{Synth, synth};
 
@@ -214,6 +214,38 @@ fn no_network_scheduler_beats_the_bound_and_all_carry_everything() {
             assert_eq!((a.0.summary.unfinished, a.0.summary.bytes_received), (0, w.bytes()), "{kind:?}");
             assert!(a.0.coflows.iter().all(|c| c.cct.unwrap() >= c.bound), "{kind:?}");
         }
+    }
+}
+
+#[test]
+fn facebooks_mix_takes_by_sums_what_it_takes_by_flows() {
+    let mut t = Topology::uniform("t", 40, 1, BitRate::mbit(1000), BitRate::mbit(1000), vec![]);
+    t.framing = Framing::None;
+    let t = Arc::new(t);
+    // How far CCTs of single coflows may be apart on average: coflows that wait behind others take what these leave, and that differs.
+    let greedy = [(Fifo, 0.4), (Varys, 0.02), (Sincronia, 0.05), (FairPerCoflow, 0.08)].map(|(kind, most)| (kind, Within::Greedy, most));
+    for (kind, flows, most) in greedy.into_iter().chain([(Aalo, Within::MaxMin, 0.05)]) {
+        // Of all loads together: the sums of CCTs by sums and by flows, and of how far those of a coflow are apart (logarithms).
+        let (mut totals, mut apart, mut coflows) = ([0.0, 0.0], 0.0, 0.0);
+        for seed in 1..=4 {
+            let ask = Synth { racks: 40, hosts: 1, coflows: 60, seed, mean_gap: Span::millis(5000) };
+            let w = synth(&ask).to_workload("w", &t, &Default::default()).unwrap();
+            let ccts = [Within::Sums, flows].map(|within| {
+                let mut p = shared_by(kind);
+                (p.policy.demand, p.policy.probes, p.run.network.within) = (Estimator::Backlog, false, within);
+                let r = run(&t, &p, &w, None).0;
+                assert_eq!((r.summary.unfinished, r.summary.bytes_received), (0, w.bytes()));
+                assert!(r.coflows.iter().all(|c| c.cct.unwrap() + Span(20) >= c.bound), "{kind:?}");
+                r.coflows.iter().map(|c| c.cct.unwrap().as_secs_f64()).collect::<Vec<f64>>()
+            });
+            for (total, ccts) in totals.iter_mut().zip(&ccts) {
+                *total += ccts.iter().sum::<f64>();
+            }
+            apart += ccts[0].iter().zip(&ccts[1]).map(|(a, b)| (a / b).ln().abs()).sum::<f64>();
+            coflows += ccts[0].len() as f64;
+        }
+        let (ratio, apart) = (totals[0] / totals[1], apart / coflows);
+        assert!((ratio - 1.0).abs() < 0.05 && apart < most, "{kind:?}: {ratio}, {apart}");
     }
 }
 

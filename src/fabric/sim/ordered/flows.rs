@@ -114,16 +114,10 @@ pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: 
                 let (priority, left) = (priority(k, is_local(&f, world)), u128::from(f.bytes.0) * BYTE);
                 Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked: is_marked(k), bytes: f.bytes.0, left, over_ocs: 0 }
             };
-            let flows = beside(coflow, &free).map(flow).collect();
+            let flows = coflow.flows.beside(&free).map(flow).collect();
             by_priority(coflow.id, flows, world)
         }
     }
-}
-
-/// The flows of a coflow but for those at the places `free`, which ascend.
-fn beside<'a>(coflow: &'a CoflowSpec, free: &'a [u32]) -> impl Iterator<Item = (usize, FlowSpec)> + 'a {
-    let mut free = free.iter().peekable();
-    coflow.flows.iter().enumerate().filter(move |f| free.next_if(|&&k| k as usize == f.0).is_none())
 }
 
 /// Groups of one flow each, where flows are in the order of their hosts and have one priority; those of a shuffle that are at the places
@@ -141,7 +135,7 @@ fn plain(coflow: &CoflowSpec, marked: impl Fn(usize) -> bool, free: &[u32], worl
         let is_done = done.next_if(|&&place| place as usize == k).is_some();
         Group { path: world.links.path(f.from, f.to, route), left: if is_done { 0 } else { u128::from(f.bytes.0) * BYTE } }
     };
-    let demand = Demand::new((0..).zip(beside(coflow, left_out)).map(group));
+    let demand = Demand::new((0..).zip(coflow.flows.beside(left_out)).map(group));
     Groups { demand, roster, members: Vec::new(), booked: Vec::new() }
 }
 

@@ -143,8 +143,7 @@ impl Ordered {
 
     /// Whether all flows begin or end to share at this instant.
     fn turns(&self, now: Time) -> bool {
-        let phase_before = |g: &Guard| now > Time::ZERO && g.phase(Time(now.0 - 1)).0 != g.phase(now).0;
-        !self.coflows.is_empty() && self.guard.as_ref().is_some_and(phase_before)
+        !self.coflows.is_empty() && self.guard.is_some_and(|g| g.turns_at(now))
     }
 
     /// Sets when something happens next: at `first`, to a coflow of those that are looked at, or when the guard against starvation turns.

@@ -1,0 +1,392 @@
+//! One coflow by its sums.
+
+use super::super::FlowFinished;
+use super::super::bundle::BYTE;
+use super::super::engine::{Part, World};
+use super::room::{LEAST, Room, divide};
+use super::side::{Side, Sum};
+use crate::coflows::flows::Flows;
+use crate::coflows::{CoflowSpec, FlowSpec};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
+use crate::units::{Span, Time};
+
+/// A coflow under way.
+pub struct Coflow {
+    /// Its number.
+    pub id: CoflowId,
+    /// When it came.
+    pub arrival: Time,
+    /// What its completion time counts, 1 at least.
+    pub weight: u32,
+    /// Aalo's queue.
+    pub queue: u32,
+    /// The job of which it is one of several coflows, and the units that the others had sent when the order was last made.
+    pub job: Option<JobId>,
+    pub before: u128,
+    /// When it leaves its queue.
+    pub turn: Option<Time>,
+    /// When the first of its senders and receivers is through.
+    pub next: Option<Time>,
+    flows: Flows,
+    /// Places of flows that needed no time, in order.
+    free: Vec<u32>,
+    /// Bytes of the others.
+    bytes: u64,
+    /// Senders and receivers.
+    sides: [Side; 2],
+    /// Bits that it has sent by `since`, and bits a second from then on.
+    sent: f64,
+    speed: f64,
+    since: Time,
+    /// Whether it has rates beside its base rates.
+    has_more: bool,
+    /// Whether its rates must be decided anew, whatever there is for it.
+    pub is_anew: bool,
+    /// Bits and capacity of the interface on which it takes longest alone; none: to be found.
+    slowest: Option<(u64, u64)>,
+    /// Bytes within racks, and how many units of them are in the books.
+    local: u64,
+    booked: u128,
+    /// Units of each flow that are in the matrices of pairs of racks, if there are any; flows that needed no time have none.
+    pairs: Vec<u128>,
+}
+
+fn whole(bytes: u128) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+impl Coflow {
+    /// A coflow that comes at `world.now`, at rest. Flows that need no time are finished; `None` if all do. `pairs`: what goes between
+    /// two racks is counted. O(hosts + flows of other bytes + flows within racks) of a shuffle, else O(flows log flows).
+    pub fn new(spec: &CoflowSpec, job: Option<JobId>, pairs: bool, world: &mut World) -> Option<Self> {
+        let topology = world.links.shared_topology();
+        let rack = |h: HostId| topology.rack_of(h);
+        let free = free(spec, topology.loopback);
+        world.ledger.open_all(spec.id, spec.flows.len());
+        for &k in &free {
+            let f = spec.flows.at(k as usize);
+            world.ledger.close(spec.id, (rack(f.from), rack(f.to)), u128::from(f.bytes.0) * BYTE, 0);
+            world.done.push(FlowFinished { coflow: spec.id, flow: FlowId(k), at: world.now });
+        }
+        // By host: all bytes, and those of them between racks.
+        let mut of_hosts = [(); 2].map(|()| vec![(0u128, 0u128); topology.hosts.len()]);
+        for (side, sums) in of_hosts.iter_mut().zip(spec.flows.sums()) {
+            sums.into_iter().for_each(|(host, bytes)| side[host.index()] = (bytes, bytes));
+        }
+        let mut local = 0u128;
+        for (k, f) in spec.flows.inside(rack) {
+            let (bytes, is_free) = (u128::from(f.bytes.0), free.binary_search(&(k as u32)).is_ok());
+            local += if is_free { 0 } else { bytes };
+            for (side, host) in of_hosts.iter_mut().zip([f.from, f.to]) {
+                let sum = &mut side[host.index()];
+                *sum = (sum.0 - if is_free { bytes } else { 0 }, sum.1 - bytes);
+            }
+        }
+        let bytes = whole(of_hosts[0].iter().map(|s| s.0).sum());
+        let hosts = topology.hosts.len();
+        let [up, down] = of_hosts.map(|sums| {
+            let some = sums.into_iter().zip(0..).filter(|(s, _)| s.0 > 0);
+            some.map(|((all, between), host)| Sum { host: HostId(host), bytes: whole(all), between: whole(between) }).collect()
+        });
+        (bytes > 0).then(|| Self {
+            id: spec.id,
+            arrival: world.now,
+            weight: spec.weight.max(1),
+            queue: 0,
+            job,
+            before: 0,
+            turn: None,
+            next: None,
+            flows: spec.flows.clone(),
+            free,
+            bytes,
+            sides: [Side::new(0, up, hosts), Side::new(1, down, hosts)],
+            sent: 0.0,
+            speed: 0.0,
+            since: world.now,
+            has_more: false,
+            is_anew: true,
+            slowest: None,
+            local: whole(local),
+            booked: 0,
+            pairs: vec![0; if pairs { spec.flows.len() } else { 0 }],
+        })
+    }
+
+    /// Whether its senders or its receivers have nothing left.
+    pub fn is_over(&self) -> bool {
+        self.sides.iter().any(Side::is_over)
+    }
+
+    /// Interfaces that have something left, those that send by host and then those that receive, each with its bits; `hosts`: how many
+    /// hosts there are.
+    pub fn loads(&self, hosts: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
+        self.sides.iter().enumerate().flat_map(move |(k, side)| side.loads().map(move |(host, bits)| ((k * hosts + host) as u32, bits)))
+    }
+
+    /// What it has on its busiest interface, in bits.
+    fn most(&self) -> f64 {
+        self.sides.iter().flat_map(Side::left).copied().fold(0.0, f64::max)
+    }
+
+    /// Bits and capacity of the interface on which it takes longest alone. O(1) while it rests, else O(interfaces).
+    pub fn bottleneck(&mut self, capacity: &[f64]) -> (u64, u64) {
+        let slower = |a: (f64, f64), b: (f64, f64)| if a.0 * b.1 < b.0 * a.1 { b } else { a };
+        let found = self.slowest.unwrap_or_else(|| {
+            let all = self.loads(capacity.len() / 2).map(|(l, bits)| (bits, capacity[l as usize]));
+            let (bits, room) = all.reduce(slower).unwrap_or((0.0, 1.0));
+            (bits.ceil() as u64, room as u64)
+        });
+        self.slowest = Some(found);
+        found
+    }
+
+    /// Interfaces have other capacities from now on.
+    pub fn limit(&mut self) {
+        self.slowest = None;
+    }
+
+    /// All is decided anew: it has no base rates, and nothing of them is taken. It must have been advanced.
+    pub fn restart(&mut self) {
+        if self.moves() {
+            self.sides.iter_mut().for_each(Side::clear_base);
+            self.is_anew = true;
+        }
+    }
+
+    /// Every sender and receiver gets a base rate in the proportion of what it has left, so that all end together: as fast as the tightest
+    /// interface allows, and at most `pace` bits a second on the busiest one. O(interfaces).
+    pub fn progress(&mut self, pace: f64, room: &mut Room) {
+        let most = self.most();
+        let is_open = (0..2).all(|k| room.has_all(k, self.sides[k].live()));
+        let all = (0..2).filter(|_| is_open).flat_map(|k| self.sides[k].loads().map(move |(host, bits)| (k, host, bits)));
+        let part = all.map(|(k, host, bits)| room.left(k)[host] / bits).fold(pace / most, f64::min);
+        let part = if is_open && part * most >= LEAST { part } else { 0.0 };
+        for side in &mut self.sides {
+            side.set_base_part(part);
+            side.hold_base(room);
+        }
+        self.is_anew |= part > 0.0;
+    }
+
+    /// Those that have something left go on with their base rates alone. Where one has not, the others of its side do not take over: then
+    /// the other side has less, too. What that leaves is given back to `room`. O(interfaces).
+    pub fn go_on(&mut self, room: &mut Room) {
+        let totals = [0, 1].map(|k| self.sides[k].base());
+        let all = totals[0].min(totals[1]);
+        for (side, total) in self.sides.iter_mut().zip(totals) {
+            side.give(room);
+            side.scale_base(if total > 0.0 { all / total } else { 1.0 });
+            side.hold_base(room);
+        }
+    }
+
+    /// Its base rates are all that there is for it in `part`. They are taken from `room`, too.
+    pub fn fill_base(&mut self, part: &mut Room, room: &mut Room, rates: &mut [Vec<f64>; 2]) {
+        let any = self.share(part, rates);
+        for (side, rates) in self.sides.iter_mut().zip(rates) {
+            side.set_base(any.then_some(&**rates));
+            side.hold_base(part);
+            side.hold_base(room);
+        }
+        self.is_anew = true;
+    }
+
+    /// Whether a sender and a receiver have room. O(hosts / 64).
+    fn has_room(&self, room: &Room) -> bool {
+        (0..2).all(|k| room.has_any(k, self.sides[k].live()))
+    }
+
+    /// Finds the rates with which it takes all that there is for it: as much as its senders together can send and its receivers together
+    /// can receive. The side that could do more divides that in the proportion of what is left, so that it ends together where interfaces
+    /// allow it. Says whether there are any. O(interfaces), and O(hosts / 64) if a side has none that is open.
+    fn share(&self, room: &Room, rates: &mut [Vec<f64>; 2]) -> bool {
+        if !self.has_room(room) {
+            return false;
+        }
+        let totals = [0, 1].map(|k| self.sides[k].room(room, &mut rates[k]));
+        let all = totals[0].min(totals[1]);
+        for k in (0..2).filter(|&k| totals[k] > all && all >= LEAST) {
+            divide(all, self.sides[k].left(), &mut rates[k]);
+        }
+        all >= LEAST
+    }
+
+    /// Goes on with its base rates, and all that there is for it in `room` beside. Nothing happens to a coflow that had no more than its
+    /// base rates, and gets no more. Says whether a sum is through at this instant: then rates must be decided anew, and it has none yet.
+    /// O(interfaces), or O(hosts / 64) where nothing happens.
+    pub fn fill(&mut self, now: Time, room: &mut Room, rates: &mut [Vec<f64>; 2]) -> bool {
+        let has_room = self.has_room(room);
+        if !has_room && !self.is_anew && !self.has_more {
+            return false;
+        }
+        if self.advance(now) || self.is_over() {
+            return true;
+        }
+        self.has_more = has_room && self.share(room, rates);
+        for (side, rates) in self.sides.iter_mut().zip(rates) {
+            side.go(self.has_more.then_some(&**rates), room);
+        }
+        self.is_anew = false;
+        self.forecast();
+        false
+    }
+
+    /// Takes all that there is for it in `room` beside what it has. Says whether a sum is through at this instant.
+    pub fn add(&mut self, now: Time, room: &mut Room, rates: &mut [Vec<f64>; 2]) -> bool {
+        if !self.has_room(room) {
+            return false;
+        }
+        if self.advance(now) {
+            return true;
+        }
+        if self.share(room, rates) {
+            self.has_more = true;
+            self.sides.iter_mut().zip(rates).for_each(|(side, rates)| side.speed_up(rates, room));
+            self.forecast();
+        }
+        false
+    }
+
+    /// Takes what it has.
+    pub fn hold(&self, room: &mut Room) {
+        if self.moves() {
+            self.sides.iter().for_each(|s| s.hold(room));
+        }
+    }
+
+    /// Its rates stay from the instant to which it was advanced: finds out when the first of its sums is done.
+    fn forecast(&mut self) {
+        self.speed = self.sides[0].speed();
+        let seconds = self.sides.iter().map(Side::ends).fold(f64::INFINITY, f64::min);
+        self.next = self.after(seconds);
+    }
+
+    /// The first instant that lies at least this many seconds behind that to which it was advanced.
+    fn after(&self, seconds: f64) -> Option<Time> {
+        let ns = (seconds * 1e9).ceil();
+        // Above that, virtual time ends first.
+        (ns < u64::MAX as f64).then(|| self.since.0.checked_add((ns as u64).max(1)).map(Time)).flatten()
+    }
+
+    /// Whether it moves.
+    pub fn moves(&self) -> bool {
+        self.speed > 0.0
+    }
+
+    /// Seconds from the instant to which it was advanced.
+    fn seconds(&self, now: Time) -> f64 {
+        let Span(ns) = now.since(self.since);
+        ns as f64 / 1e9
+    }
+
+    /// Does its work up to now. Says whether a sum is through at this instant. O(interfaces), or O(1) if it rests.
+    pub fn advance(&mut self, now: Time) -> bool {
+        let mut any = false;
+        if self.moves() && now > self.since {
+            let seconds = self.seconds(now);
+            self.sent += self.speed * seconds;
+            self.sides.iter_mut().for_each(|s| any |= s.advance(seconds));
+            self.slowest = None;
+        }
+        self.since = now;
+        self.is_anew |= any;
+        any
+    }
+
+    /// It has other rates from now on.
+    pub fn renew(&mut self) {
+        self.is_anew = true;
+    }
+
+    /// Units that it has sent by `now`.
+    pub fn sent(&self, now: Time) -> u128 {
+        let bits = self.sent + self.speed * self.seconds(now);
+        ((bits * 1e9) as u128).min(u128::from(self.bytes) * BYTE)
+    }
+
+    /// When it has sent this many units in all, if it moves.
+    pub fn when_sent(&self, units: u128) -> Option<Time> {
+        self.moves().then(|| self.after((units as f64 / 1e9 - self.sent) / self.speed)).flatten()
+    }
+
+    /// Flows that are under way, with their places.
+    fn going(&self) -> impl Iterator<Item = (usize, FlowSpec)> {
+        self.flows.beside(&self.free)
+    }
+
+    /// What a flow of these bytes has sent, in units, if all have sent the same part of what they have.
+    fn part_of(&self, bytes: u64, sent: u128) -> u128 {
+        let all = u128::from(self.bytes) * BYTE;
+        let whole = u128::from(bytes) * BYTE;
+        if sent >= all { whole } else { ((whole as f64 * (sent as f64 / all as f64)) as u128).min(whole) }
+    }
+
+    /// Brings the books up to `now`; `None`: all has been sent. O(interfaces), and O(flows) if pairs of racks are counted.
+    pub fn book(&mut self, now: Option<Time>, world: &mut World) {
+        let sent = now.map_or(u128::from(self.bytes) * BYTE, |t| self.sent(t));
+        let units = self.part_of(self.local, sent);
+        let local = units - std::mem::replace(&mut self.booked, units);
+        let seconds = now.map(|t| self.seconds(t));
+        let mut racks = [Vec::new(), Vec::new()];
+        for (side, racks) in self.sides.iter_mut().zip(&mut racks) {
+            side.book(seconds, |host, units| racks.push((world.rack(host), units)));
+        }
+        let [up, down] = racks;
+        world.ledger.carried_by_rack(local, up.into_iter(), down.into_iter());
+        let mut pairs = std::mem::take(&mut self.pairs);
+        if !pairs.is_empty() {
+            for (k, f) in self.going() {
+                let racks = (world.rack(f.from), world.rack(f.to));
+                let units = self.part_of(f.bytes.0, sent);
+                let news = units - std::mem::replace(&mut pairs[k], units);
+                if racks.0 != racks.1 {
+                    world.ledger.count_pair(racks, false, news, 0);
+                }
+            }
+        }
+        self.pairs = pairs;
+    }
+
+    /// All has ended at `at`. It must be out of the list of those under way.
+    pub fn finish(mut self, at: Time, world: &mut World) {
+        self.book(None, world);
+        self.close(u128::from(self.bytes) * BYTE, world);
+        match world.over.as_mut() {
+            Some(over) => over.push((self.id, at)),
+            None => world.done.extend(self.going().map(|(k, _)| FlowFinished { coflow: self.id, flow: k.into(), at })),
+        }
+    }
+
+    /// Closes its flows, which have sent this many units together. It must be booked.
+    pub fn close(&self, sent: u128, world: &mut World) {
+        if world.ledger.is_by_pair() {
+            for (_, f) in self.going() {
+                let racks: (RackId, RackId) = (world.rack(f.from), world.rack(f.to));
+                world.ledger.close(self.id, racks, self.part_of(f.bytes.0, sent), 0);
+            }
+        } else {
+            let within = self.part_of(self.local, sent);
+            world.ledger.close_all(self.id, self.flows.len() - self.free.len(), within, sent - within);
+        }
+    }
+
+    /// What is under way at `now`, flow by flow.
+    pub fn parts(&self, now: Time, each: &mut dyn FnMut(Part)) {
+        let all = self.sent(now);
+        for (k, f) in self.going() {
+            let sent = self.part_of(f.bytes.0, all);
+            let (flow, hosts, left) = (FlowId::from(k), (f.from, f.to), u128::from(f.bytes.0) * BYTE - sent);
+            each(Part { coflow: self.id, flow, flows: 1, hosts, sent, over_ocs: 0, left });
+        }
+    }
+}
+
+/// Places of the flows of a coflow that need no time, in order: within a host without a loopback, and without bytes.
+fn free(spec: &CoflowSpec, loopback: bool) -> Vec<u32> {
+    let own = if loopback { vec![] } else { spec.flows.inside(|h| h) };
+    let mut free: Vec<u32> = own.iter().map(|f| f.0 as u32).chain(spec.flows.empty()).collect();
+    free.sort_unstable();
+    free.dedup();
+    free
+}
