@@ -146,7 +146,7 @@ impl Coflow {
         self.slowest = None;
     }
 
-    /// All is decided anew: it has no base rates, and nothing of them is taken. It must have been advanced.
+    /// Sets its base rates to zero, since all rates are decided anew. It must have been advanced to this instant.
     pub fn restart(&mut self) {
         if self.moves() {
             self.sides.iter_mut().for_each(Side::clear_base);
@@ -248,7 +248,7 @@ impl Coflow {
         false
     }
 
-    /// Takes what it has.
+    /// Takes its rates from `room`.
     pub fn hold(&self, room: &mut Room) {
         if self.moves() {
             self.sides.iter().for_each(|s| s.hold(room));

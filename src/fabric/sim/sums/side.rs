@@ -32,7 +32,7 @@ pub struct Side {
     left: Vec<f64>,
     rates: Vec<f64>,
     base: Vec<f64>,
-    /// Rates of those that are through and have not given them back: host and bits a second.
+    /// Hosts that have nothing left, with the rates that they have not given back yet, in bits a second.
     freed: Vec<(u32, f64)>,
     /// Hosts that have something left, as bits.
     live: Vec<u64>,
@@ -81,7 +81,7 @@ impl Side {
         lanes::sum(&self.rates)
     }
 
-    /// What there is for each that has something left. Returns the sum.
+    /// Writes into `into` what `room` has for each host that has something left, in bits a second. Returns the sum.
     pub fn room(&self, room: &Room, into: &mut Vec<f64>) -> f64 {
         let there = room.left(self.side);
         into.clear();
@@ -94,7 +94,7 @@ impl Side {
         lanes::sum(&self.base)
     }
 
-    /// Each of those that have something left has this base rate; none: nobody has one.
+    /// Sets the base rates of the hosts that have something left, in bits a second and in their order; `None` sets them all to zero.
     pub fn set_base(&mut self, rates: Option<&[f64]>) {
         match rates {
             Some(rates) => self.base.copy_from_slice(rates),
@@ -102,34 +102,34 @@ impl Side {
         }
     }
 
-    /// Each has this part of what it has left for its base rate.
+    /// Sets the base rate of each host to `part` of the bits that it has left, as bits a second.
     pub fn set_base_part(&mut self, part: f64) {
         self.base.iter_mut().zip(&self.left).for_each(|(base, left)| *base = left * part);
     }
 
-    /// Takes the base rates from its interfaces.
+    /// Takes the base rates from `room`.
     pub fn hold_base(&self, room: &mut Room) {
         self.take(&self.base, room);
     }
 
-    /// Nobody has a base rate, and nothing is taken.
+    /// Sets all base rates to zero, and forgets the rates that were to be given back: all interfaces are whole again.
     pub fn clear_base(&mut self) {
         self.freed.clear();
         self.base.fill(0.0);
     }
 
-    /// Each has this part of its base rate from now on.
+    /// Multiplies all base rates by `part`.
     pub fn scale_base(&mut self, part: f64) {
         self.base.iter_mut().for_each(|base| *base *= part);
     }
 
-    /// Gives all rates back, those of who is through, too.
+    /// Gives the rates of all hosts back to `room`, and those of hosts that have nothing left any more.
     pub fn give(&mut self, room: &mut Room) {
         let all = self.hosts.iter().copied().zip(self.rates.iter().copied());
         all.chain(self.freed.drain(..)).for_each(|(host, rate)| room.give(self.side, host as usize, rate));
     }
 
-    /// Each goes as fast as its base rate, and `more` if there is any, which is taken from `room`.
+    /// Sets the rate of each host to its base rate and `more`, in bits a second. `more` is taken from `room`; base rates were before.
     pub fn go(&mut self, more: Option<&[f64]>, room: &mut Room) {
         self.rates.copy_from_slice(&self.base);
         if let Some(more) = more {
@@ -137,13 +137,13 @@ impl Side {
         }
     }
 
-    /// Each goes faster by this, which is taken from `room`.
+    /// Adds `by` to the rates, in bits a second, and takes it from `room`.
     pub fn speed_up(&mut self, by: &[f64], room: &mut Room) {
         self.rates.iter_mut().zip(by).for_each(|(rate, by)| *rate += by);
         self.take(by, room);
     }
 
-    /// Takes the rates from its interfaces.
+    /// Takes all rates from `room`.
     pub fn hold(&self, room: &mut Room) {
         self.take(&self.rates, room);
     }
@@ -158,7 +158,7 @@ impl Side {
         lanes::least(&self.left, &self.rates, |left, rate| left / rate)
     }
 
-    /// Time passes. Says whether one has nothing left any more.
+    /// Lets `seconds` pass at the present rates. Says whether a host has nothing left any more.
     pub fn advance(&mut self, seconds: f64) -> bool {
         let mut any = false;
         for (left, rate) in self.left.iter_mut().zip(&self.rates) {
@@ -171,7 +171,7 @@ impl Side {
         any
     }
 
-    /// Those that have something left come first.
+    /// Sorts the hosts with nothing left behind the others, whose order stays.
     fn part(&mut self) {
         let mut kept = 0;
         for k in 0..self.left.len() {
@@ -211,7 +211,7 @@ impl Side {
     }
 }
 
-/// What is left of this much at this rate after so long.
+/// The bits that are left of `left` bits after `seconds` at `rate` bits a second. Rounding never makes them fewer than zero.
 fn after(left: f64, rate: f64, seconds: f64) -> f64 {
     let left = left - rate * seconds;
     if left > 0.0 { left } else { 0.0 }
