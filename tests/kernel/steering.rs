@@ -310,7 +310,9 @@ fn an_experiment_measures_the_same_live_as_in_virtual_time() {
             let Pair { system, measure, simulated, live, more_percent, .. } = p;
             println!("{}, {system}: {measure:?} {simulated:.2} simulated, {live:.2} live ({more_percent:+.1} %)", mechanism.name());
             match measure {
-                Measure::RouteLength | Measure::ShuffleCost => assert_eq!(live, simulated, "{system}: {measure:?}"),
+                // Which task a slot goes to hangs on when maps end: a machine that is late by milliseconds has other flows.
+                Measure::RouteLength | Measure::ShuffleCost if live == simulated => {}
+                Measure::RouteLength | Measure::ShuffleCost => slow.push(format!("{system}: {measure:?} {live}, not {simulated}")),
                 _ if more_percent.abs() > 10.0 => slow.push(format!("{system}: {measure:?} {more_percent:+.1} %")),
                 _ => {}
             }
