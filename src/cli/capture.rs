@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
@@ -60,9 +60,18 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let mut file = PacketFile::create(&args.to, &node, &tap).map_err(|e| unwritten(&args.to, &e))?;
     let (stop, until) = (stopped_by_ctrl_c(), args.duration.map(|d| Instant::now() + d.std()));
     let (mut packets, most) = (0, args.packets.unwrap_or(u64::MAX));
-    while packets < most && !stop.load(Relaxed) && until.is_none_or(|t| Instant::now() < t) {
+    // When it was to end, since 1970: what came before is still written.
+    let mut over = None;
+    while packets < most {
+        if over.is_none() && (stop.load(Relaxed) || until.is_some_and(|t| Instant::now() >= t)) {
+            over = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        }
         let rest = until.map_or(LOOK, |t| LOOK.min(t.saturating_duration_since(Instant::now())));
-        let frame = tap.next(rest.max(Duration::from_millis(1))).map_err(failed)?;
+        let patience = if over.is_some() { Duration::ZERO } else { rest };
+        let frame = tap.next(patience.max(Duration::from_millis(1))).map_err(failed)?;
+        if over.is_some_and(|over| frame.as_ref().is_none_or(|f| f.at > over)) {
+            break;
+        }
         packets += u64::from(frame.is_some());
         let written = match &frame {
             Some(f) => file.put(f),

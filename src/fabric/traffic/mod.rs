@@ -357,12 +357,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut refused = false;
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((mut stream, _)) => {
                 refused = false;
                 let shared = shared.clone();
                 tokio::spawn(async move {
                     let _alarm = Alarm(shared.clone());
-                    if let Err((coflow, e)) = receive(stream, &shared).await {
+                    // The connection is closed after what is said here: the sender's end of it is not the cause.
+                    if let Err((coflow, e)) = receive(&mut stream, &shared).await {
                         match coflow {
                             Some(c) => shared.failed(c, format!("receiver: {e}")),
                             // A connection to our port that is not one of ours.
@@ -382,7 +383,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn receive(mut stream: TcpStream, shared: &Shared) -> Result<(), (Option<CoflowId>, io::Error)> {
+async fn receive(stream: &mut TcpStream, shared: &Shared) -> Result<(), (Option<CoflowId>, io::Error)> {
     let mut h = [0; HEADER];
     stream.read_exact(&mut h).await.map_err(|e| (None, e))?;
     let word = |i: usize| u32::from_be_bytes(h[i..i + 4].try_into().expect("four bytes"));
@@ -396,7 +397,7 @@ async fn receive(mut stream: TcpStream, shared: &Shared) -> Result<(), (Option<C
     let Some(received) = on_its_way.begin(flow, Bytes(asked)) else {
         return stranger("it is for a flow that is not there, has another size, or is received already");
     };
-    drain(&stream, asked, received).await.map_err(|e| (Some(coflow), e))?;
+    drain(stream, asked, received).await.map_err(|e| (Some(coflow), e))?;
     shared.done(coflow, flow);
     Ok(())
 }
