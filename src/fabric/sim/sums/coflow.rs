@@ -23,10 +23,6 @@ pub struct Coflow {
     /// The job of which it is one of several coflows, and the units that the others had sent when the order was last made.
     pub job: Option<JobId>,
     pub before: u128,
-    /// When it leaves its queue.
-    pub turn: Option<Time>,
-    /// When the first of its senders and receivers is through.
-    pub next: Option<Time>,
     flows: Flows,
     /// Places of flows that needed no time, in order.
     free: Vec<u32>,
@@ -95,8 +91,6 @@ impl Coflow {
             queue: 0,
             job,
             before: 0,
-            turn: None,
-            next: None,
             flows: spec.flows.clone(),
             free,
             bytes,
@@ -111,6 +105,11 @@ impl Coflow {
             booked: 0,
             pairs: vec![0; if pairs { spec.flows.len() } else { 0 }],
         })
+    }
+
+    /// Its hosts that have something left, as bits: those that send, and those that receive.
+    pub fn live(&self) -> [&[u64]; 2] {
+        [0, 1].map(|k| self.sides[k].live())
     }
 
     /// Whether its senders or its receivers have nothing left.
@@ -155,18 +154,23 @@ impl Coflow {
     }
 
     /// Every sender and receiver gets a base rate in the proportion of what it has left, so that all end together: as fast as the tightest
-    /// interface allows, and at most `pace` bits a second on the busiest one. O(interfaces).
+    /// interface allows, and at most `pace` bits a second on the busiest one. Its base rates must be zero. O(interfaces), or O(hosts / 64)
+    /// if one of its interfaces has nothing left.
     pub fn progress(&mut self, pace: f64, room: &mut Room) {
+        if !(0..2).all(|k| room.has_all(k, self.sides[k].live())) {
+            return;
+        }
         let most = self.most();
-        let is_open = (0..2).all(|k| room.has_all(k, self.sides[k].live()));
-        let all = (0..2).filter(|_| is_open).flat_map(|k| self.sides[k].loads().map(move |(host, bits)| (k, host, bits)));
+        let all = (0..2).flat_map(|k| self.sides[k].loads().map(move |(host, bits)| (k, host, bits)));
         let part = all.map(|(k, host, bits)| room.left(k)[host] / bits).fold(pace / most, f64::min);
-        let part = if is_open && part * most >= LEAST { part } else { 0.0 };
+        if part * most < LEAST {
+            return;
+        }
         for side in &mut self.sides {
             side.set_base_part(part);
             side.hold_base(room);
         }
-        self.is_anew |= part > 0.0;
+        self.is_anew = true;
     }
 
     /// Those that have something left go on with their base rates alone. Where one has not, the others of its side do not take over: then
@@ -174,18 +178,25 @@ impl Coflow {
     pub fn go_on(&mut self, room: &mut Room) {
         let totals = [0, 1].map(|k| self.sides[k].base());
         let all = totals[0].min(totals[1]);
+        self.give(room);
         for (side, total) in self.sides.iter_mut().zip(totals) {
-            side.give(room);
             side.scale_base(if total > 0.0 { all / total } else { 1.0 });
             side.hold_base(room);
         }
     }
 
-    /// Its base rates are all that there is for it in `part`. They are taken from `room`, too.
+    /// Gives its rates back to `room`, and those of hosts that have nothing left any more. O(interfaces).
+    pub fn give(&mut self, room: &mut Room) {
+        self.sides.iter_mut().for_each(|s| s.give(room));
+    }
+
+    /// Its base rates, which must be zero, become all that there is for it in `part`. They are taken from `room`, too.
     pub fn fill_base(&mut self, part: &mut Room, room: &mut Room, rates: &mut [Vec<f64>; 2]) {
-        let any = self.share(part, rates);
+        if !self.share(part, rates) {
+            return;
+        }
         for (side, rates) in self.sides.iter_mut().zip(rates) {
-            side.set_base(any.then_some(&**rates));
+            side.set_base(rates);
             side.hold_base(part);
             side.hold_base(room);
         }
@@ -193,7 +204,7 @@ impl Coflow {
     }
 
     /// Whether a sender and a receiver have room. O(hosts / 64).
-    fn has_room(&self, room: &Room) -> bool {
+    pub fn has_room(&self, room: &Room) -> bool {
         (0..2).all(|k| room.has_any(k, self.sides[k].live()))
     }
 
@@ -212,54 +223,39 @@ impl Coflow {
         all >= LEAST
     }
 
-    /// Goes on with its base rates, and all that there is for it in `room` beside. Nothing happens to a coflow that had no more than its
-    /// base rates, and gets no more. Says whether a sum is through at this instant: then rates must be decided anew, and it has none yet.
-    /// O(interfaces), or O(hosts / 64) where nothing happens.
-    pub fn fill(&mut self, now: Time, room: &mut Room, rates: &mut [Vec<f64>; 2]) -> bool {
+    /// Goes on with its base rates, and all that there is for it in `room` beside. It must have been advanced to this instant if it moves.
+    /// Returns when the first of its sums is through, [`Time::MAX`] if none ever is; `None` where it had no more than its base rates and
+    /// gets no more: then it goes on as it did. O(interfaces), or O(hosts / 64) where nothing happens.
+    pub fn fill(&mut self, now: Time, room: &mut Room, rates: &mut [Vec<f64>; 2]) -> Option<Time> {
         let has_room = self.has_room(room);
         if !has_room && !self.is_anew && !self.has_more {
-            return false;
+            return None;
         }
-        if self.advance(now) || self.is_over() {
-            return true;
-        }
+        self.advance(now);
         self.has_more = has_room && self.share(room, rates);
         for (side, rates) in self.sides.iter_mut().zip(rates) {
             side.go(self.has_more.then_some(&**rates), room);
         }
         self.is_anew = false;
-        self.forecast();
-        false
+        Some(self.forecast())
     }
 
-    /// Takes all that there is for it in `room` beside what it has. Says whether a sum is through at this instant.
-    pub fn add(&mut self, now: Time, room: &mut Room, rates: &mut [Vec<f64>; 2]) -> bool {
-        if !self.has_room(room) {
-            return false;
+    /// Takes all that there is for it in `room` beside what it has. It must have been advanced to this instant. Returns as
+    /// [`fill`](Coflow::fill) does.
+    pub fn add(&mut self, room: &mut Room, rates: &mut [Vec<f64>; 2]) -> Option<Time> {
+        if !self.share(room, rates) {
+            return None;
         }
-        if self.advance(now) {
-            return true;
-        }
-        if self.share(room, rates) {
-            self.has_more = true;
-            self.sides.iter_mut().zip(rates).for_each(|(side, rates)| side.speed_up(rates, room));
-            self.forecast();
-        }
-        false
-    }
-
-    /// Takes its rates from `room`.
-    pub fn hold(&self, room: &mut Room) {
-        if self.moves() {
-            self.sides.iter().for_each(|s| s.hold(room));
-        }
+        self.has_more = true;
+        self.sides.iter_mut().zip(rates).for_each(|(side, rates)| side.speed_up(rates, room));
+        Some(self.forecast())
     }
 
     /// Its rates stay from the instant to which it was advanced: finds out when the first of its sums is done.
-    fn forecast(&mut self) {
+    fn forecast(&mut self) -> Time {
         self.speed = self.sides[0].speed();
         let seconds = self.sides.iter().map(Side::ends).fold(f64::INFINITY, f64::min);
-        self.next = self.after(seconds);
+        self.after(seconds).unwrap_or(Time::MAX)
     }
 
     /// The first instant that lies at least this many seconds behind that to which it was advanced.
@@ -292,11 +288,6 @@ impl Coflow {
         self.since = now;
         self.is_anew |= any;
         any
-    }
-
-    /// It has other rates from now on.
-    pub fn renew(&mut self) {
-        self.is_anew = true;
     }
 
     /// Units that it has sent by `now`.

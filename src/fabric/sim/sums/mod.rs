@@ -23,12 +23,14 @@ use crate::units::{Bytes, Time};
 
 mod coflow;
 mod lanes;
+mod places;
 mod room;
 mod side;
 #[cfg(test)]
 mod tests;
 
 use coflow::Coflow;
+use places::Places;
 use room::Room;
 
 /// Whether a network can be known so: nothing tells the flows of a coflow apart that has the same senders and receivers. No circuits, no
@@ -51,6 +53,9 @@ pub struct Sums {
     network: Network,
     capacity: Vec<f64>,
     coflows: Vec<Coflow>,
+    places: Places,
+    /// Places of coflows of which a sum is through, and whose rates are those of before.
+    through: Vec<usize>,
     /// The jobs of coflows that come next.
     jobs: BTreeMap<CoflowId, JobId>,
     /// Units that coflows of a job have sent that are over.
@@ -74,6 +79,8 @@ impl Sums {
             network,
             capacity: interfaces.iter().map(|&c| c as f64).collect(),
             coflows: Vec::new(),
+            places: Places::default(),
+            through: Vec::new(),
             jobs: BTreeMap::new(),
             attained: BTreeMap::new(),
             next: None,
@@ -98,17 +105,19 @@ impl Sums {
         if self.next.is_none_or(|t| t > world.now) {
             return None;
         }
-        let is_due = |c: &Coflow| c.next.is_some_and(|t| t <= world.now);
-        let from = self.coflows.iter().position(is_due)?;
-        for c in self.coflows[from..].iter_mut().filter(|c| is_due(c)) {
-            c.advance(world.now);
+        let due = self.places.through(world.now);
+        for &p in &due {
+            self.coflows[p].advance(world.now);
             // Even if rounding has left something.
-            c.renew();
+            self.coflows[p].is_anew = true;
+            self.places.leave(p, &self.coflows[p]);
         }
+        let from = *due.first()?;
+        self.through = due;
         Some(Anew { from, order: self.retire(world) })
     }
 
-    /// Finishes coflows that are over. Says whether there were any.
+    /// Finishes coflows that are over. Says whether there were any: then the order is to be made anew.
     fn retire(&mut self, world: &mut World) -> bool {
         let over: Vec<Coflow> = self.coflows.extract_if(.., |c| c.is_over()).collect();
         let any = !over.is_empty();
@@ -129,13 +138,16 @@ impl Sums {
     /// Moves coflows to the queues that they have reached. Says whether one has moved.
     fn move_on(&mut self, now: Time) -> bool {
         let Some(aalo) = self.queues() else { return false };
-        let mut any = false;
-        for c in self.coflows.iter_mut().filter(|c| c.turn.is_some_and(|t| t <= now)) {
+        if self.turn.is_none_or(|t| t > now) {
+            return false;
+        }
+        let due = self.places.turns(now);
+        for &p in &due {
+            let c = &mut self.coflows[p];
             // What rounding leaves it short of the limit does not count.
             c.queue = orders::queue(bytes(c.before + c.sent(now)), &aalo).max(c.queue + 1);
-            (any, c.turn) = (true, None);
         }
-        any
+        !due.is_empty()
     }
 
     /// Tells each coflow of a job what the job's others have sent. One that comes begins in the queue in which they leave it.
@@ -152,12 +164,14 @@ impl Sums {
         }
     }
 
-    /// Decides rates anew. O(hosts + coflows x hosts / 64 + interfaces of coflows whose rates change), and what the order takes.
+    /// Decides rates anew. Where the order stays that takes O(coflows x words of hosts with room + interfaces of coflows whose rates
+    /// change); where it is made anew, O(coflows x hosts / 64 + interfaces of coflows that move), and what the order takes.
     fn decide(&mut self, mut anew: Anew, world: &mut World) {
         let now = world.now;
         loop {
             let again = if anew.order {
-                self.begin(world)
+                self.begin(world);
+                false
             } else if self.network.kind == NetworkKind::Varys || self.is_weighted() || self.all_share(now) {
                 self.go_on(now)
             } else {
@@ -172,8 +186,8 @@ impl Sums {
         self.await_next(now);
     }
 
-    /// Gives all coflows base rates, in an order that is new, and what is left beside. Says whether a sum is through.
-    fn begin(&mut self, world: &mut World) -> bool {
+    /// Gives all coflows base rates, in an order that is new, and what is left beside.
+    fn begin(&mut self, world: &mut World) {
         let now = world.now;
         self.coflows.iter_mut().for_each(|c| _ = c.advance(now));
         self.retire(world);
@@ -181,6 +195,8 @@ impl Sums {
         self.order();
         self.coflows.iter_mut().for_each(Coflow::restart);
         self.room = Room::new(&self.capacity);
+        self.places.reset(&self.coflows);
+        self.through.clear();
         if self.all_share(now) {
             self.share();
         } else if self.network.kind == NetworkKind::Varys {
@@ -188,60 +204,94 @@ impl Sums {
         } else if self.is_weighted() {
             self.share_by_queue();
         }
-        self.fill(0, now)
+        (0..self.coflows.len()).for_each(|p| self.fill(p, now));
     }
 
-    /// Coflows from a place on get all that those before leave them. Says whether a sum is through.
+    /// Where the order stays, coflows from a place on get all that those before leave them. Says whether one is over: then they have not
+    /// got it yet.
     fn fill_behind(&mut self, from: usize, now: Time) -> bool {
-        self.room = Room::new(&self.capacity);
-        self.coflows[..from].iter().for_each(|c| c.hold(&mut self.room));
-        self.fill(from, now)
+        let moving = self.places.moving(from);
+        let mut is_over = false;
+        for &p in &moving {
+            if self.coflows[p].advance(now) {
+                self.places.leave(p, &self.coflows[p]);
+                is_over |= self.coflows[p].is_over();
+            }
+        }
+        if !is_over {
+            moving.into_iter().for_each(|p| self.coflows[p].give(&mut self.room));
+            self.places.who(from, &self.room, true).into_iter().for_each(|p| self.fill(p, now));
+        }
+        is_over
     }
 
-    /// Coflows from a place on get all that there is for them beside base rates, in order. Says whether a sum is through.
-    fn fill(&mut self, from: usize, now: Time) -> bool {
-        let mut again = false;
-        for c in &mut self.coflows[from..] {
-            again |= c.fill(now, &mut self.room, &mut self.parts);
-        }
-        again
+    /// A coflow gets all that there is for it beside its base rates.
+    fn fill(&mut self, place: usize, now: Time) {
+        let through = self.coflows[place].fill(now, &mut self.room, &mut self.parts);
+        self.note(place, through, now);
     }
 
     /// Where a sum is through a coflow goes on with the base rates that remain, and what there is beside. What it leaves is offered to all,
     /// and stays with them until a coflow comes or ends. Says whether another sum is through.
     fn go_on(&mut self, now: Time) -> bool {
-        let mut again = false;
-        for c in self.coflows.iter_mut().filter(|c| c.is_anew) {
-            c.go_on(&mut self.room);
-            again |= c.fill(now, &mut self.room, &mut self.parts);
+        for p in std::mem::take(&mut self.through) {
+            self.coflows[p].go_on(&mut self.room);
+            self.fill(p, now);
         }
-        for c in &mut self.coflows {
+        for p in self.places.who(0, &self.room, false) {
+            let c = &mut self.coflows[p];
             if !self.room.is_open() {
                 break;
             }
-            again |= c.add(now, &mut self.room, &mut self.parts);
+            if !c.has_room(&self.room) {
+                continue;
+            }
+            if c.advance(now) {
+                self.places.leave(p, c);
+                self.through.push(p);
+                continue;
+            }
+            let through = c.add(&mut self.room, &mut self.parts);
+            self.note(p, through, now);
         }
-        again
+        !self.through.is_empty()
+    }
+
+    /// A coflow has other rates, with which its first sum is through at an instant; `None`: it has those of before.
+    fn note(&mut self, place: usize, through: Option<Time>, now: Time) {
+        let Some(through) = through else { return };
+        let c = &self.coflows[place];
+        let limit = self.queues().and_then(|aalo| aalo.limit(c.queue).map(|Bytes(b)| (aalo, u128::from(b) * BYTE)));
+        let turn = limit.and_then(|(aalo, b)| c.when_sent(b.saturating_sub(c.before)).map(|t| aalo.looks_from(t.max(now))));
+        self.places.set(place, c, through, turn.unwrap_or(Time::MAX));
     }
 
     /// Puts coflows into the order in which they are served.
     fn order(&mut self) {
-        self.coflows.sort_by_key(|c| (c.arrival, c.id));
-        let order = match self.network.kind {
+        let mut order: Vec<(Time, CoflowId, usize)> = self.coflows.iter().zip(0..).map(|(c, place)| (c.arrival, c.id, place)).collect();
+        order.sort_unstable();
+        let mut order: Vec<usize> = order.into_iter().map(|(_, _, place)| place).collect();
+        let among = match self.network.kind {
             NetworkKind::Varys => {
-                orders::by_time(&self.coflows.iter_mut().map(|c| c.bottleneck(&self.capacity)).collect::<Vec<(u64, u64)>>())
+                orders::by_time(&order.iter().map(|&p| self.coflows[p].bottleneck(&self.capacity)).collect::<Vec<(u64, u64)>>())
             }
             NetworkKind::Sincronia => {
-                let weights: Vec<u32> = self.coflows.iter().map(|c| c.weight).collect();
+                let weights: Vec<u32> = order.iter().map(|&p| self.coflows[p].weight).collect();
                 let hosts = self.capacity.len() / 2;
                 let seconds = |c: &Coflow| c.loads(hosts).map(|(l, bits)| (l, bits / self.capacity[l as usize].max(1.0))).collect();
-                orders::bssi_of(&self.coflows.iter().map(seconds).collect::<Vec<_>>(), &weights, self.capacity.len())
+                orders::bssi_of(&order.iter().map(|&p| seconds(&self.coflows[p])).collect::<Vec<_>>(), &weights, self.capacity.len())
             }
-            NetworkKind::Aalo => return self.coflows.sort_by_key(|c| c.queue),
-            _ => return,
+            _ => (0..order.len()).collect(),
         };
-        let mut old: Vec<Option<Coflow>> = std::mem::take(&mut self.coflows).into_iter().map(Some).collect();
-        self.coflows = order.into_iter().filter_map(|k| old[k].take()).collect();
+        order = among.into_iter().map(|k| order[k]).collect();
+        if self.network.kind == NetworkKind::Aalo {
+            order.sort_by_key(|&p| self.coflows[p].queue);
+        }
+        // They are large: moved once, and only if they move.
+        if !order.is_sorted() {
+            let mut old: Vec<Option<Coflow>> = std::mem::take(&mut self.coflows).into_iter().map(Some).collect();
+            self.coflows = order.into_iter().filter_map(|p| old[p].take()).collect();
+        }
     }
 
     /// All coflows progress at the same pace, measured by what each has on its own busiest interface.
@@ -273,15 +323,9 @@ impl Sums {
 
     /// Finds out what happens next while rates stay.
     fn await_next(&mut self, now: Time) {
-        self.next = self.coflows.iter().filter_map(|c| c.next).min();
-        if let Some(aalo) = self.queues() {
-            for c in &mut self.coflows {
-                let limit = aalo.limit(c.queue).map(|Bytes(b)| (u128::from(b) * BYTE).saturating_sub(c.before));
-                c.turn = limit.and_then(|units| c.when_sent(units)).map(|t| aalo.looks_from(t.max(now)));
-            }
-        }
+        let [through, turn] = self.places.next();
         let phase = self.network.starvation.filter(|_| self.is_moving()).map(|g| g.phase(now).1);
-        self.turn = self.coflows.iter().filter_map(|c| c.turn).chain(phase).min();
+        (self.next, self.turn) = (through, turn.into_iter().chain(phase).min());
     }
 }
 
@@ -330,13 +374,14 @@ impl Engine for Sums {
     }
 
     fn is_moving(&self) -> bool {
-        self.coflows.iter().any(Coflow::moves)
+        self.places.any_moves()
     }
 
     fn pass(&mut self, world: &mut World) {
         let turns = self.network.starvation.is_some_and(|g| g.turns_at(world.now));
-        let (through, moved) = (self.finish(world), self.move_on(world.now));
-        match through {
+        // Those that leave their queue are known by place, and who is over leaves its place.
+        let moved = self.move_on(world.now);
+        match self.finish(world) {
             _ if moved || turns => self.decide(ALL, world),
             Some(anew) => self.decide(anew, world),
             None => self.await_next(world.now),

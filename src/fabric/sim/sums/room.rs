@@ -40,20 +40,20 @@ impl Bits {
         self.some[k / 64] |= 1 << (k % 64);
     }
 
-    /// Whether one of these hosts is in it. O(words that are not zero).
-    fn meets(&self, hosts: &[u64]) -> bool {
-        self.some.iter().enumerate().any(|(n, &some)| {
-            let mut rest = some;
-            while rest != 0 {
-                let k = 64 * n + rest.trailing_zeros() as usize;
-                if self.words[k] & hosts[k] != 0 {
-                    return true;
-                }
-                rest &= rest - 1;
-            }
-            false
-        })
+    /// Words that are not zero: place and bits.
+    fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.some.iter().enumerate().flat_map(move |(n, &some)| ones(some).map(move |k| (64 * n + k, self.words[64 * n + k])))
     }
+}
+
+/// The places of the ones in a word, in order.
+fn ones(word: u64) -> impl Iterator<Item = usize> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        let k = (rest != 0).then(|| rest.trailing_zeros() as usize);
+        rest &= rest.wrapping_sub(1);
+        k
+    })
 }
 
 impl Room {
@@ -116,7 +116,12 @@ impl Room {
 
     /// Whether one of these hosts, given as bits, has something left on a side. O(hosts / 64), and less where few have something left.
     pub fn has_any(&self, side: usize, hosts: &[u64]) -> bool {
-        self.open[side].meets(hosts)
+        self.open[side].words().any(|(k, open)| open & hosts[k] != 0)
+    }
+
+    /// Of each word of 64 hosts in which one has something left on a side: its place, and those hosts as bits.
+    pub fn open(&self, side: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.open[side].words()
     }
 
     /// Whether all of them have. O(hosts / 64).

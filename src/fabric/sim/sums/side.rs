@@ -94,12 +94,9 @@ impl Side {
         lanes::sum(&self.base)
     }
 
-    /// Sets the base rates of the hosts that have something left, in bits a second and in their order; `None` sets them all to zero.
-    pub fn set_base(&mut self, rates: Option<&[f64]>) {
-        match rates {
-            Some(rates) => self.base.copy_from_slice(rates),
-            None => self.base.fill(0.0),
-        }
+    /// Sets the base rates of the hosts that have something left, in bits a second and in their order.
+    pub fn set_base(&mut self, rates: &[f64]) {
+        self.base.copy_from_slice(rates);
     }
 
     /// Sets the base rate of each host to `part` of the bits that it has left, as bits a second.
@@ -141,11 +138,6 @@ impl Side {
     pub fn speed_up(&mut self, by: &[f64], room: &mut Room) {
         self.rates.iter_mut().zip(by).for_each(|(rate, by)| *rate += by);
         self.take(by, room);
-    }
-
-    /// Takes all rates from `room`.
-    pub fn hold(&self, room: &mut Room) {
-        self.take(&self.rates, room);
     }
 
     fn take(&self, rates: &[f64], room: &mut Room) {
