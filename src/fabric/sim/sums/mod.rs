@@ -165,7 +165,8 @@ impl Sums {
     }
 
     /// Decides rates anew. Where the order stays that takes O(coflows x words of hosts with room + interfaces of coflows whose rates
-    /// change); where it is made anew, O(coflows x hosts / 64 + interfaces of coflows that move), and what the order takes.
+    /// change, or, where those behind get what is left, that move behind the first of these); where it is made anew, O(coflows x hosts /
+    /// 64 + interfaces of coflows that move), and what the order takes.
     fn decide(&mut self, mut anew: Anew, world: &mut World) {
         let now = world.now;
         loop {
