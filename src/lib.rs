@@ -59,6 +59,8 @@
 //! | `fabric/sim/pairs/levels/side.rs` | exact: rates below 2^53 bits a second |
 //! | `fabric/sim/sums/coflow.rs` | model: rates and what is left |
 //! | `fabric/sim/sums/lanes.rs` | model: sums of these |
+//! | `fabric/sim/sums/levels.rs` | model: rates under max-min |
+//! | `fabric/sim/sums/maxmin.rs` | model: capacities |
 //! | `fabric/sim/sums/mod.rs` | model: capacities |
 //! | `fabric/sim/sums/room.rs` | model: rates |
 //! | `fabric/sim/sums/side.rs` | model: rates and what is left |

@@ -43,6 +43,8 @@ pub struct Args {
 
 /// Time between two looks at Ctrl-C, and the longest time for which a packet is not passed on.
 const LOOK: Duration = Duration::from_millis(100);
+/// The shortest time for which a packet is waited for.
+const LEAST: Duration = Duration::from_millis(1);
 
 /// Runs the subcommand.
 ///
@@ -59,16 +61,16 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     })?;
     let mut file = PacketFile::create(&args.to, &node, &tap).map_err(|e| unwritten(&args.to, &e))?;
     let (stop, until) = (stopped_by_ctrl_c(), args.duration.map(|d| Instant::now() + d.std()));
-    let (mut packets, most) = (0, args.packets.unwrap_or(u64::MAX));
+    let mut packets = 0;
     // When it was to end, since 1970: what came before is still written.
     let mut over = None;
-    while packets < most {
+    while args.packets.is_none_or(|most| packets < most) {
         if over.is_none() && (stop.load(Relaxed) || until.is_some_and(|t| Instant::now() >= t)) {
-            over = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+            over = Some(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
         }
-        let rest = until.map_or(LOOK, |t| LOOK.min(t.saturating_duration_since(Instant::now())));
-        let patience = if over.is_some() { Duration::ZERO } else { rest };
-        let frame = tap.next(patience.max(Duration::from_millis(1))).map_err(failed)?;
+        let rest = until.map_or(Duration::MAX, |t| t.saturating_duration_since(Instant::now()));
+        let most = if over.is_some() { LEAST } else { LOOK };
+        let frame = tap.next(rest.clamp(LEAST, most)).map_err(failed)?;
         if over.is_some_and(|over| frame.as_ref().is_none_or(|f| f.at > over)) {
             break;
         }

@@ -105,8 +105,9 @@ pub enum Within {
     Greedy,
     /// Max-min fairly; coflows of equal priority too.
     MaxMin,
-    /// As any division of what its senders send among its receivers would allow: simulations know what each sender and each receiver has
-    /// left, and no flow. Where flows must be told apart (circuits, a graph of switches, uplinks that bind, faults) as [`Within::Greedy`].
+    /// As any division of what its senders send among its receivers would allow (under [`NetworkKind::MaxMin`]: as flows that are alike
+    /// would share): simulations know what each sender and each receiver has left, and no flow. Where flows must be told apart (circuits, a
+    /// graph of switches, uplinks that bind, faults) as [`Within::Greedy`].
     Sums,
 }
 
@@ -145,8 +146,8 @@ impl NetworkKind {
         match self {
             Self::Fifo | Self::Aalo => true,
             Self::Priority => within != Within::Sums,
-            Self::Varys | Self::Sincronia | Self::FairPerCoflow => within == Within::Sums,
-            Self::MaxMin | Self::Sunflow => false,
+            Self::MaxMin | Self::Varys | Self::Sincronia | Self::FairPerCoflow => within == Within::Sums,
+            Self::Sunflow => false,
         }
     }
 

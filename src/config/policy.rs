@@ -432,7 +432,7 @@ impl RawPolicy {
         };
         only(self.aalo.is_none() || kind == NetworkKind::Aalo, "aalo", "only with `network: aalo`", flaws);
         let fits = self.within.is_none_or(|within| kind.has_within(within));
-        let forms = "`greedy` or `max-min` with `network: fifo`, `aalo` or `priority`; `sums` with `fair-per-coflow`, `fifo`, `varys`, `aalo` or `sincronia`";
+        let forms = "`greedy` or `max-min` with `network: fifo`, `aalo` or `priority`; `sums` with any but `priority` and `sunflow`";
         only(fits, "within", forms, flaws);
         let ordered = "only with `network: fair-per-coflow`, `fifo`, `varys`, `aalo`, `sincronia` or `priority`";
         only(self.decide.is_none() || kind.has_order(), "decide", ordered, flaws);

@@ -1,7 +1,7 @@
 //! What a machine does to a daemon under traffic: it is stopped, loses its processors, its disk, its descriptors or its memory. It carries
 //! on or is cleaned up after, what was lost is counted, and each is told once.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -76,11 +76,17 @@ fn a_daemon_that_is_stopped_for_two_seconds_loses_no_byte() {
     }
 }
 
-/// A process at real-time priority that never rests, on one processor. The kernel ends it after a second of it, whatever else happens.
-fn thief(processor: usize) -> Child {
-    let mut c = Command::new("prlimit");
-    c.args(["--rttime=1000000:1000000", "taskset", "-c", &processor.to_string(), "chrt", "-f", "50", "sh", "-c", "while :; do :; done"]);
-    c.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("util-linux")
+/// Processes at real-time priority that never rest, one on each processor. The kernel ends each after a second of it, whatever else
+/// happens. They are started at real-time priority, too: one that waited behind another would begin when that has ended.
+fn thieves() -> Command {
+    const SCRIPT: &str = r#"
+for processor in $(seq "$0"); do
+    prlimit --rttime=1000000:1000000 taskset -c $((processor - 1)) chrt -f 50 sh -c 'while :; do :; done' & all="$all $!"
+done
+for thief in $all; do wait "$thief"; [ $? -eq 137 ] || exit 1; done"#;
+    let mut c = Command::new("chrt");
+    c.args(["-f", "60", "sh", "-c", SCRIPT, &std::thread::available_parallelism().map_or(1, usize::from).to_string()]);
+    c
 }
 
 #[test]
@@ -99,10 +105,8 @@ fn a_machine_that_takes_its_processors_away_for_a_second_costs_time_and_no_byte(
     moves(&d, id);
     let count = |s: &Value| s["late_cycles"].as_u64().unwrap_or(0) + s["missed_cycles"].as_u64().unwrap_or(0);
     let before = count(&d.show("stats"));
-    let thieves: Vec<Child> = (0..std::thread::available_parallelism().map_or(1, Into::into)).map(thief).collect();
-    for mut t in thieves {
-        assert!(!t.wait().expect("our child").success(), "the kernel ended it");
-    }
+    let o = thieves().output().expect("util-linux");
+    assert!(o.status.success(), "the kernel ended them: {o:?}");
     whole(&d, id);
     is_well(&d);
     let stats = d.show("stats");

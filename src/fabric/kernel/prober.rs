@@ -3,8 +3,8 @@
 //! Around the instant at which a circuit should have light, its ToR sends a short train of frames (EtherType 0x88b5) into its
 //! OCS port. The first that comes out at the right ToR proves the circuit and dates it; one that comes out elsewhere, or none
 //! within [`PROBE_PATIENCE`] of the first that was sent, is a failure (the controller repeats such a probe before it blames a port).
-//! Circuits that are shorter than that are not judged. The train's grain bounds what can be said of the dark time: some 100 us on
-//! an idle machine.
+//! Time in which this machine stood still does not count: a port that was blamed for it would stay out of use. Circuits that are shorter
+//! than that are not judged. The train's grain bounds what can be said of the dark time: some 100 us on an idle machine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,6 +31,10 @@ use crate::units::{Span, Time};
 const EARLY: Span = Span::micros(40);
 /// Time between two frames of a train.
 const GRAIN: Span = Span::micros(30);
+/// The most time between two looks that counts as waiting for a frame.
+const LOOK: Span = Span::millis(1);
+/// How long a train waits for its circuit's light: the kernel may be busy with other networks.
+const LIGHT_PATIENCE: Span = Span::millis(250);
 const MAGIC: [u8; 8] = *b"heliost\x01";
 const LENGTH: usize = 46;
 
@@ -141,13 +145,24 @@ pub(super) fn frames(index: u32, ethertype: u16) -> io::Result<(Box<dyn DataLink
 /// A probe under way.
 struct Waiting {
     request: ProbeRequest,
-    /// When its first frame was sent with the circuit in light: a thread that was held up does not blame the port.
-    sent: Option<Time>,
+    /// When it was last looked for.
+    looked: Option<Time>,
+    /// For how long no frame could be sent since it was due, and for how long frames have not come out.
+    dark: Span,
+    sent: Span,
 }
 
 impl Waiting {
-    fn gives_up(&self) -> Time {
-        self.sent.unwrap_or(self.request.at) + PROBE_PATIENCE
+    fn new(request: ProbeRequest) -> Self {
+        Self { request, looked: None, dark: Span::ZERO, sent: Span::ZERO }
+    }
+
+    /// It did not come out up to now; `may_send`: frames were sent. Says whether it is given up.
+    fn is_given_up(&mut self, now: Time, may_send: bool) -> bool {
+        let before = self.looked.replace(now).unwrap_or(self.request.at);
+        let waited = if may_send { &mut self.sent } else { &mut self.dark };
+        *waited = Span(waited.0 + now.since(before).min(LOOK).0);
+        self.sent > PROBE_PATIENCE || self.dark > LIGHT_PATIENCE
     }
 }
 
@@ -165,7 +180,7 @@ impl Loop {
             let next = self.waiting.iter().map(|w| w.request.at.saturating_sub(EARLY)).min();
             let pause = next.map_or(Duration::from_secs(3600), |t| t.since(self.clock.now()).std());
             let Some(asked) = requests.wait(pause) else { return };
-            self.waiting.extend(asked.into_iter().map(|request| Waiting { request, sent: None }));
+            self.waiting.extend(asked.into_iter().map(Waiting::new));
             self.round();
         }
     }
@@ -180,9 +195,7 @@ impl Loop {
             if due.is_empty() {
                 return;
             }
-            for w in &mut due {
-                self.send(w);
-            }
+            due.iter().for_each(|w| self.send(&w.request));
             due.retain(|w| match self.receive(&w.request) {
                 Some(seen) => {
                     self.settle(&w.request, Some((w.request.output, seen)));
@@ -191,7 +204,7 @@ impl Loop {
                 None => true,
             });
             let now = self.clock.now();
-            let (given_up, mut due): (Vec<Waiting>, Vec<Waiting>) = due.into_iter().partition(|w| now > w.gives_up());
+            let given_up: Vec<Waiting> = due.extract_if(.., |w| w.is_given_up(now, (self.may_send)(&w.request))).collect();
             self.give_up(&given_up);
             self.waiting.append(&mut due);
             // Frames are carried by kernel threads of ordinary priority, on the processor that sent them: a train that never paused
@@ -205,14 +218,9 @@ impl Loop {
         (self.report)(ProbeReport { plane: r.plane, input: r.input, output: r.output, at: r.at, arrived, dark });
     }
 
-    fn send(&mut self, w: &mut Waiting) {
-        let r = &w.request;
+    fn send(&mut self, r: &ProbeRequest) {
         if let Some(port) = self.ports.get_mut(&(r.plane, r.input)).filter(|_| (self.may_send)(r)) {
-            let now = self.clock.now();
             let _ = port.sender.send_to(&frame(r), None);
-            if now >= r.at {
-                w.sent.get_or_insert(now);
-            }
         }
     }
 
@@ -262,6 +270,20 @@ fn frame(r: &ProbeRequest) -> [u8; LENGTH] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_that_stood_still_blames_no_port() {
+        let request = ProbeRequest { plane: PlaneId(0), input: RackId(0), output: RackId(1), at: Time(0), dark_from: Time(0) };
+        let mut w = Waiting::new(request);
+        let mut at = |us: u64, may_send| w.is_given_up(Time(us * 1000), may_send);
+        // A second in which nothing runs is a millisecond.
+        assert!(!at(0, true) && !at(1_000_000, true) && !at(2_000_000, true));
+        // The kernel is late, and then 30 ms are over, of which two were before.
+        assert!((1..=200).all(|ms| !at(2_000_000 + 1000 * ms, false)));
+        assert_eq!((1..).take_while(|k| !at(2_200_000 + 100 * k, true)).count(), 280);
+        let mut w = Waiting::new(request);
+        assert_eq!((1..).take_while(|&ms| !w.is_given_up(Time(ms * 1_000_000), false)).count(), 250);
+    }
 
     #[test]
     fn the_thread_gets_what_is_asked_in_order_and_hears_of_the_end() {

@@ -194,7 +194,8 @@ pub fn pairs_kept(topology: &Arc<Topology>, admit: Admit, kind: NetworkKind) -> 
 /// Whether a network simulates coflows by their sums ([`Within::Sums`]); `circuits`: some may be set. O(hosts + racks log racks).
 pub fn knows_sums(topology: &Arc<Topology>, network: Network, circuits: bool) -> bool {
     let dark = !circuits || topology.planes.is_empty();
-    network.within == Within::Sums && sums::serves(network, &Links::new(topology.clone(), !dark, false, false), dark)
+    network.within == Within::Sums
+        && sums::serves(network, &Links::new(topology.clone(), !dark, false, network.kind == NetworkKind::MaxMin), dark)
 }
 
 impl SimFabric {
@@ -204,14 +205,14 @@ impl SimFabric {
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
         let interfaces = &links.capacity()[..2 * hosts];
+        let by_sums = network.within == Within::Sums && sums::serves(network, &links, dark);
         let engine: Box<dyn Engine> = match (network.kind, by_pair(&links, dark, admit)) {
+            (NetworkKind::MaxMin, _) if by_sums => Box::new(sums::MaxMin::new(interfaces)),
+            _ if by_sums => Box::new(sums::Sums::new(network, interfaces)),
             (NetworkKind::MaxMin, Some(classes)) if dark => Box::new(pairs::Pairs::<pairs::Fixed>::new(interfaces, classes)),
             (NetworkKind::MaxMin, Some(classes)) => Box::new(pairs::Pairs::<pairs::Changing>::new(interfaces, classes)),
             (NetworkKind::MaxMin, None) => Box::new(shared::Shared::new(links.capacity(), links.queues())),
             (NetworkKind::Sunflow, _) => Box::new(sunflow::Sunflow::new(network, &topology)),
-            (_, _) if network.within == Within::Sums && sums::serves(network, &links, dark) => {
-                Box::new(sums::Sums::new(network, interfaces))
-            }
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };
         let mut ledger = Ledger::new(&topology, progress);

@@ -3,6 +3,7 @@
 use super::super::FlowFinished;
 use super::super::bundle::BYTE;
 use super::super::engine::{Part, World};
+use super::levels::Shared;
 use super::room::{LEAST, Room, divide};
 use super::side::{Side, Sum};
 use crate::coflows::flows::Flows;
@@ -30,6 +31,11 @@ pub struct Coflow {
     bytes: u64,
     /// Senders and receivers.
     sides: [Side; 2],
+    /// The side whose sums are more alike: the largest one is less above their mean.
+    alike: usize,
+    /// Flows between a sender and a receiver on average, and whether no host has one to itself.
+    density: f64,
+    is_apart: bool,
     /// Bits that it has sent by `since`, and bits a second from then on.
     sent: f64,
     speed: f64,
@@ -84,7 +90,15 @@ impl Coflow {
             let some = sums.into_iter().zip(0..).filter(|(s, _)| s.0 > 0);
             some.map(|((all, between), host)| Sum { host: HostId(host), bytes: whole(all), between: whole(between) }).collect()
         });
-        (bytes > 0).then(|| Self {
+        if bytes == 0 {
+            return None;
+        }
+        let sides = [Side::new(0, up, hosts), Side::new(1, down, hosts)];
+        let is_apart = !topology.loopback || spec.flows.inside(|h| h).is_empty();
+        let [all, both] = [sides[0].len() * sides[1].len(), if is_apart { sides[0].in_common(&sides[1]) } else { 0 }];
+        let density = (spec.flows.len() - free.len()) as f64 / (all - both) as f64;
+        let above = sides.each_ref().map(Side::above_mean);
+        Some(Self {
             id: spec.id,
             arrival: world.now,
             weight: spec.weight.max(1),
@@ -94,7 +108,11 @@ impl Coflow {
             flows: spec.flows.clone(),
             free,
             bytes,
-            sides: [Side::new(0, up, hosts), Side::new(1, down, hosts)],
+            // Holes make sums a little less alike. One alone is alike.
+            alike: usize::from(sides[1].len() == 1 || above[0] > 1.1 * above[1]),
+            density,
+            is_apart,
+            sides,
             sent: 0.0,
             speed: 0.0,
             since: world.now,
@@ -105,6 +123,26 @@ impl Coflow {
             booked: 0,
             pairs: vec![0; if pairs { spec.flows.len() } else { 0 }],
         })
+    }
+
+    /// Its hosts that have something left: those that send, and those that receive.
+    pub fn hosts(&self) -> [&[u32]; 2] {
+        [0, 1].map(|k| self.sides[k].hosts())
+    }
+
+    /// The instant up to which its work is done.
+    pub fn since(&self) -> Time {
+        self.since
+    }
+
+    /// As it is shared under max-min. A sender has as many flows as there are receivers with something left, and a receiver as many as at
+    /// the beginning. Of alike senders none is through before its last receiver is, where their flows to a receiver have the same size; by
+    /// sums some are, since they sent more to others than their flows to those had. Where receivers are more alike than senders, it is the
+    /// other way round.
+    pub fn shared(&self) -> Shared<'_> {
+        let hosts = self.hosts();
+        let of_alike = self.sides[self.alike].len() as f64 / hosts[self.alike].len() as f64;
+        Shared { flows: self.density * of_alike, is_apart: self.is_apart, hosts, bits: self.live() }
     }
 
     /// Its hosts that have something left, as bits: those that send, and those that receive.
@@ -251,6 +289,28 @@ impl Coflow {
         Some(self.forecast())
     }
 
+    /// Goes on with these rates from the instant to which it was advanced. Returns as [`fill`](Coflow::fill) does. O(interfaces).
+    pub fn go(&mut self, rates: [&[f64]; 2]) -> Time {
+        self.sides.iter_mut().zip(rates).for_each(|(side, rates)| side.set_rates(rates));
+        self.forecast()
+    }
+
+    /// Goes on up to `now` without getting anything else. Where a sender or receiver is through, for the first time at `through`, the
+    /// other side has less by as much. Returns when the next one is. O(interfaces) for each that is through.
+    pub fn go_on_alone(&mut self, mut through: Time, now: Time) -> Time {
+        while through <= now {
+            self.advance(through);
+            if self.is_over() {
+                return Time::MAX;
+            }
+            let speeds = [0, 1].map(|k| self.sides[k].speed());
+            let least = speeds[0].min(speeds[1]);
+            self.sides.iter_mut().zip(speeds).for_each(|(side, speed)| side.scale(if speed > 0.0 { least / speed } else { 1.0 }));
+            through = self.forecast();
+        }
+        through
+    }
+
     /// Its rates stay from the instant to which it was advanced: finds out when the first of its sums is done.
     fn forecast(&mut self) -> Time {
         self.speed = self.sides[0].speed();
@@ -339,8 +399,9 @@ impl Coflow {
         self.pairs = pairs;
     }
 
-    /// All has ended at `at`. It must be out of the list of those under way.
-    pub fn finish(mut self, at: Time, world: &mut World) {
+    /// All has ended at the instant to which it was advanced. It must be out of the list of those under way.
+    pub fn finish(mut self, world: &mut World) {
+        let at = self.since;
         self.book(None, world);
         self.close(u128::from(self.bytes) * BYTE, world);
         match world.over.as_mut() {
@@ -349,8 +410,16 @@ impl Coflow {
         }
     }
 
+    /// What it has sent counts, and the rest never comes. Returns the units that it has sent.
+    pub fn cancel(&mut self, world: &mut World) -> u128 {
+        let sent = self.sent(world.now);
+        self.book(Some(world.now), world);
+        self.close(sent, world);
+        sent
+    }
+
     /// Closes its flows, which have sent this many units together. It must be booked.
-    pub fn close(&self, sent: u128, world: &mut World) {
+    fn close(&self, sent: u128, world: &mut World) {
         if world.ledger.is_by_pair() {
             for (_, f) in self.going() {
                 let racks: (RackId, RackId) = (world.rack(f.from), world.rack(f.to));

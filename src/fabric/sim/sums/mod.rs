@@ -23,6 +23,8 @@ use crate::units::{Bytes, Time};
 
 mod coflow;
 mod lanes;
+mod levels;
+mod maxmin;
 mod places;
 mod room;
 mod side;
@@ -30,6 +32,7 @@ mod side;
 mod tests;
 
 use coflow::Coflow;
+pub use maxmin::MaxMin;
 use places::Places;
 use room::Room;
 
@@ -38,15 +41,6 @@ use room::Room;
 pub fn serves(network: Network, links: &Links, dark: bool) -> bool {
     network.kind.has_within(Within::Sums) && dark && links.topology().eps.graph().is_none() && links.two_sided(false)
 }
-
-/// What must be decided anew: the rates of the coflows from a place on, and perhaps the order.
-#[derive(Clone, Copy, Debug)]
-struct Anew {
-    from: usize,
-    order: bool,
-}
-
-const ALL: Anew = Anew { from: 0, order: true };
 
 /// Coflows under way, in the order in which they are served.
 pub struct Sums {
@@ -100,8 +94,9 @@ impl Sums {
         self.network.kind == NetworkKind::FairPerCoflow || self.network.starvation.is_some_and(|g| g.phase(now).0)
     }
 
-    /// Does the work of coflows of which a sum is through, and finishes those that are over. Says what that calls for.
-    fn finish(&mut self, world: &mut World) -> Option<Anew> {
+    /// Does the work of coflows of which a sum is through, and finishes those that are over. Says whether there are any; `None` if no sum
+    /// is through.
+    fn finish(&mut self, world: &mut World) -> Option<bool> {
         if self.next.is_none_or(|t| t > world.now) {
             return None;
         }
@@ -112,9 +107,8 @@ impl Sums {
             self.coflows[p].is_anew = true;
             self.places.leave(p, &self.coflows[p]);
         }
-        let from = *due.first()?;
         self.through = due;
-        Some(Anew { from, order: self.retire(world) })
+        (!self.through.is_empty()).then(|| self.retire(world))
     }
 
     /// Finishes coflows that are over. Says whether there were any: then the order is to be made anew.
@@ -122,16 +116,16 @@ impl Sums {
         let over: Vec<Coflow> = self.coflows.extract_if(.., |c| c.is_over()).collect();
         let any = !over.is_empty();
         for c in over {
-            self.count(&c, world.now);
-            c.finish(world.now, world);
+            self.count(c.job, c.sent(world.now));
+            c.finish(world);
         }
         any
     }
 
     /// What a coflow that is over has sent counts for its job.
-    fn count(&mut self, c: &Coflow, now: Time) {
-        if let Some(job) = c.job {
-            *self.attained.entry(job).or_insert(0) += c.sent(now);
+    fn count(&mut self, job: Option<JobId>, sent: u128) {
+        if let Some(job) = job {
+            *self.attained.entry(job).or_insert(0) += sent;
         }
     }
 
@@ -164,27 +158,18 @@ impl Sums {
         }
     }
 
-    /// Decides rates anew. Where the order stays that takes O(coflows x words of hosts with room + interfaces of coflows whose rates
-    /// change, or, where those behind get what is left, that move behind the first of these); where it is made anew, O(coflows x hosts /
-    /// 64 + interfaces of coflows that move), and what the order takes.
-    fn decide(&mut self, mut anew: Anew, world: &mut World) {
-        let now = world.now;
-        loop {
-            let again = if anew.order {
-                self.begin(world);
-                false
-            } else if self.network.kind == NetworkKind::Varys || self.is_weighted() || self.all_share(now) {
-                self.go_on(now)
-            } else {
-                self.fill_behind(anew.from, now)
-            };
-            // Others are through at this very instant.
-            if !again {
-                break;
-            }
-            anew.order |= self.retire(world);
+    /// Decides rates anew, and if `order` the order, too. Where the order stays that takes O(coflows x words of hosts with room +
+    /// interfaces of coflows whose rates change); where it is made anew, O(coflows x hosts / 64 + interfaces of coflows that move), and
+    /// what the order takes.
+    fn decide(&mut self, mut order: bool, world: &mut World) {
+        // Others may be through at this very instant.
+        while !order && self.go_on(world.now) {
+            order = self.retire(world);
         }
-        self.await_next(now);
+        if order {
+            self.begin(world);
+        }
+        self.await_next(world.now);
     }
 
     /// Gives all coflows base rates, in an order that is new, and what is left beside.
@@ -208,24 +193,6 @@ impl Sums {
         (0..self.coflows.len()).for_each(|p| self.fill(p, now));
     }
 
-    /// Where the order stays, coflows from a place on get all that those before leave them. Says whether one is over: then they have not
-    /// got it yet.
-    fn fill_behind(&mut self, from: usize, now: Time) -> bool {
-        let moving = self.places.moving(from);
-        let mut is_over = false;
-        for &p in &moving {
-            if self.coflows[p].advance(now) {
-                self.places.leave(p, &self.coflows[p]);
-                is_over |= self.coflows[p].is_over();
-            }
-        }
-        if !is_over {
-            moving.into_iter().for_each(|p| self.coflows[p].give(&mut self.room));
-            self.places.who(from, &self.room, true).into_iter().for_each(|p| self.fill(p, now));
-        }
-        is_over
-    }
-
     /// A coflow gets all that there is for it beside its base rates.
     fn fill(&mut self, place: usize, now: Time) {
         let through = self.coflows[place].fill(now, &mut self.room, &mut self.parts);
@@ -239,7 +206,7 @@ impl Sums {
             self.coflows[p].go_on(&mut self.room);
             self.fill(p, now);
         }
-        for p in self.places.who(0, &self.room, false) {
+        for p in self.places.with_room(&self.room) {
             let c = &mut self.coflows[p];
             if !self.room.is_open() {
                 break;
@@ -335,7 +302,7 @@ impl Engine for Sums {
         let job = self.jobs.remove(&coflow.id);
         if let Some(c) = Coflow::new(coflow, job, world.ledger.counts_pairs(), world) {
             self.coflows.push(c);
-            self.decide(ALL, world);
+            self.decide(true, world);
         }
     }
 
@@ -352,17 +319,16 @@ impl Engine for Sums {
     fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
         let Some(k) = self.coflows.iter().position(|c| c.id == coflow) else { return };
         let mut c = self.coflows.remove(k);
-        c.book(Some(world.now), world);
-        c.close(c.sent(world.now), world);
-        self.count(&c, world.now);
-        self.decide(ALL, world);
+        let sent = c.cancel(world);
+        self.count(c.job, sent);
+        self.decide(true, world);
     }
 
     fn limit(&mut self, world: &mut World) {
         let interfaces = &world.links.capacity()[..self.capacity.len()];
         self.capacity = interfaces.iter().map(|&c| c as f64).collect();
         self.coflows.iter_mut().for_each(Coflow::limit);
-        self.decide(ALL, world);
+        self.decide(true, world);
     }
 
     fn next_event(&self) -> Option<Time> {
@@ -383,8 +349,8 @@ impl Engine for Sums {
         // Those that leave their queue are known by place, and who is over leaves its place.
         let moved = self.move_on(world.now);
         match self.finish(world) {
-            _ if moved || turns => self.decide(ALL, world),
-            Some(anew) => self.decide(anew, world),
+            _ if moved || turns => self.decide(true, world),
+            Some(over) => self.decide(over, world),
             None => self.await_next(world.now),
         }
     }

@@ -65,25 +65,18 @@ impl Places {
         self.moves.contains(&true)
     }
 
-    /// Those from a place on that move.
-    pub fn moving(&self, from: usize) -> Vec<usize> {
-        (from..self.moves.len()).filter(|&p| self.moves[p]).collect()
-    }
-
-    /// Those from a place on of which a sender and a receiver have room, in order; with `or_moves` also those that move. O(coflows x words
-    /// of hosts with room).
-    pub fn who(&mut self, from: usize, room: &Room, or_moves: bool) -> Vec<usize> {
+    /// Those of which a sender and a receiver have room, in order. O(coflows x words of hosts with room).
+    pub fn with_room(&mut self, room: &Room) -> Vec<usize> {
         for (side, found) in self.found.iter_mut().enumerate() {
             found.clear();
-            found.resize(self.moves.len() - from, 0);
+            found.resize(self.moves.len(), 0);
             for (k, open) in room.open(side) {
-                found.iter_mut().zip(&self.live[side][k][from..]).for_each(|(found, live)| *found |= live & open);
+                found.iter_mut().zip(&self.live[side][k]).for_each(|(found, live)| *found |= live & open);
             }
         }
         let [up, down] = &self.found;
-        let has_room = up.iter().zip(down).map(|(up, down)| *up != 0 && *down != 0);
-        let both = has_room.zip(&self.moves[from..]).enumerate();
-        both.filter(|&(_, (has_room, &moves))| has_room || or_moves && moves).map(|(k, _)| from + k).collect()
+        let both = up.iter().zip(down).enumerate();
+        both.filter(|(_, (up, down))| **up != 0 && **down != 0).map(|(place, _)| place).collect()
     }
 }
 

@@ -56,6 +56,28 @@ impl Side {
         }
     }
 
+    /// Hosts that have something left.
+    pub fn hosts(&self) -> &[u32] {
+        &self.hosts
+    }
+
+    /// How many there are, those that have nothing left too.
+    pub fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// How many hosts have something left on both sides.
+    pub fn in_common(&self, other: &Self) -> usize {
+        self.live.iter().zip(&other.live).map(|(a, b)| (a & b).count_ones() as usize).sum()
+    }
+
+    /// The bytes of the largest one, by the mean of all.
+    pub fn above_mean(&self) -> f64 {
+        let bytes = |s: &Sum| s.bytes as f64;
+        let all: f64 = self.sums.iter().map(bytes).sum();
+        self.sums.iter().map(bytes).fold(0.0, f64::max) * self.sums.len() as f64 / all
+    }
+
     /// Hosts that have something left, as bits.
     pub fn live(&self) -> &[u64] {
         &self.live
@@ -118,6 +140,16 @@ impl Side {
     /// Multiplies all base rates by `part`.
     pub fn scale_base(&mut self, part: f64) {
         self.base.iter_mut().for_each(|base| *base *= part);
+    }
+
+    /// Sets the rates of the hosts that have something left, in bits a second and in their order.
+    pub fn set_rates(&mut self, rates: &[f64]) {
+        self.rates.copy_from_slice(rates);
+    }
+
+    /// Multiplies all rates by `part`.
+    pub fn scale(&mut self, part: f64) {
+        self.rates.iter_mut().for_each(|rate| *rate *= part);
     }
 
     /// Gives the rates of all hosts back to `room`, and those of hosts that have nothing left any more.
