@@ -63,8 +63,8 @@ struct Blossom<N> {
 pub(super) trait Graph<N> {
     /// The weight of an edge; zero where there is none.
     fn weight(&self, u: u32, v: u32) -> N;
-    /// Passes all edges of a vertex: (far end, weight).
-    fn edges(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_;
+    /// Passes the edges of a vertex with at least this weight, which is positive: (far end, weight).
+    fn edges(&self, u: u32, least: N) -> impl Iterator<Item = (u32, N)> + '_;
 }
 
 /// A table of `n * n` weights, 0: no edge.
@@ -74,9 +74,9 @@ impl<N: Num> Graph<N> for Table<'_, N> {
     fn weight(&self, u: u32, v: u32) -> N {
         self.1[u as usize * self.0 + v as usize]
     }
-    fn edges(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_ {
+    fn edges(&self, u: u32, least: N) -> impl Iterator<Item = (u32, N)> + '_ {
         let row = &self.1[u as usize * self.0..(u as usize + 1) * self.0];
-        row.iter().enumerate().filter(|e| *e.1 > N::ZERO).map(|(v, &w)| (v as u32, w))
+        row.iter().enumerate().filter(move |e| *e.1 >= least).map(|(v, &w)| (v as u32, w))
     }
 }
 
@@ -326,9 +326,21 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
         self.queue.extend(leaves.iter().rev());
     }
 
+    /// The largest slack of an edge that can get tight in this search: one between two outer vertices loses two units a tick.
+    fn most(&self) -> N {
+        let left = self.end.0 - self.clock;
+        left + left
+    }
+
+    /// The least weight of an edge of outer vertex `u` that can get tight in this search, since no dual is below zero.
+    fn least(&self, u: u32) -> N {
+        N::of(1).max((self.dual(u) - self.most()).half())
+    }
+
     /// The vertices outside `b`, each with the vertex that has least slack to it among `singles` and the `nearest` lists of `cycles`.
     fn nearest_of(&mut self, b: u32, singles: &[u32], cycles: &[u32]) -> Vec<(u32, u32, N)> {
         steps::count(1 + singles.len() + cycles.len());
+        let most = self.most();
         let mut best = std::mem::take(&mut self.scratch.best);
         let mut found: Vec<(u32, u32, N)> = Vec::new();
         let mut offer = |x: u32, u: u32, w: N| {
@@ -336,6 +348,9 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
                 return;
             }
             let slack = self.dual(u) + self.dual(x) - w - w;
+            if slack > most {
+                return;
+            }
             let best = &mut best[x as usize];
             if best.1 == NONE {
                 *best = (slack, found.len() as u32);
@@ -346,7 +361,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
             }
         };
         for &u in singles {
-            self.w.edges(u).for_each(|(x, w)| offer(x, u, w));
+            self.w.edges(u, self.least(u)).for_each(|(x, w)| offer(x, u, w));
         }
         for &c in cycles {
             self.at(c).nearest.iter().for_each(|&(x, u, w)| offer(x, u, w));
@@ -362,7 +377,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
     fn scan(&mut self, u: u32) {
         steps::count(1);
         let (own, dual, w) = (self.top(u), self.dual(u), self.w);
-        for (v, w) in w.edges(u) {
+        for (v, w) in w.edges(u, self.least(u)) {
             if self.top(v) == own {
                 continue;
             }
@@ -373,7 +388,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
                     self.offer_rival(own, s, (u, v));
                     self.offer_rival(self.top(v), s, (v, u));
                 }
-                Label::Free if s + self.clock < near.0 => {
+                Label::Free if s + self.clock < near.0 && s + self.clock <= self.end.0 => {
                     *near = (s + self.clock, u);
                     self.reach(v);
                     self.happens(Event { at: s + self.clock, vertex: v, blossom: (0, NONE) });

@@ -192,8 +192,8 @@ impl<N: Num> Graph<N> for Rows<N> {
         let range = self.begin[u as usize] as usize..self.begin[u as usize + 1] as usize;
         self.columns[range.clone()].binary_search(&v).map_or(N::ZERO, |k| self.weights[range.start + k])
     }
-    fn edges(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_ {
-        self.row(u)
+    fn edges(&self, u: u32, least: N) -> impl Iterator<Item = (u32, N)> + '_ {
+        self.row(u).filter(move |e| e.1 >= least)
     }
 }
 

@@ -3,7 +3,6 @@
 use super::super::FlowFinished;
 use super::super::bundle::BYTE;
 use super::super::engine::{Part, World};
-use super::levels::Shared;
 use super::room::{LEAST, Room, divide};
 use super::side::{Side, Sum};
 use crate::coflows::flows::Flows;
@@ -135,14 +134,24 @@ impl Coflow {
         self.since
     }
 
-    /// As it is shared under max-min. A sender has as many flows as there are receivers with something left, and a receiver as many as at
-    /// the beginning. Of alike senders none is through before its last receiver is, where their flows to a receiver have the same size; by
-    /// sums some are, since they sent more to others than their flows to those had. Where receivers are more alike than senders, it is the
-    /// other way round.
-    pub fn shared(&self) -> Shared<'_> {
-        let hosts = self.hosts();
-        let of_alike = self.sides[self.alike].len() as f64 / hosts[self.alike].len() as f64;
-        Shared { flows: self.density * of_alike, is_apart: self.is_apart, hosts, bits: self.live() }
+    /// Flows between a sender and a receiver as they share interfaces under max-min. A sender has as many flows as there are receivers with
+    /// something left, and a receiver as many as at the beginning. Of alike senders none is through before its last receiver is, where their
+    /// flows to a receiver have the same size; by sums some are, since they sent more to others than their flows to those had. Where
+    /// receivers are more alike than senders, it is the other way round.
+    pub fn flows_of_a_pair(&self) -> f64 {
+        let side = &self.sides[self.alike];
+        self.density * (side.len() as f64 / side.hosts().len() as f64)
+    }
+
+    /// Whether a host that sends and receives has no flow to itself.
+    pub fn is_apart(&self) -> bool {
+        self.is_apart
+    }
+
+    /// Hosts that have nothing left since this was asked last, in the order in which others have taken their places; senders: side 0,
+    /// receivers: 1.
+    pub fn lost(&mut self) -> impl Iterator<Item = (usize, u32)> {
+        self.sides.iter_mut().enumerate().flat_map(|(k, side)| side.lost().map(move |host| (k, host)))
     }
 
     /// Its hosts that have something left, as bits: those that send, and those that receive.

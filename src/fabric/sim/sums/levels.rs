@@ -4,66 +4,98 @@
 //! sender's and its receiver's. An interface whose flows all have less at their other ends has none. So what a sender sends to the
 //! receivers of a coflow follows from these levels, and from how many flows it has to each of them, which is the same number for all. Only
 //! to itself a host may have none.
+//!
+//! Levels are given to one interface after the other, the lowest first. This order hardly changes from one time to the next. So interfaces
+//! come in the order of the last time, and of the next few the lowest one is first. If it is lower than one that has got its level already,
+//! that one gives it back. Levels that rise from one interface to the next are the right ones: on the first one of its two interfaces a
+//! flow has as much as any other, and that interface is full.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A coflow as it is shared.
-#[derive(Clone, Copy)]
-pub struct Shared<'a> {
-    /// Flows between a sender and a receiver.
-    pub flows: f64,
-    /// Whether a host that sends and receives has none to itself.
-    pub is_apart: bool,
-    /// Hosts that send, and hosts that receive.
-    pub hosts: [&'a [u32]; 2],
-    /// The same as bits.
-    pub bits: [&'a [u64]; 2],
+/// What an interface has to others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Flows to those that have no level yet.
+    rising: f64,
+    /// Bits a second of the flows to the others.
+    given: f64,
 }
 
-impl Shared<'_> {
-    /// Whether a host sends and receives, but not to itself.
-    fn is_hole(&self, host: u32) -> bool {
-        // Its last sender and its last receiver have flows even if they are one host: amounts are not exact.
-        let is_last = self.hosts.iter().all(|side| side.len() == 1);
-        self.is_apart && !is_last && self.bits.iter().all(|bits| bits[host as usize / 64] >> (host % 64) & 1 == 1)
+impl Seen {
+    fn and(self, other: Self) -> Self {
+        Self { rising: self.rising + other.rising, given: self.given + other.given }
     }
 }
 
-/// A coflow while rates are found. What an interface of one side has to those of the other one is the same for all.
-#[derive(Clone, Copy, Debug)]
-struct Group {
-    flows: f64,
-    /// By side: interfaces that have no level yet.
-    open: [u32; 2],
-    /// By side, as an interface of the other side sees it: its flows to those that have no level yet, and bits a second of its flows to the
-    /// others.
-    rising: [f64; 2],
-    given: [f64; 2],
-}
-
-/// An interface of a coflow.
+/// A coflow while rates are found.
 #[derive(Clone, Copy, Debug, Default)]
-struct Member {
-    group: u32,
-    /// Its place in [`Levels::rates`].
-    at: u32,
-    is_hole: bool,
+#[repr(align(64))]
+struct Group {
+    /// Flows between a sender and a receiver, and those that a host does not have to itself.
+    flows: f64,
+    hole: f64,
+    /// By side: what an interface of the other side has to it, which is the same for all of these.
+    seen: [Seen; 2],
+    /// By side: how many interfaces have no level yet.
+    open: [u32; 2],
+    /// By side: where its rates begin.
+    begins: [u32; 2],
 }
 
-/// Finds the rates. It keeps its memory.
+/// Of a coflow that is under way: hosts that send and that receive, and whether those that do both have no flow to themselves.
+#[derive(Default)]
+struct Hosts {
+    sides: [Vec<u32>; 2],
+    is_apart: bool,
+}
+
+/// A coflow of an interface.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    /// Twice its number, and one if the host has no flow to itself.
+    group: u32,
+    /// Where the host is on its side.
+    at: u32,
+}
+
+impl Member {
+    fn group(self) -> usize {
+        self.group as usize / 2
+    }
+
+    fn is_hole(self) -> bool {
+        self.group % 2 == 1
+    }
+
+    /// `flows` if the host has no flow to itself, else zero. A table, since a branch would be guessed wrongly every other time.
+    fn hole(self, flows: f64) -> f64 {
+        [0.0, flows][self.group as usize % 2]
+    }
+}
+
+/// Coflows by interface, and the rates that they have together. Interfaces: those that send, by host, and then those that receive.
 #[derive(Default)]
 pub struct Levels {
-    groups: Vec<Group>,
-    /// Of each coflow, senders and then receivers: rates in bits a second.
-    rates: Vec<f64>,
-    /// By interface, senders by host and then receivers: where its members begin, and all members.
-    begins: Vec<u32>,
-    members: Vec<Member>,
+    hosts: usize,
+    /// By number of the coflow; numbers that are free.
+    coflows: Vec<Hosts>,
+    free: Vec<u32>,
+    /// By interface: its coflows.
+    members: Vec<Vec<Member>>,
     /// By host: flows to itself that its coflows do not have.
     holes: Vec<f64>,
+    /// Interfaces with coflows, and perhaps some without, in the order of the last levels; and whether an interface is among them.
+    order: Vec<u32>,
+    is_listed: Vec<bool>,
+    groups: Vec<Group>,
+    /// Bits a second of each sender and receiver.
+    rates: Vec<f64>,
     /// By interface, once it is known: bits a second of a flow that nothing else holds back; 0 if no flow waits for that.
     levels: Vec<Option<f64>>,
+    /// Kept for their memory: interfaces that have got levels, in order, and a few that are next, the lowest one last.
+    done: Vec<(f64, u32)>,
+    next: Vec<(f64, u32)>,
     /// Interfaces without a level, by the least level that they can have.
     rising: BinaryHeap<Reverse<(u64, u32)>>,
 }
@@ -71,122 +103,290 @@ pub struct Levels {
 /// Fewer flows are none: numbers of flows are real numbers.
 const NONE: f64 = 1e-9;
 
+/// A level may be lower than one before it by this part of it: so much comes from rounding.
+const SAME: f64 = 1e-9;
+
+/// Of how many interfaces the lowest one is next (measured: a few more or less take as long). Few in tests, so that some come too early.
+const NEXT: usize = if cfg!(test) { 2 } else { 8 };
+
+/// Puts an interface among those that are next.
+fn insert(next: &mut Vec<(f64, u32)>, one: (f64, u32)) {
+    let at = next.iter().rposition(|n| n.0 > one.0).map_or(0, |k| k + 1);
+    next.insert(at, one);
+}
+
 impl Levels {
-    /// Shares interfaces of these capacities, those that send, by host, and then those that receive. O(interfaces of coflows), a few times,
-    /// and O(hosts log hosts).
-    pub fn share<'a>(&mut self, capacity: &[f64], coflows: impl Iterator<Item = Shared<'a>> + Clone) {
-        let hosts = capacity.len() / 2;
-        self.list(hosts, coflows);
-        self.rising.clear();
-        for (l, &all) in capacity.iter().enumerate().filter(|&(l, _)| self.begins[l] < self.begins[l + 1]) {
-            let (flows, _) = self.seen(l, hosts);
-            self.rising.push(Reverse(((all / flows.max(NONE)).to_bits(), l as u32)));
+    /// No coflows between this many hosts.
+    pub fn new(hosts: usize) -> Self {
+        let members = (0..2 * hosts).map(|_| Vec::new()).collect();
+        Self {
+            hosts,
+            members,
+            holes: vec![0.0; hosts],
+            is_listed: vec![false; 2 * hosts],
+            levels: vec![None; 2 * hosts],
+            ..Self::default()
         }
+    }
+
+    /// A coflow comes between these hosts, those that send and those that receive; `is_apart`: a host has no flow to itself. Returns its
+    /// number. O(its hosts).
+    pub fn enter(&mut self, hosts: [&[u32]; 2], is_apart: bool) -> u32 {
+        let number = self.free.pop().unwrap_or(self.coflows.len() as u32);
+        if number as usize == self.coflows.len() {
+            self.coflows.push(Hosts::default());
+            self.groups.push(Group::default());
+        }
+        self.coflows[number as usize] = Hosts { sides: hosts.map(<[u32]>::to_vec), is_apart };
+        for side in 0..2 {
+            for (&host, at) in hosts[side].iter().zip(0..) {
+                let l = side * self.hosts + host as usize;
+                self.members[l].push(Member { group: 2 * number, at });
+                if !std::mem::replace(&mut self.is_listed[l], true) {
+                    self.order.push(l as u32);
+                }
+            }
+        }
+        if is_apart {
+            let mut sends = vec![false; self.hosts];
+            hosts[0].iter().for_each(|&host| sends[host as usize] = true);
+            for &host in hosts[1].iter().filter(|&&host| sends[host as usize]) {
+                for side in 0..2 {
+                    self.last_member(side, host).group += 1;
+                }
+            }
+        }
+        number
+    }
+
+    /// The coflow that came to an interface last.
+    fn last_member(&mut self, side: usize, host: u32) -> &mut Member {
+        self.members[side * self.hosts + host as usize].last_mut().expect("a coflow has come")
+    }
+
+    /// Where a coflow is among those of an interface. O(its coflows).
+    fn place_of(&self, number: u32, side: usize, host: u32) -> Option<usize> {
+        self.members[side * self.hosts + host as usize].iter().position(|m| m.group / 2 == number)
+    }
+
+    /// A host of a coflow sends or receives no more; the last host of its side takes its place. O(coflows of three interfaces).
+    pub fn lose(&mut self, number: u32, side: usize, host: u32) {
+        let Some(place) = self.place_of(number, side, host) else { return };
+        let gone = self.members[side * self.hosts + host as usize].remove(place);
+        let hosts = &mut self.coflows[number as usize].sides[side];
+        hosts.swap_remove(gone.at as usize);
+        if let Some(&moved) = hosts.get(gone.at as usize)
+            && let Some(place) = self.place_of(number, side, moved)
+        {
+            self.members[side * self.hosts + moved as usize][place].at = gone.at;
+        }
+        if gone.is_hole()
+            && let Some(place) = self.place_of(number, 1 - side, host)
+        {
+            self.members[(1 - side) * self.hosts + host as usize][place].group -= 1;
+        }
+    }
+
+    /// A coflow is over. O(coflows of its interfaces).
+    pub fn leave(&mut self, number: u32) {
+        let Hosts { sides, .. } = std::mem::take(&mut self.coflows[number as usize]);
+        for (side, hosts) in sides.iter().enumerate() {
+            for &host in hosts {
+                if let Some(place) = self.place_of(number, side, host) {
+                    self.members[side * self.hosts + host as usize].remove(place);
+                }
+            }
+        }
+        self.free.push(number);
+    }
+
+    /// Shares interfaces of these capacities between all coflows, each with its number and its flows between a sender and a receiver.
+    /// O(interfaces of coflows) where few have another place in the order than the last time, else a few times that, and
+    /// O(hosts log hosts).
+    pub fn share(&mut self, capacity: &[f64], coflows: impl Iterator<Item = (u32, f64)>) {
+        let mut begin = 0;
+        for (number, flows) in coflows {
+            let Hosts { sides, is_apart } = &self.coflows[number as usize];
+            let [up, down] = sides.each_ref().map(|hosts| hosts.len() as u32);
+            // Its last sender and its last receiver have flows even if they are one host: amounts are not exact.
+            let hole = if *is_apart && [up, down] != [1, 1] { flows } else { 0.0 };
+            self.groups[number as usize] = Group { flows, hole, begins: [begin, begin + up], ..Group::default() };
+            begin += up + down;
+        }
+        self.rates.resize(begin as usize, 0.0);
+        self.reset();
+        if !self.in_order(capacity) {
+            self.reset();
+            self.by_level(capacity);
+        }
+    }
+
+    /// What the senders and the receivers of a coflow have got, in bits a second.
+    pub fn rates(&self, number: u32) -> [&[f64]; 2] {
+        let (g, sides) = (&self.groups[number as usize], &self.coflows[number as usize].sides);
+        [0, 1].map(|k| &self.rates[g.begins[k] as usize..][..sides[k].len()])
+    }
+
+    /// No interface has a level.
+    fn reset(&mut self) {
+        for (g, hosts) in self.groups.iter_mut().zip(&self.coflows) {
+            g.open = hosts.sides.each_ref().map(|hosts| hosts.len() as u32);
+            g.seen = g.open.map(|n| Seen { rising: g.flows * f64::from(n), given: 0.0 });
+        }
+        self.levels.fill(None);
+        for (hole, members) in self.holes.iter_mut().zip(&self.members) {
+            *hole = members.iter().map(|m| m.hole(self.groups[m.group()].hole)).sum();
+        }
+    }
+
+    /// Gives levels in the order of the last time. Says no where too many interfaces have other places in it.
+    fn in_order(&mut self, capacity: &[f64]) -> bool {
+        let mut order = std::mem::take(&mut self.order);
+        order.retain(|&l| {
+            self.is_listed[l as usize] = !self.members[l as usize].is_empty();
+            self.is_listed[l as usize]
+        });
+        let (mut done, mut next) = (std::mem::take(&mut self.done), std::mem::take(&mut self.next));
+        (done.clear(), next.clear());
+        let (mut rest, mut patience) = (order.iter(), order.len() / 4);
+        let is_found = loop {
+            while next.len() < NEXT
+                && let Some(&l) = rest.next()
+            {
+                insert(&mut next, (self.level(l as usize, capacity), l));
+            }
+            let Some((_, l)) = next.pop() else { break true };
+            // Others have got levels since it was looked at: it gives more now, perhaps more than the next one does.
+            let level = self.level(l as usize, capacity);
+            if next.last().is_some_and(|n| n.0 < level) {
+                insert(&mut next, (level, l));
+                continue;
+            }
+            match done.last() {
+                Some(&(last, before)) if level < last * (1.0 - SAME) => {
+                    if patience == 0 {
+                        break false;
+                    }
+                    patience -= 1;
+                    done.pop();
+                    self.take_back(before as usize);
+                    insert(&mut next, (last, before));
+                    insert(&mut next, (level, l));
+                }
+                last => {
+                    let last = last.map_or(0.0, |d| d.0);
+                    let waits = level < f64::INFINITY;
+                    self.give(l as usize, if waits { level.max(0.0) } else { 0.0 });
+                    done.push((if waits { level.max(last) } else { last }, l));
+                }
+            }
+        };
+        if is_found {
+            order.clear();
+            order.extend(done.iter().map(|d| d.1));
+        }
+        (self.order, self.done, self.next) = (order, done, next);
+        is_found
+    }
+
+    /// Gives levels, the lowest first.
+    fn by_level(&mut self, capacity: &[f64]) {
+        let mut order = std::mem::take(&mut self.order);
+        self.rising.clear();
+        for &l in &order {
+            let flows = self.seen(l as usize).rising;
+            self.rising.push(Reverse(((capacity[l as usize] / flows.max(NONE)).to_bits(), l)));
+        }
+        order.clear();
         while let Some(Reverse((_, l))) = self.rising.pop() {
-            let (flows, given) = self.seen(l as usize, hosts);
+            let Seen { rising, given } = self.seen(l as usize);
             // Rounding may have given a little more than there is.
-            let level = if flows > NONE { ((capacity[l as usize] - given) / flows).max(0.0) } else { 0.0 };
+            let level = if rising > NONE { ((capacity[l as usize] - given) / rising).max(0.0) } else { 0.0 };
             // Others have got levels since it was looked at: it gives more now, perhaps more than the next one does.
             if self.rising.peek().is_some_and(|Reverse((next, _))| f64::from_bits(*next) < level) {
                 self.rising.push(Reverse((level.to_bits(), l)));
             } else {
-                self.give(l as usize, hosts, level);
+                self.give(l as usize, level);
+                order.push(l);
             }
         }
+        self.order = order;
     }
 
-    /// What the senders of each coflow and then its receivers have got, in bits a second.
-    pub fn rates(&self) -> &[f64] {
-        &self.rates
-    }
-
-    fn members(&self, l: usize) -> std::ops::Range<usize> {
-        self.begins[l] as usize..self.begins[l + 1] as usize
+    /// The level that an interface has if it is the next one; infinite if none of its flows waits for that. Below zero if it would have to
+    /// give more than it can.
+    fn level(&self, l: usize, capacity: &[f64]) -> f64 {
+        let Seen { rising, given } = self.seen(l);
+        let left = capacity[l] - given;
+        if rising > NONE {
+            left / rising
+        } else if left < -SAME * capacity[l] {
+            -1.0
+        } else {
+            f64::INFINITY
+        }
     }
 
     /// The level of the interface by which the host of `l` does the other thing.
-    fn level_of_twin(&self, l: usize, hosts: usize) -> Option<f64> {
-        self.levels[if l < hosts { l + hosts } else { l - hosts }]
+    fn level_of_twin(&self, l: usize) -> Option<f64> {
+        self.levels[if l < self.hosts { l + self.hosts } else { l - self.hosts }]
     }
 
-    /// Flows of an interface to those that have no level yet, and bits a second of its flows to the others.
-    fn seen(&self, l: usize, hosts: usize) -> (f64, f64) {
-        let other = usize::from(l < hosts);
-        let (mut rising, mut given) = (0.0, 0.0);
-        for m in &self.members[self.members(l)] {
-            let g = &self.groups[m.group as usize];
-            rising += g.rising[other];
-            given += g.given[other];
+    /// What an interface has to others. O(its coflows).
+    fn seen(&self, l: usize) -> Seen {
+        let other = usize::from(l < self.hosts);
+        // Two sums, so that one addition does not wait for the other.
+        let mut sums = [Seen::default(); 2];
+        let (pairs, last) = self.members[l].as_chunks::<2>();
+        for two in pairs {
+            for (sum, m) in sums.iter_mut().zip(two) {
+                *sum = sum.and(self.groups[m.group()].seen[other]);
+            }
         }
-        let holes = self.holes[l % hosts];
-        match self.level_of_twin(l, hosts) {
-            None => (rising - holes, given),
-            Some(level) => (rising, given - holes * level),
+        for m in last {
+            sums[0] = sums[0].and(self.groups[m.group()].seen[other]);
+        }
+        let Seen { rising, given } = sums[0].and(sums[1]);
+        let holes = self.holes[if l < self.hosts { l } else { l - self.hosts }];
+        match self.level_of_twin(l) {
+            None => Seen { rising: rising - holes, given },
+            Some(level) => Seen { rising, given: given - holes * level },
         }
     }
 
     /// An interface has this level: so its flows to those that have none yet have.
-    fn give(&mut self, l: usize, hosts: usize, level: f64) {
-        let (side, other) = (usize::from(l >= hosts), usize::from(l < hosts));
-        let to_itself = self.level_of_twin(l, hosts).unwrap_or(level);
-        for m in &self.members[self.begins[l] as usize..self.begins[l + 1] as usize] {
-            let g = &mut self.groups[m.group as usize];
-            let hole = if m.is_hole { g.flows * to_itself } else { 0.0 };
-            self.rates[m.at as usize] = (g.given[other] + level * g.rising[other] - hole).max(0.0);
+    fn give(&mut self, l: usize, level: f64) {
+        let (side, other) = (usize::from(l >= self.hosts), usize::from(l < self.hosts));
+        let to_itself = self.level_of_twin(l).unwrap_or(level);
+        for m in &self.members[l] {
+            let g = &mut self.groups[m.group()];
+            let hole = m.hole(g.hole * to_itself);
+            let Seen { rising, given } = g.seen[other];
+            self.rates[(g.begins[side] + m.at) as usize] = (given + level * rising - hole).max(0.0);
             g.open[side] -= 1;
-            g.rising[side] = g.flows * f64::from(g.open[side]);
-            g.given[side] += g.flows * level;
+            g.seen[side] = Seen { rising: g.flows * f64::from(g.open[side]), given: g.seen[side].given + g.flows * level };
         }
         self.levels[l] = Some(level);
     }
 
-    /// Lists coflows, and their members by interface.
-    fn list<'a>(&mut self, hosts: usize, coflows: impl Iterator<Item = Shared<'a>> + Clone) {
-        let group = |c: Shared| {
-            let open = c.hosts.map(|hosts| hosts.len() as u32);
-            Group { flows: c.flows, open, rising: open.map(|n| c.flows * f64::from(n)), given: [0.0; 2] }
-        };
-        self.groups.clear();
-        self.groups.extend(coflows.clone().map(group));
-        self.levels.clear();
-        self.levels.resize(2 * hosts, None);
-        self.holes.clear();
-        self.holes.resize(hosts, 0.0);
-        self.begins.clear();
-        self.begins.resize(2 * hosts + 2, 0);
-        // Shifted by one: each begin is moved on to its end while members are put in.
-        for c in coflows.clone() {
-            for (k, side) in c.hosts.iter().enumerate() {
-                let counts = &mut self.begins[k * hosts + 2..];
-                side.iter().for_each(|&host| counts[host as usize] += 1);
-            }
-        }
-        for l in 2..self.begins.len() {
-            self.begins[l] += self.begins[l - 1];
-        }
-        let all = self.begins[2 * hosts + 1] as usize;
-        self.rates.resize(all, 0.0);
-        self.members.resize(all, Member::default());
-        let mut at = 0;
-        for (group, c) in coflows.enumerate() {
-            for (k, side) in c.hosts.iter().enumerate() {
-                let ends = &mut self.begins[k * hosts + 1..];
-                for &host in *side {
-                    let (end, is_hole) = (&mut ends[host as usize], c.is_hole(host));
-                    self.members[*end as usize] = Member { group: group as u32, at, is_hole };
-                    self.holes[host as usize] += if is_hole && k == 0 { c.flows } else { 0.0 };
-                    *end += 1;
-                    at += 1;
-                }
-            }
+    /// The last interface that has got a level gives it back.
+    fn take_back(&mut self, l: usize) {
+        let (side, level) = (usize::from(l >= self.hosts), self.levels[l].take().unwrap_or(0.0));
+        for m in &self.members[l] {
+            let g = &mut self.groups[m.group()];
+            g.open[side] += 1;
+            g.seen[side] = Seen { rising: g.flows * f64::from(g.open[side]), given: g.seen[side].given - g.flows * level };
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
+
+    use super::*;
 
     /// Flows of a pair, whether a host has none to itself, senders, and receivers.
     type Load = Vec<(f64, bool, [Vec<u32>; 2])>;
@@ -219,17 +419,16 @@ mod tests {
         coflows.iter().enumerate().flat_map(members).map(|(c, l)| of(c, l)).collect()
     }
 
+    /// Of a new one, to which the coflows come one after the other.
     fn quickly(capacity: &[f64], coflows: &Load) -> Vec<f64> {
-        let words: Vec<_> = coflows.iter().map(|(_, _, sides)| sides.each_ref().map(|s| [s.iter().map(|h| 1 << h).sum::<u64>()])).collect();
-        let shared = coflows.iter().zip(&words).map(|((flows, is_apart, hosts), words)| Shared {
-            flows: *flows,
-            is_apart: *is_apart,
-            hosts: hosts.each_ref().map(|h| &h[..]),
-            bits: words.each_ref().map(|w| &w[..]),
-        });
-        let mut levels = Levels::default();
-        levels.share(capacity, shared);
-        levels.rates().to_vec()
+        let mut levels = Levels::new(capacity.len() / 2);
+        let numbers = coflows.iter().map(|(_, is_apart, sides)| levels.enter(sides.each_ref().map(|s| &s[..]), *is_apart)).collect();
+        rates(&mut levels, capacity, coflows, numbers)
+    }
+
+    fn rates(levels: &mut Levels, capacity: &[f64], coflows: &Load, numbers: Vec<u32>) -> Vec<f64> {
+        levels.share(capacity, numbers.iter().copied().zip(coflows.iter().map(|c| c.0)));
+        numbers.into_iter().flat_map(|number| levels.rates(number).concat()).collect()
     }
 
     #[test]
@@ -243,21 +442,52 @@ mod tests {
         assert_eq!(quickly(&[12.0; 8], &all(false)), [9.0, 12.0, 12.0, 11.0, 11.0, 11.0, 3.0, 3.0]);
     }
 
+    fn any_load() -> impl Strategy<Value = (Vec<f64>, Load)> {
+        let side = || prop::collection::btree_set(0u32..5, 1..6);
+        let sides = |up: BTreeSet<u32>, down: BTreeSet<u32>| [up, down].map(|side| side.into_iter().collect());
+        let coflow = (1u32..4, any::<bool>(), side(), side()).prop_map(move |(n, is_apart, up, down)| {
+            let flows = f64::from(n) / 2.0;
+            (flows, is_apart, sides(up, down))
+        });
+        let capacity = prop::collection::vec((1u32..9).prop_map(|c| 60.0 * f64::from(c)), 10);
+        (capacity, prop::collection::vec(coflow, 0..6))
+    }
+
     proptest! {
         #[test]
-        fn as_if_flows_were_told_apart(
-            capacity in prop::collection::vec(1u32..9, 10),
-            coflows in prop::collection::vec(
-                (1u32..4, any::<bool>(), prop::collection::btree_set(0u32..5, 1..6), prop::collection::btree_set(0u32..5, 1..6)),
-                0..6,
-            ),
-        ) {
-            let capacity: Vec<f64> = capacity.into_iter().map(|c| 60.0 * f64::from(c)).collect();
-            let sides = |up, down| [up, down].map(|side: std::collections::BTreeSet<u32>| side.into_iter().collect());
-            let load = coflows.into_iter().map(|(n, is_apart, up, down)| (f64::from(n) / 2.0, is_apart, sides(up, down)));
-            let coflows: Load = load.collect();
+        fn as_if_flows_were_told_apart((capacity, coflows) in any_load()) {
             for (quick, slow) in quickly(&capacity, &coflows).into_iter().zip(slowly(&capacity, &coflows)) {
                 prop_assert!((quick - slow).abs() < 1e-6, "{quick} {slow}");
+            }
+        }
+
+        #[test]
+        fn while_hosts_are_through_and_coflows_come_and_go(
+            (capacity, coflows) in any_load(),
+            steps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0usize..3), 0..30),
+        ) {
+            let mut levels = Levels::new(5);
+            let (mut open, mut numbers): (Load, Vec<u32>) = (vec![], vec![]);
+            let mut rest = coflows.into_iter();
+            for (which, host, what) in steps {
+                if what == 0 || open.is_empty() {
+                    let Some(c) = rest.next() else { continue };
+                    numbers.push(levels.enter(c.2.each_ref().map(|s| &s[..]), c.1));
+                    open.push(c);
+                } else {
+                    let (k, side) = (which.index(open.len()), what - 1);
+                    let hosts = &mut open[k].2[side];
+                    if hosts.len() > 1 {
+                        levels.lose(numbers[k], side, hosts.swap_remove(host.index(hosts.len())));
+                    } else {
+                        levels.leave(numbers.remove(k));
+                        open.remove(k);
+                    }
+                }
+                let quick = rates(&mut levels, &capacity, &open, numbers.clone());
+                for (quick, slow) in quick.into_iter().zip(slowly(&capacity, &open)) {
+                    prop_assert!((quick - slow).abs() < 1e-6, "{quick} {slow}");
+                }
             }
         }
     }

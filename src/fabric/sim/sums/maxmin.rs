@@ -16,6 +16,8 @@ use crate::units::Time;
 pub struct MaxMin {
     capacity: Vec<f64>,
     coflows: Vec<Coflow>,
+    /// Their numbers in `levels`.
+    numbers: Vec<u32>,
     /// When the first sender or receiver of each is through; [`Time::MAX`]: never.
     through: Vec<Time>,
     /// The least of these.
@@ -33,10 +35,11 @@ impl MaxMin {
         Self {
             capacity: interfaces.iter().map(|&c| c as f64).collect(),
             coflows: Vec::new(),
+            numbers: Vec::new(),
             through: Vec::new(),
             next: None,
             waits: None,
-            levels: Levels::default(),
+            levels: Levels::new(interfaces.len() / 2),
             settled: Time::ZERO,
         }
     }
@@ -59,8 +62,10 @@ impl MaxMin {
         if !self.coflows.iter().any(Coflow::is_over) {
             return;
         }
-        let mut keep = self.coflows.iter().map(|c| !c.is_over());
-        self.through.retain(|_| keep.next().unwrap_or(true));
+        for k in (0..self.coflows.len()).rev().filter(|&k| self.coflows[k].is_over()) {
+            self.levels.leave(self.numbers.remove(k));
+            self.through.remove(k);
+        }
         let mut over: Vec<Coflow> = self.coflows.extract_if(.., |c| c.is_over()).collect();
         over.sort_by_key(Coflow::since);
         over.into_iter().for_each(|c| c.finish(world));
@@ -74,11 +79,13 @@ impl MaxMin {
     fn share(&mut self, world: &mut World) {
         self.coflows.iter_mut().for_each(|c| _ = c.advance(world.now));
         self.retire(world);
-        self.levels.share(&self.capacity, self.coflows.iter().map(Coflow::shared));
-        let mut rates = self.levels.rates();
-        for (c, through) in self.coflows.iter_mut().zip(&mut self.through) {
-            let of_sides = [0, 1].map(|side| rates.split_off(..c.hosts()[side].len()).unwrap_or_default());
-            *through = c.go(of_sides);
+        let Self { coflows, numbers, levels, .. } = self;
+        for (c, &number) in coflows.iter_mut().zip(&*numbers) {
+            c.lost().for_each(|(side, host)| levels.lose(number, side, host));
+        }
+        levels.share(&self.capacity, numbers.iter().copied().zip(coflows.iter().map(Coflow::flows_of_a_pair)));
+        for ((c, &number), through) in coflows.iter_mut().zip(&*numbers).zip(&mut self.through) {
+            *through = c.go(levels.rates(number));
         }
         (self.next, self.waits) = (self.first(), None);
     }
@@ -87,6 +94,7 @@ impl MaxMin {
 impl Engine for MaxMin {
     fn add(&mut self, coflow: &CoflowSpec, _: &[bool], world: &mut World) {
         if let Some(c) = Coflow::new(coflow, None, world.ledger.counts_pairs(), world) {
+            self.numbers.push(self.levels.enter(c.hosts(), c.is_apart()));
             self.coflows.push(c);
             self.through.push(Time::MAX);
             self.share(world);
@@ -100,6 +108,7 @@ impl Engine for MaxMin {
     fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
         let Some(k) = self.coflows.iter().position(|c| c.id == coflow) else { return };
         self.coflows.remove(k).cancel(world);
+        self.levels.leave(self.numbers.remove(k));
         self.through.remove(k);
         self.share(world);
     }

@@ -19,7 +19,7 @@ pub struct Sum {
     pub between: u64,
 }
 
-/// The senders of a coflow, or its receivers. Those that have something left come first, in order.
+/// The senders of a coflow, or its receivers. Those that have something left come first.
 pub struct Side {
     /// Senders: 0, receivers: 1.
     side: usize,
@@ -116,7 +116,7 @@ impl Side {
         lanes::sum(&self.base)
     }
 
-    /// Sets the base rates of the hosts that have something left, in bits a second and in their order.
+    /// Sets the base rates of the hosts that have something left, in bits a second and in the order of [`Side::hosts`].
     pub fn set_base(&mut self, rates: &[f64]) {
         self.base.copy_from_slice(rates);
     }
@@ -142,7 +142,7 @@ impl Side {
         self.base.iter_mut().for_each(|base| *base *= part);
     }
 
-    /// Sets the rates of the hosts that have something left, in bits a second and in their order.
+    /// Sets the rates of the hosts that have something left, in bits a second and in the order of [`Side::hosts`].
     pub fn set_rates(&mut self, rates: &[f64]) {
         self.rates.copy_from_slice(rates);
     }
@@ -195,24 +195,25 @@ impl Side {
         any
     }
 
-    /// Sorts the hosts with nothing left behind the others, whose order stays.
+    /// Puts the hosts with nothing left behind the others: the last one that has something takes the place of each.
     fn part(&mut self) {
-        let mut kept = 0;
-        for k in 0..self.left.len() {
-            if self.left[k] < NOTHING {
-                let host = self.hosts[k];
-                self.live[host as usize / 64] &= !(1 << (host % 64));
-                self.freed.push((host, self.rates[k]));
-            } else {
-                self.sums.swap(kept, k);
-                self.booked.swap(kept, k);
-                (self.hosts[kept], self.left[kept]) = (self.hosts[k], self.left[k]);
-                (self.rates[kept], self.base[kept]) = (self.rates[k], self.base[k]);
-                kept += 1;
+        for k in (0..self.left.len()).rev() {
+            if self.left[k] >= NOTHING {
+                continue;
             }
+            let host = self.hosts.swap_remove(k);
+            self.live[host as usize / 64] &= !(1 << (host % 64));
+            self.freed.push((host, self.rates[k]));
+            [&mut self.left, &mut self.rates, &mut self.base].into_iter().for_each(|list| _ = list.swap_remove(k));
+            let last = self.hosts.len();
+            self.sums.swap(k, last);
+            self.booked.swap(k, last);
         }
-        self.hosts.truncate(kept);
-        [&mut self.left, &mut self.rates, &mut self.base].into_iter().for_each(|list| list.truncate(kept));
+    }
+
+    /// Hosts that have nothing left since this or [`Side::give`] was asked last, in the order in which others have taken their places.
+    pub fn lost(&mut self) -> impl Iterator<Item = u32> {
+        self.freed.drain(..).map(|(host, _)| host)
     }
 
     /// Passes what went between racks up to `seconds` from now and was not passed before: host and units. `None`: all that there is.
