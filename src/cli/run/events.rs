@@ -108,22 +108,8 @@ async fn write(
     let mut missing = Missing::default();
     // The last try to open the file by its name, while that fails.
     let mut moved: Option<Instant> = None;
+    let (mut batch, mut over) = (Batch::default(), false);
     loop {
-        let first = tokio::select! {
-            _ = &mut stopped => None,
-            Ok(()) = reopen.changed() => {
-                moved = reopened(&mut file, &mut tell);
-                continue;
-            }
-            event = events.recv() => Some(event),
-        };
-        let mut batch = Batch::default();
-        match &first {
-            Some(Ok(record)) => batch.add(record),
-            Some(Err(RecvError::Lagged(n))) => missing.unread += n,
-            Some(Err(RecvError::Closed)) | None => {}
-        }
-        let over = matches!(first, None | Some(Err(RecvError::Closed)));
         // At the end all that is there, else what is there by now.
         while over || batch.count < BATCH {
             match events.try_recv() {
@@ -135,7 +121,8 @@ async fn write(
         if moved.is_some_and(|tried| tried.elapsed() >= AGAIN) {
             moved = reopened_late(&mut file, &mut tell);
         }
-        if file.length() == 0 && batch.count > 0 {
+        // A file says what ran even if no event follows.
+        if file.length() == 0 {
             batch.lines.splice(0..0, head.bytes());
         }
         match file.append(&batch.lines, batch.count) {
@@ -155,6 +142,16 @@ async fn write(
         if over {
             missing.refused = file.missing();
             return missing;
+        }
+        batch = Batch::default();
+        tokio::select! {
+            _ = &mut stopped => over = true,
+            Ok(()) = reopen.changed() => moved = reopened(&mut file, &mut tell),
+            event = events.recv() => match event {
+                Ok(record) => batch.add(&record),
+                Err(RecvError::Lagged(n)) => missing.unread += n,
+                Err(RecvError::Closed) => over = true,
+            },
         }
     }
 }
@@ -281,6 +278,20 @@ mod tests {
         log.finish().expect("written");
         let (old, new) = (seqs(&away.join("log")), seqs(&path));
         assert_eq!([old, new].concat(), (0..=last).collect::<Vec<_>>(), "no event is lost, and none is there twice");
+    }
+
+    #[test]
+    fn a_file_without_events_says_what_ran() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (path, old) = (dir.path().join("log"), dir.path().join("log.1"));
+        let ((_events, received), (ask, asked)) = (tokio::sync::broadcast::channel(4), watch::channel(()));
+        let (told, heard) = std::sync::mpsc::channel();
+        let log = EventFile::listen((&path, false), head(), (received, asked), move |why| drop(told.send(why))).expect("started");
+        std::fs::rename(&path, &old).expect("moved");
+        ask.send_replace(());
+        assert_eq!(heard.recv_timeout(Duration::from_secs(60)), Ok(None), "it is opened again");
+        log.finish().expect("written");
+        assert_eq!([old, path].map(|file| std::fs::read_to_string(file).expect("text")), [head(), head()]);
     }
 
     #[test]
