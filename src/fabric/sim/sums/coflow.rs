@@ -135,8 +135,8 @@ impl Coflow {
     }
 
     /// Flows between a sender and a receiver as they share interfaces under max-min. A sender has as many flows as there are receivers with
-    /// something left, and a receiver as many as at the beginning. Of alike senders none is through before its last receiver is, where their
-    /// flows to a receiver have the same size; by sums some are, since they sent more to others than their flows to those had. Where
+    /// something left, and a receiver as many as at the beginning. Of alike senders none is through before its last receiver is, where
+    /// their flows to a receiver have the same size; by sums some are, since they sent more to others than their flows to those had. Where
     /// receivers are more alike than senders, it is the other way round.
     pub fn flows_of_a_pair(&self) -> f64 {
         let side = &self.sides[self.alike];

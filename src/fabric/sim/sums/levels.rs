@@ -138,8 +138,8 @@ impl Levels {
             self.groups.push(Group::default());
         }
         self.coflows[number as usize] = Hosts { sides: hosts.map(<[u32]>::to_vec), is_apart };
-        for side in 0..2 {
-            for (&host, at) in hosts[side].iter().zip(0..) {
+        for (side, hosts) in hosts.iter().enumerate() {
+            for (&host, at) in hosts.iter().zip(0..) {
                 let l = side * self.hosts + host as usize;
                 self.members[l].push(Member { group: 2 * number, at });
                 if !std::mem::replace(&mut self.is_listed[l], true) {
@@ -247,7 +247,8 @@ impl Levels {
             self.is_listed[l as usize]
         });
         let (mut done, mut next) = (std::mem::take(&mut self.done), std::mem::take(&mut self.next));
-        (done.clear(), next.clear());
+        done.clear();
+        next.clear();
         let (mut rest, mut patience) = (order.iter(), order.len() / 4);
         let is_found = loop {
             while next.len() < NEXT
