@@ -43,7 +43,8 @@ struct Group {
     begins: [u32; 2],
 }
 
-/// Of a coflow that is under way: hosts that send and that receive, and whether those that do both have no flow to themselves.
+/// Of a coflow that is under way: hosts that send and that receive, and whether those that do both have no flow to themselves. The coflow's
+/// own lists are ahead of these until its lost hosts are told.
 #[derive(Default)]
 struct Hosts {
     sides: [Vec<u32>; 2],
@@ -93,11 +94,9 @@ pub struct Levels {
     rates: Vec<f64>,
     /// By interface, once it is known: bits a second of a flow that nothing else holds back; 0 if no flow waits for that.
     levels: Vec<Option<f64>>,
-    /// Kept for their memory: interfaces that have got levels, in order, and a few that are next, the lowest one last.
+    /// Kept for their memory: interfaces that have got levels, in order, and those that are next, by the least level that they can have.
     done: Vec<(f64, u32)>,
-    next: Vec<(f64, u32)>,
-    /// Interfaces without a level, by the least level that they can have.
-    rising: BinaryHeap<Reverse<(u64, u32)>>,
+    next: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 /// Fewer flows are none: numbers of flows are real numbers.
@@ -108,12 +107,6 @@ const SAME: f64 = 1e-9;
 
 /// Of how many interfaces the lowest one is next (measured: a few more or less take as long). Few in tests, so that some come too early.
 const NEXT: usize = if cfg!(test) { 2 } else { 8 };
-
-/// Puts an interface among those that are next.
-fn insert(next: &mut Vec<(f64, u32)>, one: (f64, u32)) {
-    let at = next.iter().rposition(|n| n.0 > one.0).map_or(0, |k| k + 1);
-    next.insert(at, one);
-}
 
 impl Levels {
     /// No coflows between this many hosts.
@@ -215,9 +208,9 @@ impl Levels {
         }
         self.rates.resize(begin as usize, 0.0);
         self.reset();
-        if !self.in_order(capacity) {
+        if !self.give_all(capacity, NEXT) {
             self.reset();
-            self.by_level(capacity);
+            self.give_all(capacity, usize::MAX);
         }
     }
 
@@ -239,8 +232,9 @@ impl Levels {
         }
     }
 
-    /// Gives levels in the order of the last time. Says no where too many interfaces have other places in it.
-    fn in_order(&mut self, capacity: &[f64]) -> bool {
+    /// Gives levels in the order of the last time, but of `width` interfaces at a time to the lowest one. Says no where too many have other
+    /// places in the order. With all at a time that cannot be.
+    fn give_all(&mut self, capacity: &[f64], width: usize) -> bool {
         let mut order = std::mem::take(&mut self.order);
         order.retain(|&l| {
             self.is_listed[l as usize] = !self.members[l as usize].is_empty();
@@ -249,34 +243,36 @@ impl Levels {
         let (mut done, mut next) = (std::mem::take(&mut self.done), std::mem::take(&mut self.next));
         done.clear();
         next.clear();
+        let entry = |level: f64, l: u32| Reverse((level.max(0.0).to_bits(), l));
         let (mut rest, mut patience) = (order.iter(), order.len() / 4);
         let is_found = loop {
-            while next.len() < NEXT
+            while next.len() < width
                 && let Some(&l) = rest.next()
             {
-                insert(&mut next, (self.level(l as usize, capacity), l));
+                next.push(entry(self.level(l as usize, capacity), l));
             }
-            let Some((_, l)) = next.pop() else { break true };
+            let Some(Reverse((_, l))) = next.pop() else { break true };
             // Others have got levels since it was looked at: it gives more now, perhaps more than the next one does.
             let level = self.level(l as usize, capacity);
-            if next.last().is_some_and(|n| n.0 < level) {
-                insert(&mut next, (level, l));
+            if next.peek().is_some_and(|Reverse((lowest, _))| f64::from_bits(*lowest) < level) {
+                next.push(entry(level, l));
                 continue;
             }
             match done.last() {
-                Some(&(last, before)) if level < last * (1.0 - SAME) => {
+                Some(&(last, before)) if level < last * (1.0 - SAME) && width < order.len() => {
                     if patience == 0 {
                         break false;
                     }
                     patience -= 1;
                     done.pop();
                     self.take_back(before as usize);
-                    insert(&mut next, (last, before));
-                    insert(&mut next, (level, l));
+                    next.push(entry(last, before));
+                    next.push(entry(level, l));
                 }
                 last => {
                     let last = last.map_or(0.0, |d| d.0);
                     let waits = level < f64::INFINITY;
+                    // Rounding may have given a little more than there is.
                     self.give(l as usize, if waits { level.max(0.0) } else { 0.0 });
                     done.push((if waits { level.max(last) } else { last }, l));
                 }
@@ -288,30 +284,6 @@ impl Levels {
         }
         (self.order, self.done, self.next) = (order, done, next);
         is_found
-    }
-
-    /// Gives levels, the lowest first.
-    fn by_level(&mut self, capacity: &[f64]) {
-        let mut order = std::mem::take(&mut self.order);
-        self.rising.clear();
-        for &l in &order {
-            let flows = self.seen(l as usize).rising;
-            self.rising.push(Reverse(((capacity[l as usize] / flows.max(NONE)).to_bits(), l)));
-        }
-        order.clear();
-        while let Some(Reverse((_, l))) = self.rising.pop() {
-            let Seen { rising, given } = self.seen(l as usize);
-            // Rounding may have given a little more than there is.
-            let level = if rising > NONE { ((capacity[l as usize] - given) / rising).max(0.0) } else { 0.0 };
-            // Others have got levels since it was looked at: it gives more now, perhaps more than the next one does.
-            if self.rising.peek().is_some_and(|Reverse((next, _))| f64::from_bits(*next) < level) {
-                self.rising.push(Reverse((level.to_bits(), l)));
-            } else {
-                self.give(l as usize, level);
-                order.push(l);
-            }
-        }
-        self.order = order;
     }
 
     /// The level that an interface has if it is the next one; infinite if none of its flows waits for that. Below zero if it would have to
