@@ -57,6 +57,7 @@
 //! | `coflows/orders/bssi.rs` | score: Sincronia's weights |
 //! | `fabric/sim/pairs/levels.rs` | exact: rates below 2^53 bits a second |
 //! | `fabric/sim/pairs/levels/side.rs` | exact: rates below 2^53 bits a second |
+//! | `fabric/sim/pairs/lines.rs` | exact: quotients of whole numbers below 2^52 |
 //! | `fabric/sim/sums/coflow.rs` | model: rates and what is left |
 //! | `fabric/sim/sums/lanes.rs` | model: sums of these |
 //! | `fabric/sim/sums/levels.rs` | model: rates under max-min |

@@ -184,6 +184,16 @@ pub(super) fn raise(level: Level, v: &mut [i64], j: usize, by: i64) {
     }
 }
 
+/// Raises each price `v[j]` to `base + (w[j] << shift)` at least, and tells whether it was less anywhere.
+///
+/// # Panics
+/// If the slices differ in length.
+#[inline]
+pub(super) fn lift(level: Level, w: &[i64], shift: u32, base: i64, v: &mut [i64]) -> bool {
+    assert!(w.len() == v.len(), "rows of one matrix");
+    choose!(level, lift(w, shift, base, v))
+}
+
 /// An offer of a row to all columns.
 #[derive(Clone, Copy)]
 pub(super) struct Offer<'a> {
@@ -295,6 +305,9 @@ mod tests {
                 let value = two_best(level, &w, shift, &price).0;
                 prop_assert_eq!(place_of(level, value, &w, shift, &price), plain::place_of(value, &w, shift, &price));
                 prop_assert_eq!(place_of(level, value + 1, &w, shift, &price), None);
+                let (mut a, mut b) = (price.clone(), price.clone());
+                prop_assert_eq!(lift(level, &w, shift, base, &mut a), plain::lift(&w, shift, base, &mut b));
+                prop_assert_eq!(a, b);
                 for j in 0..w.len() {
                     let (mut lanes, mut plain) = (Lanes::default(), price.clone());
                     lanes.resize(w.len());

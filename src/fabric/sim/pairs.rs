@@ -23,10 +23,12 @@ use crate::units::Time;
 
 mod dues;
 mod levels;
+mod lines;
 mod ways;
 
 use dues::Dues;
 use levels::Levels;
+use lines::Lines;
 use ways::Ways;
 pub use ways::{Changing, Fixed};
 
@@ -131,6 +133,8 @@ pub struct Pairs<W: Ways> {
     active: Numbers,
     /// By pair, once that was asked for: what its flows have still to send.
     waiting: Vec<Waiting>,
+    /// The same, for a reader by pair of racks.
+    lines: Lines,
     /// Pairs that have flows and no clock yet.
     fresh: Vec<u32>,
     /// Clocks whose pace or whose first finish changed.
@@ -160,6 +164,7 @@ impl<W: Ways> Pairs<W> {
             places: vec![Place::default(); pairs],
             active: Numbers::default(),
             waiting: Vec::new(),
+            lines: Lines::default(),
             fresh: Vec::new(),
             stale: Numbers::default(),
             found: Vec::new(),
@@ -285,6 +290,7 @@ impl<W: Ways> Pairs<W> {
         while let Some(Reverse(f)) = p.flows.peek().filter(|f| f.0.0 <= service).copied() {
             p.pop();
             self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.pop(f.0));
+            self.lines.change(pair);
             world.ledger.close(f.1, racks, size(&f), p.way.over_ocs(f.4, f.0));
             let at = self.clocks[link as usize].when(f.0.wrapping_sub(ahead), world.now);
             world.done.push(FlowFinished { coflow: f.1, flow: f.2, at });
@@ -333,8 +339,8 @@ impl<W: Ways> Pairs<W> {
         self.next = self.due.iter().copied().flatten().min();
     }
 
-    /// Passes pairs with flows, and what these have still to send, of each at most `most`; `books` as in [`Engine::backlog`].
-    fn wait(&mut self, most: u128, books: bool, world: &mut World, mut each: impl FnMut(u32, u128)) {
+    /// Has the books right for a look at what waits, and tells what the clocks read; `books` as in [`Engine::backlog`].
+    fn before_a_look(&mut self, books: bool, world: &mut World) -> Vec<u128> {
         if books {
             self.settle(world);
         } else {
@@ -346,12 +352,7 @@ impl<W: Ways> Pairs<W> {
         if self.waiting.is_empty() {
             self.waiting = self.pairs.iter().map(|p| p.flows.iter().map(|f| f.0.0).collect()).collect();
         }
-        let readings: Vec<u128> = self.clocks.iter().map(|c| c.at(world.now)).collect();
-        let (places, waiting) = (&self.places, &mut self.waiting);
-        self.active.each(|pair| {
-            let service = places[pair as usize].service(|l| readings[l]);
-            each(pair, waiting[pair as usize].sum(service, most));
-        });
+        self.clocks.iter().map(|c| c.at(world.now)).collect()
     }
 
     /// Puts a pair with flows on the clock of its tighter link. Its service goes on where it was.
@@ -363,7 +364,9 @@ impl<W: Ways> Pairs<W> {
         }
         let service = old.service(|l| self.clocks[l].at(now));
         let ahead = service.wrapping_sub(self.clocks[link as usize].at(now));
-        self.places[pair as usize] = Place { link: Some(link), ahead };
+        let new = Place { link: Some(link), ahead };
+        self.places[pair as usize] = new;
+        self.lines.go_over(pair, old, new);
         let Some(l) = old.link else { return self.enter(pair) };
         // When its first flow is due is known without a look at the flows, which are far away in memory.
         let place = self.place_at(l, ends);
@@ -392,6 +395,7 @@ impl<W: Ways> Engine for Pairs<W> {
             let first = p.flows.peek().is_none_or(|Reverse(f)| due < f.0);
             p.push((due, coflow.id, k.into(), f.bytes.0, p.way.mark(service)));
             self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.push(due));
+            self.lines.change(pair);
             self.active.insert(pair);
             self.levels.add(f.from.index(), f.to.index());
             if self.places[pair as usize].link.is_none() {
@@ -423,6 +427,7 @@ impl<W: Ways> Engine for Pairs<W> {
             self.enter(pair);
         }
         self.waiting.clear();
+        self.lines.clear();
         self.refill(world.now);
     }
 
@@ -492,10 +497,12 @@ impl<W: Ways> Engine for Pairs<W> {
     }
 
     fn backlog(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
-        let hosts = self.hosts;
-        self.wait(most, books, world, |pair, units| {
+        let (readings, hosts) = (self.before_a_look(books, world), self.hosts);
+        let (places, waiting) = (&self.places, &mut self.waiting);
+        self.active.each(|pair| {
             let (from, to) = (pair as usize / hosts % hosts, pair as usize % hosts);
-            each((HostId::from(from), HostId::from(to)), units);
+            let service = places[pair as usize].service(|l| readings[l]);
+            each((HostId::from(from), HostId::from(to)), waiting[pair as usize].sum(service, most));
         });
     }
 
@@ -505,8 +512,7 @@ impl<W: Ways> Engine for Pairs<W> {
         if !one_host_a_rack || self.pairs.len() > n * n {
             return None;
         }
-        let mut cells = vec![0; n * n];
-        self.wait(most, books, world, |pair, units| cells[pair as usize] = bytes(units).0);
-        Some(DemandMatrix::from_cells(n, cells))
+        let readings = self.before_a_look(books, world);
+        Some(DemandMatrix::from_cells(n, self.lines.bytes(most, &readings, &mut self.waiting, &self.places)))
     }
 }

@@ -37,6 +37,16 @@ impl Waiting {
         most * self.far.len() as u128 + near
     }
 
+    /// After a sum: of how many flows what waits falls as they send, and when the first of the others is due.
+    pub fn line(&self) -> (u32, Option<u128>) {
+        (self.near as u32, Some(self.next).filter(|&next| next != u128::MAX))
+    }
+
+    /// What may wait at most, of each flow `most`; `None` if that is more than there are numbers.
+    pub fn most(&self, most: u128) -> Option<u128> {
+        most.checked_mul(u128::from(self.near) + self.far.len() as u128)
+    }
+
     /// Flows that are due up to this service are near from now on.
     fn approach(&mut self, service: u128) {
         while self.next <= service

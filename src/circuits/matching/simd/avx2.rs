@@ -105,6 +105,12 @@ pub(super) fn place_of(value: i64, w: &[i64], shift: u32, v: &[i64]) -> Option<u
     plain::place_of(value, &w[k..], shift, &v[k..]).map(|j| k + j)
 }
 
+/// The compiler makes vector code of this plain loop.
+#[target_feature(enable = "avx2")]
+pub(super) fn lift(w: &[i64], shift: u32, base: i64, v: &mut [i64]) -> bool {
+    plain::lift(w, shift, base, v)
+}
+
 #[target_feature(enable = "avx2")]
 pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
     let (by, own, base) = (_mm_cvtsi64_si128(o.shift.into()), _mm256_set1_epi64x(o.i), _mm256_set1_epi64x(o.base));

@@ -179,6 +179,12 @@ pub(super) fn raise(v: &mut [i64], j: usize, by: i64) {
     unsafe { _mm512_storeu_si512(v.as_mut_ptr().add(k).cast(), sum) }
 }
 
+/// The compiler makes vector code of this plain loop.
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn lift(w: &[i64], shift: u32, base: i64, v: &mut [i64]) -> bool {
+    plain::lift(w, shift, base, v)
+}
+
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
     let (by, own, base) = (_mm_cvtsi64_si128(o.shift.into()), _mm512_set1_epi64(o.i), _mm512_set1_epi64(o.base));

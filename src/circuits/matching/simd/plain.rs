@@ -36,6 +36,17 @@ pub(super) fn place_of(value: i64, w: &[i64], shift: u32, v: &[i64]) -> Option<u
     w.iter().zip(v).position(|(w, v)| (w << shift) - v == value)
 }
 
+#[inline(always)]
+pub(super) fn lift(w: &[i64], shift: u32, base: i64, v: &mut [i64]) -> bool {
+    let mut less = false;
+    for (v, w) in v.iter_mut().zip(w) {
+        let x = base + (w << shift);
+        less |= *v < x;
+        *v = x.max(*v);
+    }
+    less
+}
+
 pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
     relax_from(0, o, key, from, (i64::MAX, 0))
 }
