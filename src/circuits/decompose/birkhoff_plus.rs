@@ -1,8 +1,8 @@
 //! Birkhoff+: a barrier keeps the permutations away from thin cells, so that few of them carry most.
 
 use super::bvn::{slices, within};
+use super::sequences;
 use super::stuffed::Stuffed;
-use super::{Lit, sequences};
 use crate::circuits::matching::assignment;
 use crate::circuits::{Ask, Decision, Scheduler, Slot};
 use crate::demand::DemandMatrix;
@@ -40,7 +40,7 @@ const MOST: i64 = 1 << 44;
 pub fn birkhoff_plus(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
     within(
         window,
-        slices(Stuffed::of(&Lit::of(demand, rate), None), |s| {
+        slices(Stuffed::of_demand(demand, rate), |s| {
             let column = thickest(demand.racks(), s.cells())?;
             Some(s.cut_along(column))
         }),

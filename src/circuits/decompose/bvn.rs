@@ -1,7 +1,7 @@
 //! Birkhoff-von Neumann: the preemptive optimum where reconfiguration costs nothing.
 
+use super::sequences;
 use super::stuffed::Stuffed;
-use super::{Lit, sequences};
 use crate::circuits::{Ask, Decision, Matching, Scheduler, Slot};
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;
@@ -31,7 +31,7 @@ use crate::units::{BitRate, Span};
 /// G. Birkhoff, *Tres observaciones sobre el algebra lineal* (1946); C.-S. Chang et al., *On service guarantees for input
 /// buffered crossbar switches* (IWQoS 1999).
 pub fn bvn(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
-    within(window, slices(Stuffed::of(&Lit::of(demand, rate), None), Stuffed::cut_any))
+    within(window, slices(Stuffed::of_demand(demand, rate), Stuffed::cut_any))
 }
 
 /// [`bvn()`] with the thickest configurations first: each cut is along the perfect matching whose smallest cell is largest.
@@ -41,7 +41,7 @@ pub fn bvn(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
 /// # Source
 /// Liu et al., *Scheduling techniques for hybrid circuit/packet networks* (CoNEXT 2015), section 3.
 pub fn bvn_bottleneck(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
-    within(window, slices(Stuffed::of(&Lit::of(demand, rate), None), Stuffed::cut))
+    within(window, slices(Stuffed::of_demand(demand, rate), Stuffed::cut))
 }
 
 /// Cuts until nothing is left; configurations that serve no demand are left out.

@@ -55,14 +55,20 @@ impl Lit {
             gather(row, &mut columns, &mut light);
         }
         starts.push(columns.len() as u32);
-        // R cells of a row must add up without overflow.
-        let most = u64::MAX / 2 / n.max(1) as u64;
-        // At most rates a byte takes a whole number of nanoseconds, which saves a division for each cell.
-        let a_byte = rate.time_for(Bytes(1)).0;
-        let whole = rate.0 > 0 && (8 * NANOS).is_multiple_of(rate.0);
-        let time = |b: u64| if whole { b.saturating_mul(a_byte) } else { rate.time_for(Bytes(b)).0 };
+        let (most, whole) = (Self::most(n), Self::whole(rate));
+        let time = |b: u64| whole.map_or_else(|| rate.time_for(Bytes(b)).0, |a_byte| b.saturating_mul(a_byte));
         light.iter_mut().for_each(|b| *b = time(*b).min(most));
         Self { starts, columns, light }
+    }
+
+    /// The nanoseconds of a byte, if these are a whole number, as at most rates: that saves a division for each cell.
+    fn whole(rate: BitRate) -> Option<u64> {
+        (rate.0 > 0 && (8 * NANOS).is_multiple_of(rate.0)).then(|| rate.time_for(Bytes(1)).0)
+    }
+
+    /// The most light of a cell: `n` cells of a row must add up without overflow.
+    fn most(n: usize) -> u64 {
+        u64::MAX / 2 / n.max(1) as u64
     }
 
     /// Of cells in the order of rows and columns.
@@ -75,10 +81,18 @@ impl Lit {
         self.starts.len() - 1
     }
 
+    fn own(&self, i: usize) -> std::ops::Range<usize> {
+        self.starts[i] as usize..self.starts[i + 1] as usize
+    }
+
+    /// Columns of a row.
+    fn columns(&self, i: usize) -> &[u32] {
+        &self.columns[self.own(i)]
+    }
+
     /// Columns and light of a row.
     fn row(&self, i: usize) -> impl Iterator<Item = (u32, u64)> {
-        let own = self.starts[i] as usize..self.starts[i + 1] as usize;
-        self.columns[own.clone()].iter().copied().zip(self.light[own].iter().copied())
+        self.columns(i).iter().copied().zip(self.light[self.own(i)].iter().copied())
     }
 }
 

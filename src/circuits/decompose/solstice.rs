@@ -1,7 +1,7 @@
 //! Solstice: few long configurations, and the rest over the electrical network.
 
+use super::sequences;
 use super::stuffed::Stuffed;
-use super::{Lit, sequences};
 use crate::circuits::{Ask, Decision, Scheduler, Slot};
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;
@@ -35,7 +35,7 @@ use crate::units::{BitRate, Span};
 /// # Source
 /// Liu et al., *Scheduling techniques for hybrid circuit/packet networks*, CoNEXT 2015, algorithms 1 and 2.
 pub fn solstice(demand: &DemandMatrix, rate: BitRate, delta: Span, eps: BitRate, window: Span) -> Vec<Slot> {
-    let mut s = Stuffed::of(&Lit::of(demand, rate), None);
+    let mut s = Stuffed::of_demand(demand, rate);
     let (mut slots, mut elapsed) = (Vec::new(), Span::ZERO);
     while elapsed < window && !fits(s.busiest_rest(), rate, eps, elapsed) {
         let Some((matching, time)) = s.cut_power() else { break };

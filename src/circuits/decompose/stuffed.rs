@@ -3,11 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use multiversion::multiversion;
+
 use super::Lit;
-use crate::circuits::matching::gather;
 use crate::circuits::matching::wide::Wide;
+use crate::circuits::matching::{at_most, gather};
 use crate::circuits::{Matching, steps};
+use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::units::BitRate;
 
 /// No row or column.
 const NONE: u32 = u32::MAX;
@@ -93,35 +97,117 @@ fn widest_way_on(s: &Stuffed, wide: &Wide) -> u64 {
     wide.reached().iter().map(|&i| wide.largest_beyond(&s.cells[i as usize * s.n..(i as usize + 1) * s.n])).max().unwrap_or(0)
 }
 
+/// Light by cell, its sums by row and column, and the most of a cell.
+type Light = (Vec<u64>, [Vec<u64>; 2], u64);
+
+/// What a demand needs, where most cells have some, and a byte takes a whole number of nanoseconds; `None` elsewhere, where [`Lit`] is as
+/// fast.
+fn many_cells(demand: &DemandMatrix, rate: BitRate) -> Option<Light> {
+    /// As many rows are looked at to find out.
+    const ROWS: usize = 8;
+    let n = demand.racks();
+    let by = Lit::whole(rate).filter(|_| n >= ROWS)?;
+    let some = demand.cells().chunks_exact(n).step_by(n / ROWS).take(ROWS);
+    let with_light = some.flatten().filter(|&&c| c > 0).count();
+    if DENSE * with_light < n * ROWS || u128::from(at_most(demand)) * u128::from(by) > u128::from(Lit::most(n)) {
+        return None;
+    }
+    let (mut cells, mut rows, mut columns, mut most) = (vec![0; n * n], vec![0; n], vec![0; n], 0);
+    for ((row, light), sum) in demand.cells().chunks_exact(n).zip(cells.chunks_exact_mut(n)).zip(&mut rows) {
+        let of_row = shine(row, by, light, &mut columns);
+        (*sum, most) = (of_row.0, of_row.1.max(most));
+    }
+    Some((cells, [rows, columns], most))
+}
+
+/// Writes a row's light and adds it to the columns' sums; its sum, and its largest cell.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+fn shine(row: &[u64], by: u64, light: &mut [u64], columns: &mut [u64]) -> (u64, u64) {
+    let (light, columns, mut sum, mut most) = (&mut light[..row.len()], &mut columns[..row.len()], 0, 0);
+    for k in 0..row.len() {
+        let x = row[k] * by;
+        light[k] = x;
+        columns[k] += x;
+        sum += x;
+        most = x.max(most);
+    }
+    (sum, most)
+}
+
+/// No perfect matching has a cell above this: the smallest of all rows' and columns' largest cells.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+fn bottleneck_at_most(cells: &[u64], n: usize) -> u64 {
+    let (mut columns, mut least) = (vec![0; n], u64::MAX);
+    for row in cells.chunks_exact(n.max(1)) {
+        let mut most = 0;
+        for (column, &x) in columns.iter_mut().zip(row) {
+            *column = x.max(*column);
+            most = x.max(most);
+        }
+        least = least.min(most);
+    }
+    columns.into_iter().fold(least, u64::min)
+}
+
 impl Stuffed {
     /// Solstice's QuickStuff: raises every row and column to `sum`, at least the busiest, which it is if left out; first in cells that
     /// have light anyway, then anywhere. O(R^2) for the room, O(E + R log R) beside for E cells with light.
     pub(super) fn of(lit: &Lit, sum: Option<u64>) -> Self {
         let n = lit.racks();
-        let mut rest = [vec![0; n], vec![0; n]];
-        for i in 0..n {
-            lit.row(i).for_each(|(j, x)| {
+        let (mut cells, mut rest) = (vec![0; n * n], [vec![0; n], vec![0; n]]);
+        for (i, row) in cells.chunks_exact_mut(n.max(1)).enumerate() {
+            for (j, x) in lit.row(i) {
+                row[j as usize] = x;
                 rest[0][i] += x;
                 rest[1][j as usize] += x;
-            });
+            }
         }
+        let threshold = lit.light.iter().copied().max().unwrap_or(0);
+        let dense = DENSE * (lit.light.len() + n) >= n * n;
+        Self::stuff(cells, rest, threshold, sum, dense, |i, _| lit.columns(i).iter().copied())
+    }
+
+    /// [`Self::of`] what a demand needs, to the busiest sum. O(R^2), several cells at a time where most cells have demand.
+    pub(super) fn of_demand(demand: &DemandMatrix, rate: BitRate) -> Self {
+        let Some((cells, rest, threshold)) = many_cells(demand, rate) else { return Self::of(&Lit::of(demand, rate), None) };
+        let n = demand.racks() as u32;
+        Self::stuff(cells, rest, threshold, None, true, |_, first| first..n)
+    }
+
+    /// `cells` have the light, `rest` its sums by row and column, and `threshold` is the most of a cell. `columns` gives those of a row
+    /// that may have light, at least from a column on.
+    fn stuff<C: Iterator<Item = u32>>(
+        mut cells: Vec<u64>,
+        rest: [Vec<u64>; 2],
+        mut threshold: u64,
+        sum: Option<u64>,
+        dense: bool,
+        columns: impl Fn(usize, u32) -> C,
+    ) -> Self {
+        let n = rest[0].len();
         let sum = sum.unwrap_or_else(|| rest.iter().flatten().copied().max().unwrap_or(0));
-        let mut columns: Vec<u64> = rest[1].iter().map(|x| sum - x).collect();
-        let mut cells = vec![0; n * n];
-        let mut threshold = lit.light.iter().copied().max().unwrap_or(0);
+        // What columns lack. All before the first one lack nothing.
+        let mut lack: Vec<u64> = rest[1].iter().map(|x| sum - x).collect();
+        let mut first = 0;
         let mut extra = Vec::new();
         let mut rows = Vec::with_capacity(n);
         for (i, row) in cells.chunks_exact_mut(n.max(1)).enumerate() {
             let mut left = sum - rest[0][i];
-            for (j, x) in lit.row(i) {
-                let column = &mut columns[j as usize];
-                let more = left.min(*column);
-                row[j as usize] = x + more;
+            while lack.get(first).is_some_and(|&l| l == 0) {
+                first += 1;
+            }
+            for j in columns(i, first as u32) {
+                if left == 0 {
+                    break;
+                }
+                let (cell, column) = (&mut row[j as usize], &mut lack[j as usize]);
+                let more = if *cell > 0 { left.min(*column) } else { 0 };
                 if more > 0 {
+                    *cell += more;
                     left -= more;
                     *column -= more;
                     extra.push((i as u32, (j, more)));
-                    threshold = threshold.max(x + more);
+                    threshold = threshold.max(*cell);
                 }
             }
             rows.push(left);
@@ -130,19 +216,18 @@ impl Stuffed {
         let mut j = 0;
         for (i, mut left) in rows.into_iter().enumerate() {
             while left > 0 {
-                let more = left.min(columns[j]);
+                let more = left.min(lack[j]);
                 if more > 0 {
                     left -= more;
-                    columns[j] -= more;
+                    lack[j] -= more;
                     cells[i * n + j] = more;
                     extra.push((i as u32, (j as u32, more)));
                     threshold = threshold.max(more);
                 }
-                j += usize::from(columns[j] == 0);
+                j += usize::from(lack[j] == 0);
             }
         }
         extra.sort_unstable();
-        let dense = DENSE * (lit.light.len() + n) >= n * n;
         let extra = Rows::new(n, extra.into_iter());
         let (column, row) = (vec![NONE; n], vec![NONE; n]);
         Self { n, cells, filled: None, dense, extra, sum, rest, column, row, threshold, lost: Vec::new(), wide: None }
@@ -205,7 +290,8 @@ impl Stuffed {
             return None;
         }
         let mut wide = self.wide.take().unwrap_or_else(|| {
-            self.threshold = 1 << self.threshold.ilog2();
+            // Which is less than the largest cell as a rule, and each threshold too many costs as much as to find this out.
+            self.threshold = 1 << bottleneck_at_most(&self.cells, self.n).ilog2();
             let mut wide = Wide::new(self.n);
             self.fill(&mut wide);
             wide
@@ -348,7 +434,6 @@ impl Stuffed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demand::DemandMatrix;
     use proptest::prelude::*;
 
     fn lit(light: &DemandMatrix) -> Lit {
@@ -375,7 +460,10 @@ mod tests {
                     cells[i][j] += (sum - row).min(sum - column);
                 }
             }
-            let most = cells.iter().flatten().copied().max().filter(|&m| m > 0);
+            // Above the largest cell of any row or column there is no perfect matching.
+            let of_rows = (0..n).map(|i| (0..n).map(|j| cells[i][j]).max());
+            let of_columns = (0..n).map(|j| (0..n).map(|i| cells[i][j]).max());
+            let most = of_rows.chain(of_columns).flatten().min().filter(|&m| m > 0);
             Self { cells, real, column: vec![None; n], threshold: most.map_or(0, |m| 1 << m.ilog2()) }
         }
 
@@ -464,6 +552,19 @@ mod tests {
                 }
                 prop_assert!(s.cells.iter().all(|&c| c == 0) && s.busiest_rest() == 0);
             }
+        }
+
+        #[test]
+        fn many_cells_are_stuffed_as_few_are(
+            r in 1usize..20, thin in 0u32..7, v in prop::collection::vec((0u32..40, any::<u64>()), 361),
+            rate in prop::sample::select(vec![1, 3]),
+        ) {
+            let cell = |k: usize| if v[k].0 % 6 < thin { 0 } else { v[k].1 >> (20 + v[k].0) };
+            let demand = DemandMatrix::zero(r).map_pairs(|i, j, _| cell(i.index() * 19 + j.index()));
+            let rate = BitRate(rate * 1_000_000_000);
+            let (many, few) = (Stuffed::of_demand(&demand, rate), Stuffed::of(&Lit::of(&demand, rate), None));
+            prop_assert_eq!((&many.cells, &many.rest, many.sum, many.threshold), (&few.cells, &few.rest, few.sum, few.threshold));
+            prop_assert_eq!((&many.extra.starts, &many.extra.list), (&few.extra.starts, &few.extra.list));
         }
 
         /// On all that a window may ask for: the cuts one after the other, with their circuits.

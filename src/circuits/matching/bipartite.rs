@@ -55,6 +55,8 @@ pub fn bipartite(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
 pub struct Workspace {
     pub(super) cells: Cells,
     pub(super) dense: Dense,
+    /// Weights of pairs, both ways.
+    pub(super) weights: Vec<i64>,
     /// By row: what is up now.
     keep: Vec<u32>,
 }

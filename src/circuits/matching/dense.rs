@@ -163,8 +163,8 @@ impl Dense {
     /// Raises prices that have no numbers until rows like no column better than their own, or until [`LIFTS`] passes are over: of each
     /// column to what it is worth to any row, less what this row has of its own.
     ///
-    /// If the old matching is still the best one, the least prices that prove it are the longest paths over the old prices. These are mostly
-    /// of few steps. Otherwise rows that gain by going round in a circle raise the prices in each pass, and are free in the end.
+    /// If the old matching is still the best one, the least prices that prove it are the longest paths over the old prices. These are
+    /// mostly of few steps. Otherwise rows that gain by going round in a circle raise prices in each pass, and are free in the end.
     fn lift(&mut self, w: &Weights, column: &[u32]) {
         for _ in 0..LIFTS {
             let mut risen = false;

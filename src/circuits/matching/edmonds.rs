@@ -75,16 +75,17 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
     }
     let scale = Scale::new(n, 2 * u128::from(bits), keeping);
     if scale.narrow() {
-        let w = num::both_ways::<i64>(demand, keep, &scale);
+        num::write_both_ways::<i64>(demand, keep, &scale, &mut room.weights);
+        let w = &room.weights;
         let a = match scale.shift() {
             Some((_, spare)) => {
-                let weights = Weights::new(n, &w, (0, spare), &[]).symmetric();
+                let weights = Weights::new(n, w, (0, spare), &[]).symmetric();
                 assign_dense(held, &mut room.dense, &weights);
                 room.dense.assignment(&weights)
             }
-            None => assignment::solve(n, &w),
+            None => assignment::solve(n, w),
         };
-        return paired(finish(&Table(n, &w), &a));
+        return paired(finish(&Table(n, w), &a));
     }
     if let Some(held) = held.as_mut() {
         held.clear();

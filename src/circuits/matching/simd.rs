@@ -250,6 +250,21 @@ pub(super) fn at_least(level: Level, row: &[u64], threshold: u64, bits: &mut [u6
     }
 }
 
+/// The largest of those of a row's cells whose bits are set: a bit a cell, the first one lowest. Zero if there is none.
+///
+/// # Panics
+/// If there are not as many words as the cells' bits take.
+#[inline]
+pub(super) fn largest_of(level: Level, row: &[u64], bits: &[u64]) -> u64 {
+    assert!(bits.len() == row.len().div_ceil(64), "a bit a cell");
+    match level.0 {
+        // SAFETY: as in `choose`.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512 => unsafe { avx512::largest_of(row, bits) },
+        _ => plain::largest_of(row, bits),
+    }
+}
+
 /// The bits of all cells, or-ed.
 #[inline]
 pub(super) fn bits(level: Level, cells: &[u64]) -> u64 {
@@ -298,6 +313,8 @@ mod tests {
                 prop_assert!(cells.iter().enumerate().all(|(j, &c)| (some[j / 64] >> (j % 64) & 1 == 1) == (c >= cells[0])));
                 let count = cells.iter().filter(|&&c| c >= cells[0]).count();
                 prop_assert_eq!(some.iter().map(|w| w.count_ones() as usize).sum::<usize>(), count);
+                let largest = cells.iter().enumerate().filter(|(j, _)| some[j / 64] >> (j % 64) & 1 == 1).map(|c| *c.1).max();
+                prop_assert_eq!(largest_of(level, &cells, &some), largest.unwrap_or(0));
                 let (mut a, mut b) = (vec![9], vec![9]);
                 let all = cells.iter().fold(0, |a, b| a | b);
                 prop_assert_eq!((gather(level, &cells, &mut a, &mut b), bits(level, &cells)), (all, all));

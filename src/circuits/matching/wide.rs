@@ -67,8 +67,7 @@ impl Wide {
     /// The largest of a row's cells in columns that that search did not reach. O(R).
     pub(crate) fn largest_beyond(&self, row: &[u64]) -> u64 {
         steps::count(1);
-        let of_line = |(line, &open): (&[u64], &u64)| line.iter().zip(0..).map(|(&c, k)| c * (open >> k & 1)).max();
-        row.chunks(64).zip(&self.open).filter_map(of_line).max().unwrap_or(0)
+        simd::largest_of(simd::Level::for_rows_of(row.len()), row, &self.open)
     }
 
     /// Gives row `f` a column along an augmenting path, breadth first; says whether there is one.

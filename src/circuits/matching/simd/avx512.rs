@@ -281,6 +281,22 @@ pub(super) fn at_least(row: &[u64], threshold: u64, bits: &mut [u64]) {
 }
 
 #[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn largest_of(row: &[u64], bits: &[u64]) -> u64 {
+    let (mut most, mut rest_of_row) = (_mm512_setzero_si512(), 0);
+    for (line, &word) in row.chunks(64).zip(bits) {
+        let (chunks, rest) = line.as_chunks::<8>();
+        for (k, chunk) in chunks.iter().enumerate() {
+            // SAFETY: a chunk is eight cells, and an unaligned load needs no more.
+            let x = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
+            most = _mm512_mask_max_epu64(most, (word >> (8 * k)) as u8, most, x);
+        }
+        let word = word.checked_shr(8 * chunks.len() as u32).unwrap_or(0);
+        rest_of_row = plain::largest_of(rest, if rest.is_empty() { &[] } else { std::slice::from_ref(&word) }).max(rest_of_row);
+    }
+    _mm512_reduce_max_epu64(most).max(rest_of_row)
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
 pub(super) fn bits(cells: &[u64]) -> u64 {
     let mut bits = [_mm512_setzero_si512(); 4];
     let (chunks, rest) = cells.as_chunks::<32>();

@@ -86,6 +86,11 @@ pub(super) fn at_least(row: &[u64], threshold: u64, bits: &mut [u64]) {
     }
 }
 
+pub(super) fn largest_of(row: &[u64], bits: &[u64]) -> u64 {
+    let of_line = |(line, &bits): (&[u64], &u64)| line.iter().zip(0..).map(|(&c, k)| c & (bits >> k & 1).wrapping_neg()).max();
+    row.chunks(64).zip(bits).filter_map(of_line).max().unwrap_or(0)
+}
+
 pub(super) fn bits(cells: &[u64]) -> u64 {
     let mut bits = [0u64; 8];
     let (chunks, rest) = cells.as_chunks::<8>();

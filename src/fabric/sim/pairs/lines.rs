@@ -113,7 +113,8 @@ impl Lines {
             self.down[0].push(r.units);
             self.down[1].push(r.bytes);
         }
-        let mut bytes = vec![0; n * n];
+        // A row is written where it is near, and then copied: nobody writes zeros first.
+        let (mut bytes, mut of_row) = (Vec::with_capacity(n * n), vec![0; n]);
         for from in 0..n {
             let of = from * n..(from + 1) * n;
             let row = Row {
@@ -123,13 +124,14 @@ impl Lines {
                 up: self.up[from],
                 down: [&self.down[0], &self.down[1]],
             };
-            if look(&row, &mut bytes[of.clone()]) {
-                for k in of {
+            if look(&row, &mut of_row) {
+                for (k, bytes) in of.zip(&mut of_row) {
                     if self.has_ended(k) {
-                        bytes[k] = super::bytes(self.draw(k as u32, readings, waiting, places)).0;
+                        *bytes = super::bytes(self.draw(k as u32, readings, waiting, places)).0;
                     }
                 }
             }
+            bytes.extend_from_slice(&of_row);
         }
         bytes
     }
