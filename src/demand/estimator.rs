@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::counters::Counters;
-use super::hedera::{self, HostFlow, Meter};
+use super::hedera::{self, Elephants, HostFlow, Meter};
 use super::natural::Shares;
 use super::{DemandMatrix, declared};
 use crate::topology::Topology;
@@ -19,6 +19,8 @@ pub struct Inputs<'a> {
     pub declared: &'a DemandMatrix,
     /// Flows between hosts, where the fabric tells them.
     pub flows: Option<&'a [HostFlow]>,
+    /// How many of them are large, where the fabric tells that.
+    pub elephants: Option<&'a Elephants>,
     /// Length of the interval.
     pub interval: Span,
     /// The network.
@@ -45,9 +47,9 @@ pub enum Estimator {
 }
 
 impl Estimator {
-    /// Whether what was sent is read: by it, or by the accounts of coflows, which it reads.
+    /// Whether what was sent is read: by it, or by the accounts of coflows, which it reads. Where flows between hosts are told.
     pub fn reads_counters(self) -> bool {
-        self != Self::Backlog
+        !matches!(self, Self::Backlog | Self::Hedera)
     }
 
     /// Whether it reads flows between hosts.
@@ -91,20 +93,24 @@ impl EstimatorState {
 
     /// The bytes wanted in the next interval, `R x R`. O(R^2), for Hedera's O(R^2) a round of its few.
     pub fn update(&mut self, inputs: &Inputs) -> DemandMatrix {
-        match (self.kind, inputs.flows) {
-            (Estimator::Counters, _) => return self.counters.update(inputs.sent),
-            (Estimator::Hedera, Some(flows)) => {
+        match (self.kind, inputs.elephants, inputs.flows) {
+            (Estimator::Counters, ..) => return self.counters.update(inputs.sent),
+            (Estimator::Hedera, Some(elephants), _) => {
+                self.counters.pass(inputs.sent);
+                return hedera::between_hosts(elephants, inputs.topology, inputs.interval, &mut self.shares);
+            }
+            (Estimator::Hedera, None, Some(flows)) => {
                 self.counters.pass(inputs.sent);
                 let elephants = self.meter.elephants(flows, inputs.topology, inputs.interval);
                 return hedera::between_hosts(&elephants, inputs.topology, inputs.interval, &mut self.shares);
             }
             // Recordings made before flows were told have none.
-            (Estimator::Hedera | Estimator::HederaRacks, _) => {
+            (Estimator::Hedera | Estimator::HederaRacks, ..) => {
                 let gained = self.counters.update(inputs.sent);
                 return hedera::between_racks(&gained, inputs.backlog, inputs.topology, inputs.interval, &mut self.shares);
             }
             // The other estimators do not read what was gained, but one that follows them may.
-            (Estimator::Backlog | Estimator::Declared | Estimator::Combined, _) => self.counters.pass(inputs.sent),
+            (Estimator::Backlog | Estimator::Declared | Estimator::Combined, ..) => self.counters.pass(inputs.sent),
         }
         match self.kind {
             Estimator::Combined => declared::combine(inputs.declared, inputs.backlog),
@@ -127,8 +133,15 @@ mod tests {
         let none = DemandMatrix::zero(2);
         let mut e = EstimatorState::new(Estimator::Backlog, 0, 2);
         let sees = |e: &mut EstimatorState, sent| {
-            let inputs =
-                Inputs { sent: &of(sent), backlog: &none, declared: &none, flows: None, interval: Span::millis(100), topology: &topology };
+            let inputs = Inputs {
+                sent: &of(sent),
+                backlog: &none,
+                declared: &none,
+                flows: None,
+                elephants: None,
+                interval: Span::millis(100),
+                topology: &topology,
+            };
             e.update(&inputs)
         };
         assert_eq!(sees(&mut e, 5_000_000), of(0));
@@ -150,6 +163,7 @@ mod tests {
             backlog: &backlog,
             declared: &declared,
             flows: Some(&flows),
+            elephants: None,
             interval: Span::millis(100),
             topology: &topology,
         };

@@ -54,7 +54,7 @@ impl Meter {
     /// link. O(F) for F flows that come in the order of their hosts, and O(log F) for each of which little waits.
     pub fn elephants(&mut self, flows: &[HostFlow], topology: &Topology, interval: Span) -> Elephants {
         let (mut found, mut now) = (Elephants::new(), BTreeMap::new());
-        let tenths: Vec<u64> = topology.hosts.iter().map(|h| tenth(h.nic, interval)).collect();
+        let tenths = tenths(topology, interval);
         for f in flows.iter().filter(|f| f.from != f.to) {
             let (several, tenth) = (u64::from(f.flows.max(1)), tenths[f.from.index()]);
             let mut bytes = f.waits;
@@ -81,6 +81,11 @@ impl Meter {
     }
 }
 
+/// By host: Hedera's threshold, in bytes. O(hosts).
+pub fn tenths(topology: &Topology, interval: Span) -> Vec<u64> {
+    topology.hosts.iter().map(|h| tenth(h.nic, interval)).collect()
+}
+
 /// Hedera's threshold: a tenth of a host's link over an interval.
 fn tenth(nic: BitRate, interval: Span) -> u64 {
     (nic.bytes_in(interval).0 / 10).max(1)
@@ -99,8 +104,14 @@ fn tenth(nic: BitRate, interval: Span) -> u64 {
 pub fn between_hosts(elephants: &Elephants, topology: &Topology, interval: Span, shares: &mut Shares) -> DemandMatrix {
     let link: Vec<u64> = topology.hosts.iter().map(|h| h.nic.bytes_in(interval).0).collect();
     let mut demand = DemandMatrix::zero(topology.rack_count());
-    for &(from, to, bytes) in shares.natural(elephants.iter().map(|e| (e.0.index(), e.1.index(), e.2)), &link, &link) {
-        demand.add(topology.rack_of(HostId::from(from)), topology.rack_of(HostId::from(to)), bytes);
+    let shares = shares.natural(elephants.iter().map(|e| (e.0.index(), e.1.index(), e.2)), &link, &link);
+    let racks =
+        |&(from, to, bytes): &(usize, usize, u64)| (topology.rack_of(HostId::from(from)), topology.rack_of(HostId::from(to)), bytes);
+    if topology.racks.iter().all(|r| r.hosts < 2) {
+        // No two pairs of hosts are of the same racks.
+        demand.set_all(shares.iter().map(racks));
+    } else {
+        shares.iter().map(racks).for_each(|(from, to, bytes)| demand.add(from, to, bytes));
     }
     demand
 }

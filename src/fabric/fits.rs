@@ -3,6 +3,7 @@
 use super::{Cut, Damage, Observation};
 use crate::circuits::timetable::Reservation;
 use crate::demand::DemandMatrix;
+use crate::ids::HostId;
 use crate::topology::Topology;
 
 /// Why an observation is not one of this network.
@@ -67,6 +68,18 @@ pub enum Misfit {
         /// The network's hosts.
         hosts: usize,
     },
+    /// Large flows that stay in their host, are none, or come after those of two hosts behind them.
+    #[error(
+        "{flows} large flows from host {from} to host {to}: there must be 1 to {MOST_ELEPHANTS}, between two hosts, in the order of hosts"
+    )]
+    Elephants {
+        /// The sender.
+        from: u32,
+        /// The receiver.
+        to: u32,
+        /// How many.
+        flows: u64,
+    },
     /// Damage of a port, host, rack or link that is not there.
     #[error("damage of what the network has not: {0}")]
     Damage(String),
@@ -75,6 +88,9 @@ pub enum Misfit {
 fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
+
+/// The most large flows between two hosts: more than fit in memory, and few enough that they are added up without a look.
+const MOST_ELEPHANTS: u64 = 1 << 32;
 
 impl Observation {
     /// Whether everything in it belongs to a network of this topology: a reader that looks things up by it asks this first. Sizes are
@@ -101,6 +117,17 @@ impl Observation {
         let stranger = self.flows.iter().flatten().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts);
         if let Some(host) = stranger {
             return Err(Misfit::Flow { host: host.index(), hosts });
+        }
+        let elephants = self.elephants.as_deref().unwrap_or_default();
+        if let Some(host) = elephants.iter().flat_map(|e| [e.0, e.1]).find(|h| h.index() >= hosts) {
+            return Err(Misfit::Flow { host: host.index(), hosts });
+        }
+        let astray = |&(from, to, flows): &(HostId, HostId, u64)| from == to || flows == 0 || flows > MOST_ELEPHANTS;
+        let after = |w: &[(HostId, HostId, u64)]| (w[0].0, w[0].1) >= (w[1].0, w[1].1);
+        let places = [elephants.iter().position(astray), elephants.windows(2).position(after).map(|k| k + 1)];
+        if let Some(k) = places.into_iter().flatten().min() {
+            let (from, to, flows) = elephants[k];
+            return Err(Misfit::Elephants { from: from.0, to: to.0, flows });
         }
         self.damage.iter().try_for_each(|d| damage(d, topology))
     }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::demand::hedera::Elephants;
 use crate::demand::{DemandMatrix, HostFlow};
 use crate::ids::{HostId, PlaneId, RackId};
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
@@ -50,6 +51,9 @@ pub struct Observation {
     /// Flows between hosts that are under way, where demand is worked out from them; in no order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<Vec<HostFlow>>,
+    /// How many of these are large, where the fabric tells that at once instead of the flows ([`Fabric::elephants`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elephants: Option<Elephants>,
     /// By plane, then rack.
     pub ports: Vec<Vec<PortCounters>>,
     /// What is not as it was built, or was not since the last observation and has been mended.
@@ -271,6 +275,16 @@ pub trait Fabric: Send {
     /// # Errors
     /// When they cannot be read.
     fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError>;
+
+    /// The same, where a fabric can tell at once how many of them are large: a flow under way is if it had at least a tenth left when this
+    /// was last asked, or when it began after that; at the first call, if it has that now. `tenths`: by sender, in bytes
+    /// ([`crate::demand::hedera::tenths`]). `None`: ask for the flows.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn elephants(&mut self, _tenths: &[u64]) -> Result<Option<Elephants>, FabricError> {
+        Ok(None)
+    }
 
     /// The packet switches and what their ports carried, by number; none where links are not counted (`sim`).
     ///

@@ -9,9 +9,18 @@ use crate::circuits::external::{Advice, Question};
 use crate::coflows::priority::Change;
 use crate::control::record::Record;
 use crate::control::{Action, Controller, Event, Rejected};
-use crate::fabric::{Fabric, Observation, ProbeRequest};
+use crate::demand::HostFlow;
+use crate::demand::hedera::Elephants;
+use crate::fabric::{Fabric, FabricError, Observation, ProbeRequest};
 use crate::ids::CoflowId;
 use crate::units::{Span, Time};
+
+/// Large flows between hosts at once, or else all flows.
+fn look_at_flows<F: Fabric>(fabric: &mut F, controller: &Controller) -> Result<(Option<Elephants>, Option<Vec<HostFlow>>), FabricError> {
+    let elephants = fabric.elephants(&controller.tenths())?;
+    let flows = if elephants.is_none() { Some(fabric.flows()?) } else { None };
+    Ok((elephants, flows))
+}
 
 /// What a driver needs beside a fabric: a clock, and places for what the controller wants done that is no business of the fabric.
 pub trait Host<F> {
@@ -155,8 +164,8 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         if let Some(seen) = result.as_mut().ok().filter(|seen| self.controller.takes(seen).is_ok()) {
             self.host.complete(&mut self.fabric, seen);
             if self.controller.reads_flows() {
-                match self.fabric.flows() {
-                    Ok(flows) => seen.flows = Some(flows),
+                match look_at_flows(&mut self.fabric, &self.controller) {
+                    Ok((elephants, flows)) => (seen.elephants, seen.flows) = (elephants, flows),
                     Err(e) => result = Err(e),
                 }
             }

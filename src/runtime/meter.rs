@@ -121,6 +121,7 @@ mod tests {
             over_ocs: matrix(over),
             backlog: matrix(0),
             flows: None,
+            elephants: None,
             ports: vec![vec![PortCounters { crossed_bytes: over, ..PortCounters::default() }, PortCounters::default()]],
             damage: vec![],
         }

@@ -124,7 +124,17 @@ impl Host<SimFabric> for Outside {
         sent.set(RackId(0), RackId(1), seen.at.0 / 1000);
         let ports = vec![vec![PortCounters { crossed_packets: 2, crossed_bytes: 3000, late_packets: 1, misdelivered: 0 }; 4]];
         let (at, programmed) = (seen.at, std::mem::take(&mut seen.programmed));
-        *seen = Observation { at, programmed, sent, over_ocs: zero.clone(), backlog: zero, flows: None, ports, damage: vec![] };
+        *seen = Observation {
+            at,
+            programmed,
+            sent,
+            over_ocs: zero.clone(),
+            backlog: zero,
+            flows: None,
+            elephants: None,
+            ports,
+            damage: vec![],
+        };
     }
 
     fn consult(&mut self, _: &Question) -> Result<Result<Advice, String>, Rejected> {

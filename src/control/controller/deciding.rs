@@ -8,6 +8,7 @@ use crate::circuits::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, SetBy,
 use crate::control::policy::{CircuitPolicy, Estimator};
 use crate::control::record::What;
 use crate::control::{Action, Trouble};
+use crate::demand::hedera::tenths;
 use crate::demand::{DemandMatrix, Inputs};
 use crate::fabric::{FabricError, Misfit, Observation};
 use crate::ids::{PlaneId, RackId};
@@ -60,6 +61,11 @@ impl Controller {
     /// Whether it works demand out from flows between hosts.
     pub fn reads_flows(&self) -> bool {
         self.policy.demand.reads_flows()
+    }
+
+    /// By host: what a large flow has in an interval at least, in bytes. O(hosts).
+    pub fn tenths(&self) -> Vec<u64> {
+        tenths(&self.topology, self.policy.interval)
     }
 
     pub(super) fn observed(&mut self, result: Result<Observation, FabricError>, now: Time) {
@@ -145,6 +151,7 @@ impl Controller {
             backlog: &seen.backlog,
             declared: &declared,
             flows: seen.flows.as_deref(),
+            elephants: seen.elephants.as_ref(),
             interval: self.policy.interval,
             topology: &self.topology,
         };

@@ -168,6 +168,7 @@ impl World {
             over_ocs: DemandMatrix::zero(4),
             backlog: self.backlog.clone(),
             flows: None,
+            elephants: None,
             ports: vec![vec![PortCounters { crossed_bytes: self.crossed, ..PortCounters::default() }; 4]; self.c.topology.planes.len()],
             damage: self.damage.clone(),
         };

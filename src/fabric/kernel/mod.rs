@@ -354,7 +354,7 @@ impl Fabric for KernelFabric {
             Circuits::Switched(s) => s.programmed(now),
         };
         damage.extend(self.steering.iter_mut().flat_map(Steering::keep));
-        Ok(Observation { at: now, programmed, sent, over_ocs, backlog, flows: None, ports, damage })
+        Ok(Observation { at: now, programmed, sent, over_ocs, backlog, flows: None, elephants: None, ports, damage })
     }
 
     fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError> {

@@ -11,6 +11,7 @@ use super::meter::Totals;
 use crate::coflows::elephants::Admit;
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::demand::DemandMatrix;
+use crate::demand::hedera::Elephants;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Bytes, Time};
 
@@ -154,6 +155,12 @@ pub trait Engine: Send {
     fn backlog(&mut self, most: u128, _books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
         self.settle(world);
         self.parts(&mut |p| each(p.hosts, p.left.min(most)));
+    }
+
+    /// The elephants since this was last asked, where an engine keeps them; `None`: they are counted from [`Engine::parts`]. `least`: by
+    /// sender, what an elephant has left at least, in units; the same at every call, or it is the first call again.
+    fn elephants(&mut self, _least: &[u128], _world: &mut World) -> Option<Elephants> {
+        None
     }
 
     /// The same in whole bytes by rack pair at once, where an engine keeps it so; `None`: ask [`Engine::backlog`].

@@ -18,6 +18,7 @@ use super::{Fabric, FabricError, Observation, OpResult};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::{CoflowSpec, RackBytes};
+use crate::demand::hedera::Elephants;
 use crate::demand::{DemandMatrix, HostFlow};
 use crate::fabric::SEND_BUFFER;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, PlaneId, RackId};
@@ -529,7 +530,17 @@ impl Fabric for SimFabric {
         let (sent, over_ocs) = self.ledger.matrices().unwrap_or_else(|| (self.nothing.clone(), self.nothing.clone()));
         let mut programmed = self.crossbars.programmed.clone();
         programmed.timetable.forget_before(self.now);
-        Ok(Observation { at: self.now, programmed, sent, over_ocs, backlog, flows: None, ports: self.ledger.ports(), damage: vec![] })
+        Ok(Observation {
+            at: self.now,
+            programmed,
+            sent,
+            over_ocs,
+            backlog,
+            ports: self.ledger.ports(),
+            flows: None,
+            elephants: None,
+            damage: vec![],
+        })
     }
 
     fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError> {
@@ -541,6 +552,11 @@ impl Fabric for SimFabric {
             flows.push(HostFlow { from: p.hosts.0, to: p.hosts.1, id, flows: p.flows, sent, waits });
         });
         Ok(flows)
+    }
+
+    fn elephants(&mut self, tenths: &[u64]) -> Result<Option<Elephants>, FabricError> {
+        let least: Vec<u128> = tenths.iter().map(|&bytes| u128::from(bytes) * bundle::BYTE).collect();
+        Ok(self.engine.elephants(&least, world!(self)))
     }
 
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult> {

@@ -18,15 +18,20 @@ use super::numbers::Numbers;
 use super::waiting::Waiting;
 use crate::coflows::CoflowSpec;
 use crate::demand::DemandMatrix;
+use crate::demand::hedera::Elephants;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::Time;
 
 mod dues;
+mod large;
 mod levels;
 mod lines;
+#[cfg(test)]
+mod model;
 mod ways;
 
 use dues::Dues;
+use large::Large;
 use levels::Levels;
 use lines::Lines;
 use ways::Ways;
@@ -135,6 +140,8 @@ pub struct Pairs<W: Ways> {
     waiting: Vec<Waiting>,
     /// The same, for a reader by pair of racks.
     lines: Lines,
+    /// By pair, once that was asked for: its large flows.
+    large: Large,
     /// Pairs that have flows and no clock yet.
     fresh: Vec<u32>,
     /// Clocks whose pace or whose first finish changed.
@@ -165,6 +172,7 @@ impl<W: Ways> Pairs<W> {
             active: Numbers::default(),
             waiting: Vec::new(),
             lines: Lines::default(),
+            large: Large::default(),
             fresh: Vec::new(),
             stale: Numbers::default(),
             found: Vec::new(),
@@ -291,6 +299,7 @@ impl<W: Ways> Pairs<W> {
             p.pop();
             self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.pop(f.0));
             self.lines.change(pair);
+            self.large.pop(pair, f.0);
             world.ledger.close(f.1, racks, size(&f), p.way.over_ocs(f.4, f.0));
             let at = self.clocks[link as usize].when(f.0.wrapping_sub(ahead), world.now);
             world.done.push(FlowFinished { coflow: f.1, flow: f.2, at });
@@ -355,6 +364,14 @@ impl<W: Ways> Pairs<W> {
         self.clocks.iter().map(|c| c.at(world.now)).collect()
     }
 
+    /// Counts the large flows anew, as of the last settling.
+    fn count_large(&mut self, least: &[u128]) {
+        let mut large = std::mem::take(&mut self.large);
+        large.begin(self.hosts, self.pairs.len(), least);
+        self.active.each(|pair| self.flows_of(pair, |f, left, _| large.push(pair, f.0, left)));
+        self.large = large;
+    }
+
     /// Puts a pair with flows on the clock of its tighter link. Its service goes on where it was.
     fn attach(&mut self, pair: u32, ends: (HostId, HostId, bool), now: Time) {
         let old = self.places[pair as usize];
@@ -367,6 +384,7 @@ impl<W: Ways> Pairs<W> {
         let new = Place { link: Some(link), ahead };
         self.places[pair as usize] = new;
         self.lines.go_over(pair, old, new);
+        self.large.go_over(pair);
         let Some(l) = old.link else { return self.enter(pair) };
         // When its first flow is due is known without a look at the flows, which are far away in memory.
         let place = self.place_at(l, ends);
@@ -396,6 +414,7 @@ impl<W: Ways> Engine for Pairs<W> {
             p.push((due, coflow.id, k.into(), f.bytes.0, p.way.mark(service)));
             self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.push(due));
             self.lines.change(pair);
+            self.large.push(pair, due, due - service);
             self.active.insert(pair);
             self.levels.add(f.from.index(), f.to.index());
             if self.places[pair as usize].link.is_none() {
@@ -419,6 +438,7 @@ impl<W: Ways> Engine for Pairs<W> {
                 levels.remove(from.index(), to.index());
                 world.ledger.close(coflow, racks, sent, over_ocs);
             });
+            self.large.keep(pair, p.flows.iter().map(|f| f.0.0));
             let is_empty = p.flows.is_empty();
             self.places[pair as usize].link.into_iter().for_each(|l| self.stale.insert(l));
             if is_empty {
@@ -504,6 +524,15 @@ impl<W: Ways> Engine for Pairs<W> {
             let service = places[pair as usize].service(|l| readings[l]);
             each((HostId::from(from), HostId::from(to)), waiting[pair as usize].sum(service, most));
         });
+    }
+
+    fn elephants(&mut self, least: &[u128], world: &mut World) -> Option<Elephants> {
+        if !self.large.is_for(least) {
+            self.clocks.iter_mut().for_each(|c| c.settle(world.now));
+            self.count_large(least);
+        }
+        let readings: Vec<u128> = self.clocks.iter().map(|c| c.at(world.now)).collect();
+        Some(self.large.ask(&readings, &self.places))
     }
 
     fn backlog_by_rack(&mut self, most: u128, books: bool, world: &mut World) -> Option<DemandMatrix> {

@@ -130,14 +130,17 @@ fn observation() -> impl Strategy<Value = Observation> {
     let flow = (number(4), number(4), 0..3u64, 0..3u32, any::<u64>(), any::<u64>())
         .prop_map(|(from, to, id, flows, sent, waits)| HostFlow { from: HostId(from), to: HostId(to), id, flows, sent, waits });
     let flows = prop::option::of(prop::collection::vec(flow, 0..4));
-    (instant(), programmed, matrix(), matrix(), (matrix(), flows), ports, prop::collection::vec(harm(), 0..2)).prop_map(
-        |(at, programmed, sent, over_ocs, (backlog, flows), ports, damage)| Observation {
+    let elephant = (number(4), number(4), 0..3u64).prop_map(|(from, to, flows)| (HostId(from), HostId(to), flows));
+    let elephants = prop::option::of(prop::collection::vec(elephant, 0..3));
+    (instant(), programmed, matrix(), matrix(), (matrix(), flows, elephants), ports, prop::collection::vec(harm(), 0..2)).prop_map(
+        |(at, programmed, sent, over_ocs, (backlog, flows, elephants), ports, damage)| Observation {
             at,
             programmed,
             sent,
             over_ocs,
             backlog,
             flows,
+            elephants,
             ports,
             damage,
         },
