@@ -144,7 +144,9 @@ impl FairLevels {
         }
         self.rest[k].1.ended(&c.demand, gone.group);
         self.back.extend(c.demand.ends(gone.group).map(|l| (l, gone.extra)));
-        self.ends[k].0.set(gone.group, None);
+        let (ends, first) = &mut self.ends[k];
+        ends.set(gone.group, None);
+        *first = ends.first();
     }
 
     /// Gives other rates to the flows that the ends of others reach.
