@@ -104,9 +104,8 @@ fn tenth(nic: BitRate, interval: Span) -> u64 {
 pub fn between_hosts(elephants: &Elephants, topology: &Topology, interval: Span, shares: &mut Shares) -> DemandMatrix {
     let link: Vec<u64> = topology.hosts.iter().map(|h| h.nic.bytes_in(interval).0).collect();
     let mut demand = DemandMatrix::zero(topology.rack_count());
-    let shares = shares.natural(elephants.iter().map(|e| (e.0.index(), e.1.index(), e.2)), &link, &link);
-    let racks =
-        |&(from, to, bytes): &(usize, usize, u64)| (topology.rack_of(HostId::from(from)), topology.rack_of(HostId::from(to)), bytes);
+    let shares = shares.natural(elephants.iter().map(|e| (e.0.0, e.1.0, e.2)), &link, &link);
+    let racks = |&(from, to, bytes): &(u32, u32, u64)| (topology.rack_of(HostId(from)), topology.rack_of(HostId(to)), bytes);
     if topology.racks.iter().all(|r| r.hosts < 2) {
         // No two pairs of hosts are of the same racks.
         demand.set_all(shares.iter().map(racks));
@@ -142,8 +141,8 @@ pub fn between_racks(
     let tenths: Vec<u64> = topology.racks.iter().map(|r| tenth(slowest(r.id), interval)).collect();
     let mut wants = sent.with(backlog, u64::saturating_add);
     let elephants = wants.entries().filter(|&(i, _, b)| b >= tenths[i.index()]);
-    let shares = shares.natural(elephants.map(|(i, j, _)| (i.index(), j.index(), 1)), &capacity, &capacity);
-    wants.set_cells(shares.iter().map(|&(i, j, bytes)| (i * racks + j, bytes)));
+    let shares = shares.natural(elephants.map(|(i, j, _)| (i.0, j.0, 1)), &capacity, &capacity);
+    wants.set_cells(shares.iter().map(|&(i, j, bytes)| (i as usize * racks + j as usize, bytes)));
     wants
 }
 

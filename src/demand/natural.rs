@@ -11,7 +11,7 @@ use multiversion::multiversion;
 /// Hedera's demand estimation on any set of flows.
 ///
 /// # Arguments
-/// - `flows`: source, destination and number of flows of each pair that has any, in the order of sources (all flows of a pair get the
+/// - `pairs`: source, destination and number of flows of each pair that has any, in the order of sources (all flows of a pair get the
 ///   same).
 /// - `out`, `into`: what each end can send and receive, in bytes; equally many, and all ends of flows are among them.
 ///
@@ -25,14 +25,13 @@ use multiversion::multiversion;
 ///
 /// # Source
 /// Hedera, NSDI 2010, figures 7 and 8.
-pub fn natural(flows: impl Iterator<Item = Pair>, out: &[u64], into: &[u64]) -> Vec<Pair> {
+pub fn natural(pairs: &[Pair], out: &[u64], into: &[u64]) -> Vec<Pair> {
     assert_eq!(out.len(), into.len(), "each end sends and receives");
-    let pairs: Vec<Pair> = flows.collect();
-    let count: u128 = pairs.iter().map(|p| u128::from(p.2)).sum();
+    let flows = u128::from(pairs.iter().map(|p| p.2).max().unwrap_or(0)) * pairs.len() as u128;
     let most = out.iter().chain(into).max().copied().unwrap_or(0);
     let dense = pairs.len() * DENSE >= out.len() * out.len();
     // Sums of flows' shares then fit in 64 bits.
-    if count.saturating_mul(most.into()) < 1 << 63 {
+    if flows.saturating_mul(most.into()) < 1 << 63 {
         settle::<u64>(pairs, out, into, dense)
     } else {
         settle::<u128>(pairs, out, into, dense)
@@ -56,7 +55,7 @@ impl Shares {
         self.next.clear();
         self.next.extend(flows);
         if self.next != self.flows || self.ends != [out, into] {
-            self.bytes = natural(self.next.iter().copied(), out, into);
+            self.bytes = natural(&self.next, out, into);
             self.ends = [out.to_vec(), into.to_vec()];
             std::mem::swap(&mut self.flows, &mut self.next);
         }
@@ -65,7 +64,7 @@ impl Shares {
 }
 
 /// Source, destination, and a number of flows or bytes.
-pub type Pair = (usize, usize, u64);
+pub type Pair = (u32, u32, u64);
 
 /// Bytes, or a number of flows.
 trait Amount: Copy + Ord + From<u64> + Div<Output = Self> {
@@ -133,18 +132,19 @@ impl<T: Amount> Side<T> {
     fn new(ends: usize, pairs: impl Iterator<Item = Pair> + Clone, dense: bool) -> Self {
         if dense {
             let mut counts = vec![T::ZERO; ends * ends];
-            pairs.for_each(|(own, other, count)| counts[own * ends + other] = count.into());
+            pairs.for_each(|(own, other, count)| counts[own as usize * ends + other as usize] = count.into());
             return Self { starts: (0..=ends).map(|k| k * ends).collect(), counts, others: Vec::new() };
         }
         // A counting sort: first how many pairs each end has, then where its pairs begin.
         let mut starts = vec![0; ends + 1];
-        pairs.clone().for_each(|p| starts[p.0 + 1] += 1);
+        pairs.clone().for_each(|p| starts[p.0 as usize + 1] += 1);
         (0..ends).for_each(|k| starts[k + 1] += starts[k]);
         let (mut next, all) = (starts.clone(), starts[ends]);
         let (mut counts, mut others) = (vec![T::ZERO; all], vec![0; all]);
         for (own, other, count) in pairs {
-            (counts[next[own]], others[next[own]]) = (count.into(), other as u32);
-            next[own] += 1;
+            let place = &mut next[own as usize];
+            (counts[*place], others[*place]) = (count.into(), other);
+            *place += 1;
         }
         Self { starts, counts, others }
     }
@@ -192,7 +192,7 @@ impl<T: Amount> Side<T> {
 const DENSE: usize = 8;
 
 /// Raises and cuts until nothing changes; `dense`: sides have counts for all other ends.
-fn settle<T: Amount>(mut pairs: Vec<Pair>, out: &[u64], into: &[u64], dense: bool) -> Vec<Pair> {
+fn settle<T: Amount>(pairs: &[Pair], out: &[u64], into: &[u64], dense: bool) -> Vec<Pair> {
     let ends = out.len();
     let (sources, destinations) =
         (Side::<T>::new(ends, pairs.iter().copied(), dense), Side::<T>::new(ends, pairs.iter().map(|&(i, j, n)| (j, i, n)), dense));
@@ -224,8 +224,8 @@ fn settle<T: Amount>(mut pairs: Vec<Pair>, out: &[u64], into: &[u64], dense: boo
             break;
         }
     }
-    pairs.iter_mut().for_each(|p| p.2 = share[p.0].min(cut[p.1]).of(p.2));
-    pairs
+    let bytes = |&(i, j, flows): &Pair| (i, j, share[i as usize].min(cut[j as usize]).of(flows));
+    pairs.iter().map(bytes).collect()
 }
 
 #[cfg(test)]
@@ -235,7 +235,7 @@ mod tests {
 
     /// The pairs of a square of numbers that are not zero.
     fn pairs(rows: &[Vec<u64>]) -> Vec<Pair> {
-        let cells = rows.iter().enumerate().flat_map(|(i, row)| row.iter().enumerate().map(move |(j, &n)| (i, j, n)));
+        let cells = rows.iter().enumerate().flat_map(|(i, row)| row.iter().enumerate().map(move |(j, &n)| (i as u32, j as u32, n)));
         cells.filter(|c| c.2 > 0).collect()
     }
 
@@ -244,7 +244,7 @@ mod tests {
         // Figure 8: four hosts; the number of flows a pair, then the demand of each pair in thirds of a link.
         let flows = [[0, 1, 1, 1], [2, 0, 1, 0], [1, 0, 0, 1], [0, 2, 0, 0]].map(Vec::from);
         let thirds = [[0, 1, 1, 1], [2, 0, 1, 0], [1, 0, 0, 2], [0, 2, 0, 0]].map(|r| r.map(|x| x * 1_000_000).to_vec());
-        assert_eq!(natural(pairs(&flows).into_iter(), &[3_000_000; 4], &[3_000_000; 4]), pairs(&thirds));
+        assert_eq!(natural(&pairs(&flows), &[3_000_000; 4], &[3_000_000; 4]), pairs(&thirds));
     }
 
     /// The same by the book: all cells of the matrix in every round.
@@ -300,16 +300,16 @@ mod tests {
             for pick in picks {
                 let some = || pairs(&flows).into_iter().enumerate().filter(|(k, _)| pick >> (k % 3) & 1 == 0).map(|(_, f)| f);
                 let into = if pick < 8 { &into } else { &out };
-                prop_assert_eq!(shares.natural(some(), &out, into), natural(some(), &out, into));
+                prop_assert_eq!(shares.natural(some(), &out, into), natural(&some().collect::<Vec<_>>(), &out, into));
             }
-            let found = natural(pairs(&flows).into_iter(), &out, &into);
+            let found = natural(&pairs(&flows), &out, &into);
             for dense in [false, true] {
-                prop_assert_eq!(&settle::<u64>(pairs(&flows), &out, &into, dense), &found);
-                prop_assert_eq!(&settle::<u128>(pairs(&flows), &out, &into, dense), &found);
+                prop_assert_eq!(&settle::<u64>(&pairs(&flows), &out, &into, dense), &found);
+                prop_assert_eq!(&settle::<u128>(&pairs(&flows), &out, &into, dense), &found);
             }
             let slow = twin(&flows, &out, &into);
             for (i, j, bytes) in found {
-                prop_assert!(bytes.abs_diff(slow[i][j]) < 1000, "{i} -> {j}: {bytes} for {}", slow[i][j]);
+                prop_assert!(bytes.abs_diff(slow[i as usize][j as usize]) < 1000, "{i} -> {j}: {bytes}");
             }
         }
 
@@ -320,9 +320,9 @@ mod tests {
         ) {
             let cell = |i: usize, j: usize| if i == j { 0 } else { counts[i * 7 + j] };
             let flows: Vec<Vec<u64>> = (0..racks).map(|i| (0..racks).map(|j| cell(i, j)).collect()).collect();
-            let d = natural(pairs(&flows).into_iter(), &out[..racks], &into[..racks]);
+            let d = natural(&pairs(&flows), &out[..racks], &into[..racks]);
             let mut found = vec![vec![0; racks]; racks];
-            d.iter().for_each(|&(i, j, bytes)| found[i][j] = bytes);
+            d.iter().for_each(|&(i, j, bytes)| found[i as usize][j as usize] = bytes);
             let row = |i: usize| found[i].iter().sum::<u64>();
             let column = |j: usize| found.iter().map(|r| r[j]).sum::<u64>();
             for i in 0..racks {
@@ -331,6 +331,7 @@ mod tests {
             // Rounding leaves less than one byte a flow at an end, and what one end leaves the other may pass on.
             let slack = 64 * 49;
             for (i, j, _) in pairs(&flows) {
+                let (i, j) = (i as usize, j as usize);
                 let (full_out, full_in) = (row(i) + slack >= out[i], column(j) + slack >= into[j]);
                 prop_assert!(full_out || full_in, "{i} -> {j} could have more: {d:?}");
             }
@@ -339,7 +340,7 @@ mod tests {
         #[test]
         fn extremes_do_not_panic(cells in prop::collection::vec(any::<u64>(), 9), capacity: u64) {
             let flows = cells.chunks(3).map(<[u64]>::to_vec).collect::<Vec<_>>();
-            let d = natural(pairs(&flows).into_iter(), &[capacity; 3], &[capacity; 3]);
+            let d = natural(&pairs(&flows), &[capacity; 3], &[capacity; 3]);
             prop_assert!(d.iter().all(|p| p.2 <= capacity));
         }
     }

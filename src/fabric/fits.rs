@@ -118,17 +118,7 @@ impl Observation {
         if let Some(host) = stranger {
             return Err(Misfit::Flow { host: host.index(), hosts });
         }
-        let elephants = self.elephants.as_deref().unwrap_or_default();
-        if let Some(host) = elephants.iter().flat_map(|e| [e.0, e.1]).find(|h| h.index() >= hosts) {
-            return Err(Misfit::Flow { host: host.index(), hosts });
-        }
-        let astray = |&(from, to, flows): &(HostId, HostId, u64)| from == to || flows == 0 || flows > MOST_ELEPHANTS;
-        let after = |w: &[(HostId, HostId, u64)]| (w[0].0, w[0].1) >= (w[1].0, w[1].1);
-        let places = [elephants.iter().position(astray), elephants.windows(2).position(after).map(|k| k + 1)];
-        if let Some(k) = places.into_iter().flatten().min() {
-            let (from, to, flows) = elephants[k];
-            return Err(Misfit::Elephants { from: from.0, to: to.0, flows });
-        }
+        elephants(self.elephants.as_deref().unwrap_or_default(), hosts)?;
         self.damage.iter().try_for_each(|d| damage(d, topology))
     }
 }
@@ -139,6 +129,18 @@ fn matrix(name: &'static str, m: &DemandMatrix, racks: usize) -> Result<(), Misf
     }
     let cells = m.cell_count();
     if cells == racks * racks { Ok(()) } else { Err(Misfit::Cells { name, cells, racks }) }
+}
+
+fn elephants(all: &[(HostId, HostId, u64)], hosts: usize) -> Result<(), Misfit> {
+    let (mut before, mut highest) = (None, 0);
+    for &(from, to, flows) in all {
+        let place = Some((from, to));
+        if place <= before || from == to || flows == 0 || flows > MOST_ELEPHANTS {
+            return Err(Misfit::Elephants { from: from.0, to: to.0, flows });
+        }
+        (before, highest) = (place, from.index().max(to.index()).max(highest));
+    }
+    if all.is_empty() || highest < hosts { Ok(()) } else { Err(Misfit::Flow { host: highest, hosts }) }
 }
 
 fn damage(d: &Damage, topology: &Topology) -> Result<(), Misfit> {

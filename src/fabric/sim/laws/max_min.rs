@@ -1,6 +1,7 @@
 //! Max-min fairness held to a slow twin that knows single flows only, and fills everything at every event.
 
 use super::*;
+use crate::demand::hedera::{self, Meter};
 
 /// A flow of the twin.
 struct Flow {
@@ -189,4 +190,28 @@ proptest! {
         }
         prop_assert_eq!((without.1, without.2), (by_pair.1, by_pair.2));
     }
+}
+
+#[test]
+fn large_flows_are_those_that_a_meter_counts() {
+    let t = topology(4, 1, 1000);
+    let (interval, settings) = (Span::millis(100), Settings { circuits: false, ..Settings::default() });
+    let (mut f, mut meter, mut most) = (SimFabric::new(t.clone(), settings), Meter::default(), 0);
+    let tenths = hedera::tenths(&t, interval);
+    // Some are large throughout, some when they begin, some never.
+    let mut flows = (1..40).map(|k| (k % 4, (k * 7 + k / 4) % 4, 700_000 * u64::from(k % 9 + 1) + u64::from(k)));
+    for k in 0..60 {
+        let now = Time(7_000_003 * k);
+        if k % 4 == 1 {
+            f.add_flows(&coflow(k as u32, now.0, &flows.by_ref().take(4).collect::<Vec<_>>()), &[], now);
+        }
+        if k == 22 {
+            f.cancel(CoflowId(21), now);
+        }
+        f.observe(now).unwrap();
+        let elephants = f.elephants(&tenths).unwrap().expect("a big switch keeps count of large flows");
+        most = most.max(elephants.iter().map(|e| e.2).sum());
+        assert_eq!(elephants, meter.elephants(&f.flows().unwrap(), &t, interval), "at {now}");
+    }
+    assert!(most > 4 && f.elephants(&tenths).unwrap().is_some_and(|e| e.is_empty()), "{most}");
 }

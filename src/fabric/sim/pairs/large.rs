@@ -149,14 +149,19 @@ impl Large {
 
     /// The pairs that have some, both ways that their flows may go added up.
     fn list(&self) -> Elephants {
-        let square = self.hosts * self.hosts;
-        let (one, other) = self.counts.split_at(square);
-        let both = |k: usize| u64::from(one[k]) + other.get(k).map_or(0, |&n| u64::from(n));
-        let of_row = |from: usize| {
-            let apart = (0..self.hosts).filter(move |&to| to != from);
-            apart.map(move |to| (HostId::from(from), HostId::from(to), both(from * self.hosts + to)))
-        };
-        (0..self.hosts).flat_map(of_row).filter(|e| e.2 > 0).collect()
+        let n = self.hosts;
+        let (one, other) = self.counts.split_at(n * n);
+        let mut found = Elephants::with_capacity(n * n);
+        for (from, row) in one.chunks_exact(n).enumerate() {
+            let other = other.get(from * n..(from + 1) * n).unwrap_or(&[]);
+            for (to, &count) in row.iter().enumerate() {
+                let count = u64::from(count) + other.get(to).map_or(0, |&n| u64::from(n));
+                if count > 0 && from != to {
+                    found.push((HostId(from as u32), HostId(to as u32), count));
+                }
+            }
+        }
+        found
     }
 }
 
