@@ -290,8 +290,9 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_the_slow_one_but_for_rounding(
-            ends in 1usize..12, most in 1u64..4, counts in prop::collection::vec(0u64..12, 121), out in prop::collection::vec(0u64..200, 12),
-            into in prop::collection::vec(0u64..100, 12), picks in prop::collection::vec(0u8..10, 0..9),
+            ends in 1usize..12, most in 1u64..4, counts in prop::collection::vec(0u64..12, 121),
+            (out, into) in (prop::collection::vec(0u64..200, 12), prop::collection::vec(0u64..100, 12)),
+            picks in prop::collection::vec(0u8..10, 0..9),
         ) {
             let count = |c: u64| if c < 6 { 0 } else { c % most + 1 };
             let flows: Vec<Vec<u64>> = (0..ends).map(|i| (0..ends).map(|j| count(counts[i * 11 + j])).collect()).collect();
