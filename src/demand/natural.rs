@@ -20,8 +20,9 @@ use multiversion::multiversion;
 /// `into`.
 ///
 /// # Complexity
-/// O(N + P), and O(P) a round at most for N ends and P pairs, several at a time where most ends have flows to most others; as many rounds
-/// as destinations are cut one after the other, O(N) at most.
+/// O(N + P) for N ends and P pairs, and a round goes over the pairs of each end at which something has changed in the round before:
+/// several times, once more than its flows have limits below its level at most; several pairs at a time where most ends have flows to most
+/// others. There are as many rounds as destinations are cut one after the other, O(N) at most.
 ///
 /// # Source
 /// Hedera, NSDI 2010, figures 7 and 8.
