@@ -47,7 +47,8 @@ pub enum Estimator {
 }
 
 impl Estimator {
-    /// Whether what was sent is read: by it, or by the accounts of coflows, which it reads. Where flows between hosts are told.
+    /// Whether what racks sent is read: by it, or by the accounts of coflows, which it reads. Hedera's demand reads flows between hosts
+    /// instead, which every simulation tells.
     pub fn reads_counters(self) -> bool {
         !matches!(self, Self::Backlog | Self::Hedera)
     }
@@ -93,24 +94,21 @@ impl EstimatorState {
 
     /// The bytes wanted in the next interval, `R x R`. O(R^2), for Hedera's O(R^2) a round of its few.
     pub fn update(&mut self, inputs: &Inputs) -> DemandMatrix {
-        match (self.kind, inputs.elephants, inputs.flows) {
-            (Estimator::Counters, ..) => return self.counters.update(inputs.sent),
-            (Estimator::Hedera, Some(elephants), _) => {
+        let metered = inputs.flows.filter(|_| self.kind == Estimator::Hedera && inputs.elephants.is_none());
+        let metered = metered.map(|flows| self.meter.elephants(flows, inputs.topology, inputs.interval));
+        match (self.kind, inputs.elephants.or(metered.as_ref())) {
+            (Estimator::Counters, _) => return self.counters.update(inputs.sent),
+            (Estimator::Hedera, Some(elephants)) => {
                 self.counters.pass(inputs.sent);
                 return hedera::between_hosts(elephants, inputs.topology, inputs.interval, &mut self.shares);
             }
-            (Estimator::Hedera, None, Some(flows)) => {
-                self.counters.pass(inputs.sent);
-                let elephants = self.meter.elephants(flows, inputs.topology, inputs.interval);
-                return hedera::between_hosts(&elephants, inputs.topology, inputs.interval, &mut self.shares);
-            }
             // Recordings made before flows were told have none.
-            (Estimator::Hedera | Estimator::HederaRacks, ..) => {
+            (Estimator::Hedera | Estimator::HederaRacks, _) => {
                 let gained = self.counters.update(inputs.sent);
                 return hedera::between_racks(&gained, inputs.backlog, inputs.topology, inputs.interval, &mut self.shares);
             }
             // The other estimators do not read what was gained, but one that follows them may.
-            (Estimator::Backlog | Estimator::Declared | Estimator::Combined, ..) => self.counters.pass(inputs.sent),
+            (Estimator::Backlog | Estimator::Declared | Estimator::Combined, _) => self.counters.pass(inputs.sent),
         }
         match self.kind {
             Estimator::Combined => declared::combine(inputs.declared, inputs.backlog),

@@ -290,7 +290,7 @@ impl Stuffed {
             return None;
         }
         let mut wide = self.wide.take().unwrap_or_else(|| {
-            // Which is less than the largest cell as a rule, and each threshold too many costs as much as to find this out.
+            // The largest cell of all would be a valid beginning, too. But each threshold without a perfect matching costs as much as this.
             self.threshold = 1 << bottleneck_at_most(&self.cells, self.n).ilog2();
             let mut wide = Wide::new(self.n);
             self.fill(&mut wide);

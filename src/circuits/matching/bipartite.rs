@@ -3,9 +3,9 @@
 use super::assignment::{self, Assignment, NONE};
 use super::dense::{Dense, Weights};
 use super::num::{self, Scale};
-use super::simd::{self, Level};
+use super::simd;
 use super::sparse::{self, Cells, Rows};
-use super::{edmonds, one_way, plane_by_plane};
+use super::{at_most, edmonds, one_way, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
@@ -55,8 +55,6 @@ pub fn bipartite(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
 pub struct Workspace {
     pub(super) cells: Cells,
     pub(super) dense: Dense,
-    /// Weights of pairs, both ways.
-    pub(super) weights: Vec<i64>,
     /// By row: what is up now.
     keep: Vec<u32>,
 }
@@ -68,7 +66,7 @@ impl Workspace {
         if self.cells.read(demand, SPARSE) {
             return joined(&self.cells.assign(keep));
         }
-        let bits = simd::bits(Level::for_rows_of(demand.racks()), demand.cells());
+        let bits = at_most(demand);
         let scale = Scale::new(demand.racks(), bits.into(), keep.is_some());
         if let Some(shift) = scale.shift() {
             self.keep(demand.racks(), keep);
@@ -140,7 +138,7 @@ pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&
         let rows = room.cells.rows::<i64>(keep, &scale);
         return joined(&assign_sparse(Some(held), &rows).column);
     }
-    let bits = simd::bits(Level::for_rows_of(racks), demand.cells());
+    let bits = at_most(demand);
     let scale = Scale::new(racks, bits.into(), true);
     let Some(shift) = scale.shift() else {
         held.clear();

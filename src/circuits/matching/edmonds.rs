@@ -5,8 +5,7 @@ use super::bipartite::{Held, Prices, Workspace, assign_dense, assign_sparse};
 use super::blossom::{Graph, Machine, NONE, Table};
 use super::dense::Weights;
 use super::num::{self, Num, Scale};
-use super::simd::{self, Level};
-use super::{mirrored, plane_by_plane};
+use super::{at_most, mirrored, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
@@ -69,23 +68,22 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
             return paired(finish(&rows, &a));
         }
     }
-    let bits = simd::bits(Level::for_rows_of(demand.racks()), demand.cells());
+    let bits = at_most(demand);
     if bits == 0 {
         return Matching::empty(n);
     }
     let scale = Scale::new(n, 2 * u128::from(bits), keeping);
     if scale.narrow() {
-        num::write_both_ways::<i64>(demand, keep, &scale, &mut room.weights);
-        let w = &room.weights;
+        let w = num::both_ways::<i64>(demand, keep, &scale);
         let a = match scale.shift() {
             Some((_, spare)) => {
-                let weights = Weights::new(n, w, (0, spare), &[]).symmetric();
+                let weights = Weights::new(n, &w, (0, spare), &[]).symmetric();
                 assign_dense(held, &mut room.dense, &weights);
                 room.dense.assignment(&weights)
             }
-            None => assignment::solve(n, w),
+            None => assignment::solve(n, &w),
         };
-        return paired(finish(&Table(n, w), &a));
+        return paired(finish(&Table(n, &w), &a));
     }
     if let Some(held) = held.as_mut() {
         held.clear();

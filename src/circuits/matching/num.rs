@@ -119,18 +119,10 @@ pub(crate) fn one_way<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, sc
 
 /// `R x R` symmetric weights `D(i,j) + D(j,i)` of circuits in pairs.
 pub(crate) fn both_ways<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Vec<N> {
-    let mut w = Vec::new();
-    write_both_ways(demand, keep, scale, &mut w);
-    w
-}
-
-/// Writes [`both_ways`] where others may have been before.
-pub(crate) fn write_both_ways<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale, w: &mut Vec<N>) {
     // Tile by tile, so that a tile and its mirror image stay in the nearest cache.
     const TILE: usize = 16;
     let (r, d) = (demand.racks(), demand.cells());
-    w.resize(r * r, N::ZERO);
-    w.iter_mut().step_by(r + 1).for_each(|own| *own = N::ZERO);
+    let mut w = vec![N::ZERO; r * r];
     for top in (0..r).step_by(TILE) {
         for left in (0..=top).step_by(TILE) {
             for i in top..(top + TILE).min(r) {
@@ -148,4 +140,5 @@ pub(crate) fn write_both_ways<N: Num>(demand: &DemandMatrix, keep: Option<&Match
         w[i.index() * r + j.index()] = x;
         w[j.index() * r + i.index()] = x;
     }
+    w
 }

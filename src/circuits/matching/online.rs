@@ -3,7 +3,7 @@
 use super::bipartite::{bipartite, matching};
 use super::dense::{Dense, Weights};
 use super::num::Scale;
-use super::simd::{self, Level};
+use super::{at_most, simd};
 use crate::circuits::Matching;
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
@@ -47,7 +47,7 @@ fn spare(bytes: u64, racks: usize) -> Option<u32> {
 impl Online {
     /// Solves `demand` (bytes, `R x R`) once.
     pub fn new(demand: DemandMatrix) -> Self {
-        let bits = simd::bits(Level::for_rows_of(demand.racks()), demand.cells());
+        let bits = at_most(&demand);
         let dense = spare(bits, demand.racks()).map(|spare| {
             let mut dense = Dense::default();
             dense.cold(&weights(&demand, spare));

@@ -42,11 +42,6 @@ impl Numbers {
     /// Takes all numbers out, in their order.
     pub fn drain(&mut self, f: impl FnMut(u32)) {
         self.each(f);
-        self.clear();
-    }
-
-    /// Takes all numbers out.
-    pub fn clear(&mut self) {
         self.words.fill(0);
     }
 

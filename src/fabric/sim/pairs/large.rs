@@ -54,7 +54,8 @@ impl Large {
         pair as usize / self.hosts % self.hosts
     }
 
-    /// A flow of a pair, due at a service, has so many units left. O(log flows).
+    /// Counts a flow that has come, if it is large. `due`: the service of its pair at which it will have sent all, and `left`: what it
+    /// has still to send, both in units. O(log F) for F large flows of the pair.
     pub fn push(&mut self, pair: u32, due: u128, left: u128) {
         if !self.is_kept() {
             return;
@@ -67,7 +68,7 @@ impl Large {
         }
     }
 
-    /// The flow that is due first, which is at `due`, has ended. O(log flows).
+    /// Counts the first flow of a pair no more: it has sent all at service `due`. O(log F) for F large flows of the pair.
     pub fn pop(&mut self, pair: u32, due: u128) {
         if !self.is_kept() {
             return;
@@ -81,7 +82,7 @@ impl Large {
         }
     }
 
-    /// Of the flows of a pair only those that are due then are left. O(flows log flows).
+    /// Counts no flows of a pair that were taken back: those that are left are due at the services `dues`. O(F log F) for F flows.
     pub fn keep(&mut self, pair: u32, dues: impl Iterator<Item = u128>) {
         if !self.is_kept() {
             return;
@@ -108,8 +109,9 @@ impl Large {
         }
     }
 
-    /// How many large flows two hosts have, in order, and from now on those count that are large now. `readings` are those of the clocks:
-    /// first of all senders, then of all receivers. O(pairs), and O(log flows) for each flow that stops and each pair that has changed.
+    /// The number of large flows of each two hosts, in the order of hosts; the next answer is about flows that are large now. `readings`:
+    /// what clocks read, in units, first of all senders, then of all receivers. O(P) for P pairs of hosts, and O(log F) for each flow that
+    /// is no longer large and each pair of F flows that has changed.
     pub fn ask(&mut self, readings: &[u128], places: &[Place]) -> Elephants {
         let (found, hosts) = (self.list(), self.hosts);
         let whole = |r: &u128| i64::try_from(r / BYTE).unwrap_or(i64::MAX - 1);

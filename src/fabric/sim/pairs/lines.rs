@@ -23,7 +23,7 @@ pub struct Lines {
     slope: Vec<i32>,
     /// While the clock reads fewer whole bytes, the line holds. Zero: there is no line, since more may wait than 64 bits hold.
     end: Vec<u64>,
-    /// Pairs whose flows have changed since they had a line.
+    /// Pairs whose flows have changed since their line was drawn.
     stale: Numbers,
     /// What the clocks of senders and receivers read.
     up: Vec<Reading>,
@@ -81,7 +81,7 @@ impl Lines {
         }
     }
 
-    /// The slope of a line of so many flows.
+    /// The slope of a line along which as many flows send: their number, or its complement where the pair is on its receiver's clock.
     fn towards(&self, flows: u32, place: Place) -> i32 {
         let flows = flows.cast_signed();
         if place.link.is_some_and(|l| l as usize >= self.hosts) { !flows } else { flows }
@@ -92,19 +92,16 @@ impl Lines {
     pub fn bytes(&mut self, most: u128, readings: &[u128], waiting: &mut [Waiting], places: &[Place]) -> Vec<u64> {
         let n = readings.len() / 2;
         if !self.is_kept() || self.most != most {
-            let all = (0..waiting.len() as u32).fold(Numbers::default(), |mut all, pair| {
-                all.insert(pair);
-                all
-            });
+            let mut all = Numbers::default();
+            (0..waiting.len() as u32).for_each(|pair| all.insert(pair));
             let (begin, slope, end) = (vec![0; n * n], vec![0; n * n], vec![0; n * n]);
             *self = Self { hosts: n, most, begin, slope, end, stale: all, ..Self::default() };
         }
-        let stale = std::mem::take(&mut self.stale);
-        stale.each(|pair| {
+        let mut stale = std::mem::take(&mut self.stale);
+        stale.drain(|pair| {
             self.draw(pair, readings, waiting, places);
         });
         self.stale = stale;
-        self.stale.clear();
         let (up, down) = readings.split_at(n);
         self.up.clear();
         self.up.extend(up.iter().map(|&r| Reading::from(r)));
@@ -113,8 +110,7 @@ impl Lines {
             self.down[0].push(r.units);
             self.down[1].push(r.bytes);
         }
-        // A row is written where it is near, and then copied: nobody writes zeros first.
-        let (mut bytes, mut of_row) = (Vec::with_capacity(n * n), vec![0; n]);
+        let mut bytes = vec![0; n * n];
         for from in 0..n {
             let of = from * n..(from + 1) * n;
             let row = Row {
@@ -124,14 +120,13 @@ impl Lines {
                 up: self.up[from],
                 down: [&self.down[0], &self.down[1]],
             };
-            if look(&row, &mut of_row) {
-                for (k, bytes) in of.zip(&mut of_row) {
+            if look(&row, &mut bytes[of.clone()]) {
+                for k in of {
                     if self.has_ended(k) {
-                        *bytes = super::bytes(self.draw(k as u32, readings, waiting, places)).0;
+                        bytes[k] = super::bytes(self.draw(k as u32, readings, waiting, places)).0;
                     }
                 }
             }
-            bytes.extend_from_slice(&of_row);
         }
         bytes
     }
@@ -158,7 +153,7 @@ impl Lines {
     }
 }
 
-/// By how much a line falls, without a sign.
+/// The number of flows that send along a line of this slope.
 #[inline(always)]
 fn flows(slope: i32) -> u32 {
     (slope ^ (slope >> 31)).cast_unsigned()
