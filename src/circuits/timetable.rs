@@ -166,6 +166,21 @@ impl FromIterator<Reservation> for Timetable {
     }
 }
 
+/// What goes from port to port ([`Timetable::ports`]).
+pub struct Ports<'a> {
+    rest: &'a [Reservation],
+}
+
+impl<'a> Ports<'a> {
+    /// The reservations of an input port, by time. It must not come before the last one that was asked for.
+    pub fn port(&mut self, plane: PlaneId, input: RackId) -> &'a [Reservation] {
+        let skip = self.rest.iter().take_while(|r| (r.plane, r.input) < (plane, input)).count();
+        self.rest = &self.rest[skip..];
+        let own = self.rest.iter().take_while(|r| (r.plane, r.input) == (plane, input)).count();
+        &self.rest[..own]
+    }
+}
+
 impl Timetable {
     /// Every reservation, by plane, input and time.
     pub fn iter(&self) -> impl Iterator<Item = &Reservation> {
@@ -188,6 +203,11 @@ impl Timetable {
         // A port has few of them.
         let own = self.list[a..].iter().take_while(|r| (r.plane, r.input) == (plane, input)).count();
         &self.list[a..a + own]
+    }
+
+    /// The same for ports in ascending order: O(reservations) for all of them.
+    pub fn ports(&self) -> Ports<'_> {
+        Ports { rest: &self.list }
     }
 
     /// What a plane joins at `t`: circuits with light, and those being set up.
@@ -291,12 +311,12 @@ impl Timetable {
     /// # Errors
     /// The first [`Clash`] by plane and port.
     pub fn check(&self, planes: &[Plane], racks: usize) -> Result<(), Clash> {
-        let mut by_output: Vec<&Reservation> = Vec::with_capacity(self.list.len());
-        for r in &self.list {
+        let mut by_output: Vec<(PlaneId, RackId, Time, u32)> = Vec::with_capacity(self.list.len());
+        for (r, k) in self.list.iter().zip(0..) {
             if let Some(why) = r.flaw(planes, racks) {
                 return Err(Clash::Impossible(Box::new(*r), why));
             }
-            by_output.push(r);
+            by_output.push((r.plane, r.output, r.up_from, k));
         }
         let clash = |a: &Reservation, b: &Reservation| a.clashes(b, planes[a.plane.index()].delta);
         for w in self.list.windows(2) {
@@ -304,16 +324,13 @@ impl Timetable {
                 return Err(Clash::Port { plane: w[0].plane, side: Side::Input, rack: w[0].input, a: Box::new(w[0]), b: Box::new(w[1]) });
             }
         }
-        by_output.sort_by_key(|r| (r.plane, r.output, r.up_from, r.input));
+        // The list goes by input.
+        by_output.sort_unstable();
         for w in by_output.windows(2) {
-            if (w[0].plane, w[0].output) == (w[1].plane, w[1].output) && clash(w[0], w[1]) {
-                return Err(Clash::Port {
-                    plane: w[0].plane,
-                    side: Side::Output,
-                    rack: w[0].output,
-                    a: Box::new(*w[0]),
-                    b: Box::new(*w[1]),
-                });
+            let (plane, rack) = (w[0].0, w[0].1);
+            let (a, b) = (&self.list[w[0].3 as usize], &self.list[w[1].3 as usize]);
+            if (plane, rack) == (w[1].0, w[1].1) && clash(a, b) {
+                return Err(Clash::Port { plane, side: Side::Output, rack, a: Box::new(*a), b: Box::new(*b) });
             }
         }
         Ok(())

@@ -293,8 +293,10 @@ impl Controller {
 
     /// When a port that has more reservations than fit will have room again.
     fn next_room(&self, programmed: &Timetable, now: Time) -> Option<Time> {
-        let waiting = self.wanted.timetable.iter().filter(|w| w.until > now && !programmed.port(w.plane, w.input).contains(w));
-        let room = waiting.filter_map(|w| programmed.port(w.plane, w.input).iter().map(|r| r.until).filter(|&t| t > now).min());
+        let mut ports = programmed.ports();
+        let wanted = self.wanted.timetable.iter().filter(|w| w.until > now).map(|w| (w, ports.port(w.plane, w.input)));
+        let waiting = wanted.filter(|(w, port)| !port.contains(w));
+        let room = waiting.filter_map(|(_, port)| port.iter().map(|r| r.until).filter(|&t| t > now).min());
         room.filter(|&t| t < Time::MAX).min()
     }
 

@@ -129,7 +129,8 @@ impl Default for Cells {
 impl PartialEq for Cells {
     fn eq(&self, other: &Self) -> bool {
         match (self.few(), other.few()) {
-            (None, None) => self.all() == other.all(),
+            // A copy that nobody has changed is equal at once.
+            (None, None) => std::ptr::eq(self.all(), other.all()) || self.all() == other.all(),
             (Some(a), Some(b)) => a == b && self.count() == other.count(),
             (Some(few), None) => other.is(few, self.count()),
             (None, Some(few)) => self.is(few, other.count()),

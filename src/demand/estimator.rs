@@ -53,6 +53,11 @@ impl Estimator {
         !matches!(self, Self::Backlog | Self::Hedera)
     }
 
+    /// Whether it reads what waits at all senders. Hedera's demand does so only where flows are not told, which every simulation does.
+    pub fn reads_backlog(self) -> bool {
+        matches!(self, Self::Backlog | Self::HederaRacks | Self::Combined)
+    }
+
     /// Whether it reads flows between hosts.
     pub fn reads_flows(self) -> bool {
         self == Self::Hedera

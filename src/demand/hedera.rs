@@ -32,8 +32,66 @@ pub struct HostFlow {
     pub waits: u64,
 }
 
-/// Elephants: sender, receiver and how many, ascending, no two hosts twice.
-pub type Elephants = Vec<(HostId, HostId, u64)>;
+/// Elephants: how many each two hosts have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Listed", into = "Listed")]
+pub struct Elephants {
+    /// By sender and receiver, as if each host were a rack.
+    counts: DemandMatrix,
+}
+
+/// The most elephants between two hosts: more than fit in memory, and few enough that they are added up without a look.
+const MOST: u64 = 1 << 32;
+
+impl Elephants {
+    /// As many by sender (row) and receiver (column), `H x H` for H hosts, 2^32 at most. What stays in its host is dropped.
+    ///
+    /// # Panics
+    /// If there are not H^2 numbers.
+    pub fn from_cells(hosts: usize, counts: Vec<u64>) -> Self {
+        debug_assert!(counts.iter().all(|&n| n <= MOST), "flows that fit in memory");
+        Self { counts: DemandMatrix::from_cells(hosts, counts) }
+    }
+
+    /// Number of hosts.
+    pub fn hosts(&self) -> usize {
+        self.counts.racks()
+    }
+
+    /// Sender, receiver and how many, of all that have some, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (HostId, HostId, u64)> + '_ {
+        self.counts.entries().map(|(from, to, n)| (HostId(from.0), HostId(to.0), n))
+    }
+}
+
+/// Elephants as a file has them.
+#[derive(Serialize, Deserialize)]
+struct Listed {
+    hosts: usize,
+    /// Sender, receiver and how many.
+    pairs: Vec<(HostId, HostId, u64)>,
+}
+
+impl From<Elephants> for Listed {
+    fn from(elephants: Elephants) -> Self {
+        Self { hosts: elephants.hosts(), pairs: elephants.iter().collect() }
+    }
+}
+
+impl TryFrom<Listed> for Elephants {
+    type Error = String;
+
+    fn try_from(Listed { hosts, pairs }: Listed) -> Result<Self, String> {
+        let is_one =
+            |&&(from, to, n): &&(HostId, HostId, u64)| from != to && from.index().max(to.index()) < hosts && (1..=MOST).contains(&n);
+        if let Some((from, to, n)) = pairs.iter().find(|p| !is_one(p)) {
+            return Err(format!("{n} large flows from {from} to {to}: there must be 1 to {MOST}, between two of {hosts} hosts"));
+        }
+        let mut counts = DemandMatrix::zero(hosts);
+        counts.set_all(pairs.into_iter().map(|(from, to, n)| (RackId(from.0), RackId(to.0), n)));
+        Ok(Self { counts })
+    }
+}
 
 /// Counters of flows: what each has sent since the last interval.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +111,7 @@ impl Meter {
     /// The elephants of an interval. A flow is one if what it sent in the interval and what waits now make a tenth of its sender's
     /// link. O(F) for F flows that come in the order of their hosts, and O(log F) for each of which little waits.
     pub fn elephants(&mut self, flows: &[HostFlow], topology: &Topology, interval: Span) -> Elephants {
-        let (mut found, mut now) = (Elephants::new(), BTreeMap::new());
+        let (mut found, mut now) = (Vec::new(), BTreeMap::new());
         let tenths = tenths(topology, interval);
         for f in flows.iter().filter(|f| f.from != f.to) {
             let (several, tenth) = (u64::from(f.flows.max(1)), tenths[f.from.index()]);
@@ -67,7 +125,7 @@ impl Meter {
                 now.insert(key, f.sent);
             }
             if bytes / several >= tenth {
-                found.push((f.from, f.to, several));
+                found.push((RackId(f.from.0), RackId(f.to.0), several));
             }
         }
         (self.last, self.begun) = (now, true);
@@ -77,7 +135,9 @@ impl Meter {
             kept.2 += if same { next.2 } else { 0 };
             same
         });
-        found
+        let mut counts = DemandMatrix::zero(topology.hosts.len());
+        counts.set_all(found);
+        Elephants { counts }
     }
 }
 
@@ -95,23 +155,21 @@ fn tenth(nic: BitRate, interval: Span) -> u64 {
 /// take their share of the hosts' links. Mice have no demand.
 ///
 /// # Arguments
-/// - `elephants`: how many each two hosts have, in order.
+/// - `elephants`: how many each two hosts have.
 /// - `topology`: the hosts and their links; `interval`: its length.
 /// - `shares`: what is remembered of the last interval; it changes no answer.
 ///
 /// # Panics
-/// If a host is none of the topology's.
+/// If they are not of as many hosts as the topology has.
 pub fn between_hosts(elephants: &Elephants, topology: &Topology, interval: Span, shares: &mut Shares) -> DemandMatrix {
     let link: Vec<u64> = topology.hosts.iter().map(|h| h.nic.bytes_in(interval).0).collect();
-    let mut demand = DemandMatrix::zero(topology.rack_count());
-    let shares = shares.natural(elephants.iter().map(|e| (e.0.0, e.1.0, e.2)), &link, &link);
-    let racks = |&(from, to, bytes): &(u32, u32, u64)| (topology.rack_of(HostId(from)), topology.rack_of(HostId(to)), bytes);
-    if topology.racks.iter().all(|r| r.hosts < 2) {
-        // No two pairs of hosts are of the same racks.
-        demand.set_all(shares.iter().map(racks));
-    } else {
-        shares.iter().map(racks).for_each(|(from, to, bytes)| demand.add(from, to, bytes));
+    let shares = shares.natural(&elephants.counts, &link, &link);
+    if link.len() == topology.rack_count() && topology.hosts.iter().all(|h| h.rack.0 == h.id.0) {
+        return shares.clone();
     }
+    let mut demand = DemandMatrix::zero(topology.rack_count());
+    let rack = |host: RackId| topology.rack_of(HostId(host.0));
+    shares.entries().for_each(|(from, to, bytes)| demand.add(rack(from), rack(to), bytes));
     demand
 }
 
@@ -140,9 +198,10 @@ pub fn between_racks(
     let slowest = |r: RackId| topology.hosts_of(r).iter().map(|h| h.nic).min().unwrap_or_default();
     let tenths: Vec<u64> = topology.racks.iter().map(|r| tenth(slowest(r.id), interval)).collect();
     let mut wants = sent.with(backlog, u64::saturating_add);
-    let elephants = wants.entries().filter(|&(i, _, b)| b >= tenths[i.index()]);
-    let shares = shares.natural(elephants.map(|(i, j, _)| (i.0, j.0, 1)), &capacity, &capacity);
-    wants.set_cells(shares.iter().map(|&(i, j, bytes)| (i as usize * racks + j as usize, bytes)));
+    let mut elephants = DemandMatrix::zero(racks);
+    elephants.set_all(wants.entries().filter(|&(i, _, b)| b >= tenths[i.index()]).map(|(i, j, _)| (i, j, 1)));
+    let shares = shares.natural(&elephants, &capacity, &capacity);
+    wants.set_all(elephants.entries().map(|(i, j, _)| (i, j, shares.get(i, j))));
     wants
 }
 
@@ -190,7 +249,7 @@ mod tests {
     #[test]
     fn a_flow_is_an_elephant_by_what_it_sends_in_an_interval_and_what_waits() {
         let (t, mut meter) = (network(2), Meter::default());
-        let mut counts = |flows: &[HostFlow]| meter.elephants(flows, &t, Span::millis(100));
+        let mut counts = |flows: &[HostFlow]| meter.elephants(flows, &t, Span::millis(100)).iter().collect::<Vec<_>>();
         let pair = |from, to, flows| (HostId(from), HostId(to), flows);
         assert_eq!(counts(&[flow(0, 2, 0, 9_000_000, 99_999)]), [], "what it sent may be long ago");
         assert_eq!(counts(&[flow(0, 2, 0, 9_060_000, 39_999), flow(1, 2, 1, 100_000, 0)]), [pair(1, 2, 1)]);

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use cells::Cells;
 pub(crate) use cells::{MOST_SIDE_BY_SIDE, SIDE_BY_SIDE};
+use multiversion::multiversion;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::RackId;
@@ -150,7 +151,7 @@ impl DemandMatrix {
         if let Some(few) = self.cells.few() {
             return few.values().fold(0, |sum, &c| sum.saturating_add(c));
         }
-        let (low, high) = self.cells.all().iter().fold((0, 0), |(low, high), c| (low + (c & 0xffff_ffff), high + (c >> 32)));
+        let (low, high) = sums_of_halves(self.cells.all());
         u64::try_from(u128::from(low) + (u128::from(high) << 32)).unwrap_or(u64::MAX)
     }
 
@@ -195,6 +196,17 @@ impl DemandMatrix {
         let cells = self.cells().iter().zip(other.cells()).map(|(&a, &b)| f(a, b)).collect();
         Self { racks: self.racks, cells: Cells::All(Arc::new(cells)) }
     }
+}
+
+/// The sums of the lower and of the upper 32 bits of numbers, of which there are fewer than 2^32.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
+fn sums_of_halves(numbers: &[u64]) -> (u64, u64) {
+    let (mut low, mut high) = (0, 0);
+    for c in numbers {
+        low += c & 0xffff_ffff;
+        high += c >> 32;
+    }
+    (low, high)
 }
 
 /// What goes over the cells that are not zero.

@@ -3,7 +3,7 @@
 use super::{Cut, Damage, Observation};
 use crate::circuits::timetable::Reservation;
 use crate::demand::DemandMatrix;
-use crate::ids::HostId;
+use crate::demand::hedera::Elephants;
 use crate::topology::Topology;
 
 /// Why an observation is not one of this network.
@@ -68,17 +68,13 @@ pub enum Misfit {
         /// The network's hosts.
         hosts: usize,
     },
-    /// Large flows that stay in their host, are none, or come after those of two hosts behind them.
-    #[error(
-        "{flows} large flows from host {from} to host {to}: there must be 1 to {MOST_ELEPHANTS}, between two hosts, in the order of hosts"
-    )]
+    /// Large flows of another number of hosts.
+    #[error("`elephants` are of {found} hosts; the network has {hosts}")]
     Elephants {
-        /// The sender.
-        from: u32,
-        /// The receiver.
-        to: u32,
-        /// How many.
-        flows: u64,
+        /// Their hosts.
+        found: usize,
+        /// The network's.
+        hosts: usize,
     },
     /// Damage of a port, host, rack or link that is not there.
     #[error("damage of what the network has not: {0}")]
@@ -88,9 +84,6 @@ pub enum Misfit {
 fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
-
-/// The most large flows between two hosts: more than fit in memory, and few enough that they are added up without a look.
-const MOST_ELEPHANTS: u64 = 1 << 32;
 
 impl Observation {
     /// Whether everything in it belongs to a network of this topology: a reader that looks things up by it asks this first. Sizes are
@@ -118,7 +111,9 @@ impl Observation {
         if let Some(host) = stranger {
             return Err(Misfit::Flow { host: host.index(), hosts });
         }
-        elephants(self.elephants.as_deref().unwrap_or_default(), hosts)?;
+        if let Some(found) = self.elephants.as_ref().map(Elephants::hosts).filter(|&found| found != hosts) {
+            return Err(Misfit::Elephants { found, hosts });
+        }
         self.damage.iter().try_for_each(|d| damage(d, topology))
     }
 }
@@ -129,18 +124,6 @@ fn matrix(name: &'static str, m: &DemandMatrix, racks: usize) -> Result<(), Misf
     }
     let cells = m.cell_count();
     if cells == racks * racks { Ok(()) } else { Err(Misfit::Cells { name, cells, racks }) }
-}
-
-fn elephants(all: &[(HostId, HostId, u64)], hosts: usize) -> Result<(), Misfit> {
-    let (mut before, mut highest) = (None, 0);
-    for &(from, to, flows) in all {
-        let place = Some((from, to));
-        if place <= before || from == to || flows == 0 || flows > MOST_ELEPHANTS {
-            return Err(Misfit::Elephants { from: from.0, to: to.0, flows });
-        }
-        (before, highest) = (place, from.index().max(to.index()).max(highest));
-    }
-    if all.is_empty() || highest < hosts { Ok(()) } else { Err(Misfit::Flow { host: highest, hosts }) }
 }
 
 fn damage(d: &Damage, topology: &Topology) -> Result<(), Misfit> {

@@ -1,8 +1,6 @@
 //! From what is wanted to what must be done: the wanted fabric and the observed fabric are two types, and [`diff`] is the
 //! one function between them.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::circuits::timetable::{Reservation, Timetable};
@@ -117,18 +115,25 @@ pub fn diff(wanted: &Wanted, observed: &Programmed, now: Time) -> Vec<Op> {
             news.push(*want.next().expect("peeked"));
         }
     }
-    news.sort_by_key(|r| (r.up_from, r.plane, r.input));
-    let mut held = BTreeMap::new();
+    // How many circuits each port holds that is to have new ones; these come in the order of ports so far.
+    let mut held: Vec<((PlaneId, RackId), usize)> = Vec::with_capacity(news.len());
+    let mut ports = observed.timetable.ports();
     for r in &news {
-        let port = observed.timetable.port(r.plane, r.input);
-        held.entry((r.plane, r.input)).or_insert_with(|| port.iter().filter(|h| h.until > now).count());
+        let port = (r.plane, r.input);
+        if held.last().is_none_or(|h| h.0 != port) {
+            held.push((port, ports.port(r.plane, r.input).iter().filter(|h| h.until > now).count()));
+        }
     }
     for port in cancels.iter().map(Op::port) {
-        held.entry(port).and_modify(|n| *n -= 1);
+        if let Ok(k) = held.binary_search_by_key(&port, |h| h.0) {
+            held[k].1 -= 1;
+        }
     }
+    news.sort_by_key(|r| (r.up_from, r.plane, r.input));
     let mut fits = Vec::with_capacity(news.len());
     for r in news {
-        if let Some(n) = held.get_mut(&(r.plane, r.input)).filter(|n| **n < observed.slots_per_port) {
+        let held = held.binary_search_by_key(&(r.plane, r.input), |h| h.0).ok().map(|k| &mut held[k].1);
+        if let Some(n) = held.filter(|n| **n < observed.slots_per_port) {
             *n += 1;
             fits.push(Op::Reserve(r));
         }

@@ -14,10 +14,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::num::Num;
+use super::simd::Bar;
+use super::symmetric::Symmetric;
 use crate::circuits::steps;
 
 mod cycles;
+mod near;
+
+use near::Near;
+pub(super) use near::{Laid, Listed};
 
 /// No vertex, blossom or edge.
 pub(super) const NONE: u32 = u32::MAX;
@@ -38,7 +43,7 @@ enum Label {
 }
 
 /// A vertex (numbers below n) or an odd cycle of blossoms.
-struct Blossom<N> {
+struct Blossom<N, L> {
     parent: u32,
     /// The vertex that is matched outside, or exposed.
     base: u32,
@@ -53,41 +58,57 @@ struct Blossom<N> {
     children: Vec<u32>,
     /// `links[k]` joins child k (near end) and child k + 1 (far end).
     links: Vec<Edge>,
-    /// Vertices outside an outer cycle, each with the vertex inside that has least slack to it, and the edge's weight.
-    nearest: Vec<(u32, u32, N)>,
+    /// Of an outer cycle, the edges of least slack to vertices outside.
+    nearest: L,
     /// The edge of an outer blossom to another outer one with the least slack, and that slack with twice the clock added.
     rival: (N, Edge),
 }
 
 /// Symmetric weights of a graph's edges.
-pub(super) trait Graph<N> {
+pub(super) trait Graph<N: Symmetric>: Sized {
+    /// How the edges of least slack of an outer cycle are kept.
+    type Near: Near<N, Self>;
     /// The weight of an edge; zero where there is none.
     fn weight(&self, u: u32, v: u32) -> N;
-    /// Passes the edges of a vertex with at least this weight, which is positive: (far end, weight).
-    fn edges(&self, u: u32, least: N) -> impl Iterator<Item = (u32, N)> + '_;
+    /// The edges of a vertex: (far end, weight), ascending.
+    fn row(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_;
+    /// Appends those edges of a vertex that reach the bar. By far end: what is stored as its dual, and as the least slack to it.
+    fn edges(&self, u: u32, y: &[N], near: &[N], bar: Bar<N>, found: &mut Vec<(u32, N)>) {
+        found.extend(self.row(u).filter(|&(v, w)| bar.is_reached(w, y[v as usize], near[v as usize])));
+    }
 }
 
 /// A table of `n * n` weights, 0: no edge.
 pub(super) struct Table<'a, N>(pub(super) usize, pub(super) &'a [N]);
 
-impl<N: Num> Graph<N> for Table<'_, N> {
+impl<N> Table<'_, N> {
+    /// The weights of a vertex's edges.
+    fn weights(&self, u: u32) -> &[N] {
+        &self.1[u as usize * self.0..(u as usize + 1) * self.0]
+    }
+}
+
+impl<N: Symmetric> Graph<N> for Table<'_, N> {
+    type Near = Laid<N>;
     fn weight(&self, u: u32, v: u32) -> N {
         self.1[u as usize * self.0 + v as usize]
     }
-    fn edges(&self, u: u32, least: N) -> impl Iterator<Item = (u32, N)> + '_ {
-        let row = &self.1[u as usize * self.0..(u as usize + 1) * self.0];
-        row.iter().enumerate().filter(move |e| *e.1 >= least).map(|(v, &w)| (v as u32, w))
+    fn row(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_ {
+        self.weights(u).iter().enumerate().filter(|e| *e.1 > N::ZERO).map(|(v, &w)| (v as u32, w))
+    }
+    fn edges(&self, u: u32, y: &[N], near: &[N], bar: Bar<N>, found: &mut Vec<(u32, N)>) {
+        N::edges(self.weights(u), y, near, bar, found);
     }
 }
 
 /// Matching, duals and blossoms; see the module's notes.
-pub(super) struct Machine<'a, N, G> {
+pub(super) struct Machine<'a, N: Symmetric, G: Graph<N>> {
     n: usize,
     w: &'a G,
     pub(super) mate: Vec<u32>,
     /// Duals. The clock is added while a vertex is outer, and taken off while it is inner.
     pub(super) y: Vec<N>,
-    blossoms: Vec<Blossom<N>>,
+    blossoms: Vec<Blossom<N, G::Near>>,
     unused: Vec<u32>,
     /// By vertex: its top-level blossom, and that one's label.
     top: Vec<u32>,
@@ -98,8 +119,13 @@ pub(super) struct Machine<'a, N, G> {
     events: BinaryHeap<Reverse<Event<N>>>,
     /// The first outer vertex to reach zero, and when.
     end: (N, u32),
-    /// By vertex not outer: the outer vertex with least slack to it, and that slack. The clock is added while the vertex is free.
-    near: Vec<(N, u32)>,
+    /// By vertex not outer: the least slack to it of an outer vertex. The clock is added while the vertex is free. Half of the largest
+    /// number, if there is none; the largest number for an outer vertex.
+    near: Vec<N>,
+    /// By vertex not outer: that outer vertex.
+    nearest: Vec<u32>,
+    /// By outer vertex, what is stored as its dual; half of the largest number for all others.
+    outer: Vec<N>,
     /// The vertices that have a label or an outer vertex near: a search costs as much as it reaches.
     reached: Vec<u32>,
     is_reached: Vec<bool>,
@@ -129,6 +155,8 @@ struct Scratch<N> {
     best: Vec<(N, u32)>,
     /// By blossom: whether a walk has been there.
     seen: Vec<bool>,
+    /// Edges of a vertex: (far end, weight).
+    edges: Vec<(u32, N)>,
 }
 
 /// What the next change of the duals leads to.
@@ -143,16 +171,37 @@ enum Step {
     Expand(u32),
 }
 
-impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
+impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
     /// A machine for the symmetric weights `w` of `n` vertices with feasible duals `y` and a matching of tight edges.
     pub(super) fn new(n: usize, w: &'a G, y: Vec<N>, mate: Vec<u32>) -> Self {
         let blossoms = (0..n as u32).map(Blossom::vertex).collect();
         let top = (0..n as u32).collect();
-        let (labels, near) = (vec![Label::Free; n], vec![(N::MAX, NONE); n]);
-        let scratch = Scratch { best: near.clone(), seen: vec![false; n] };
+        let (labels, near, nearest, outer) = (vec![Label::Free; n], vec![N::MAX.half(); n], vec![NONE; n], vec![N::MAX.half(); n]);
+        let scratch = Scratch { best: vec![], seen: vec![false; n], edges: vec![] };
         let (unused, reached, is_reached, queue, cycles) = (vec![], vec![], vec![false; n], vec![], vec![]);
         let (clock, events, end, serial) = (N::ZERO, BinaryHeap::new(), (N::MAX, NONE), 0);
-        Self { n, w, mate, y, blossoms, unused, top, labels, clock, events, end, near, reached, is_reached, queue, cycles, serial, scratch }
+        Self {
+            n,
+            w,
+            mate,
+            y,
+            blossoms,
+            unused,
+            top,
+            labels,
+            clock,
+            events,
+            end,
+            near,
+            nearest,
+            outer,
+            reached,
+            is_reached,
+            queue,
+            cycles,
+            serial,
+            scratch,
+        }
     }
 
     /// Searches from every exposed vertex that has a positive dual.
@@ -193,11 +242,11 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
         self.top[v as usize]
     }
 
-    fn at(&self, b: u32) -> &Blossom<N> {
+    fn at(&self, b: u32) -> &Blossom<N, G::Near> {
         &self.blossoms[b as usize]
     }
 
-    fn at_mut(&mut self, b: u32) -> &mut Blossom<N> {
+    fn at_mut(&mut self, b: u32) -> &mut Blossom<N, G::Near> {
         &mut self.blossoms[b as usize]
     }
 
@@ -211,7 +260,10 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
 
     /// The vertices of a blossom.
     fn leaves(&self, b: u32) -> Vec<u32> {
-        let (mut out, mut stack) = (Vec::new(), vec![b]);
+        if !self.is_cycle(b) {
+            return vec![b];
+        }
+        let (mut out, mut stack) = (Vec::with_capacity(8), vec![b]);
         while let Some(b) = stack.pop() {
             if self.is_cycle(b) {
                 stack.extend(self.at(b).children.iter().rev());
@@ -284,9 +336,9 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
     /// Gives a vertex another label, and stores its dual and its least slack as that label has it.
     fn relabel(&mut self, v: u32, label: Label) {
         let (k, clock, dual) = (v as usize, self.clock, self.dual(v));
-        let known = self.near[k].1 != NONE;
+        let known = self.nearest[k] != NONE;
         if known && self.labels[k] == Label::Free {
-            self.near[k].0 -= clock;
+            self.near[k] -= clock;
         }
         self.labels[k] = label;
         self.reach(v);
@@ -294,12 +346,13 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
             Label::Free => {
                 self.y[k] = dual;
                 if known {
-                    self.near[k].0 += clock;
-                    self.happens(Event { at: self.near[k].0, vertex: v, blossom: (0, NONE) });
+                    self.near[k] += clock;
+                    self.happens(Event { at: self.near[k], vertex: v, blossom: (0, NONE) });
                 }
             }
             Label::Outer => {
                 self.y[k] = dual + clock;
+                (self.near[k], self.outer[k]) = (N::MAX, self.y[k]);
                 self.end = self.end.min((self.y[k], v));
             }
             Label::Inner => self.y[k] = dual - clock,
@@ -322,7 +375,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
             return;
         }
         let leaves = self.leaves(b);
-        self.at_mut(b).nearest = self.nearest_of(b, &leaves, &[]);
+        self.at_mut(b).nearest = G::Near::of(self, b, &leaves, &[]);
         self.queue.extend(leaves.iter().rev());
     }
 
@@ -337,66 +390,38 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
         N::of(1).max((self.dual(u) - self.most()).half())
     }
 
-    /// The vertices outside `b`, each with the vertex that has least slack to it among `singles` and the `nearest` lists of `cycles`.
-    fn nearest_of(&mut self, b: u32, singles: &[u32], cycles: &[u32]) -> Vec<(u32, u32, N)> {
-        steps::count(1 + singles.len() + cycles.len());
-        let most = self.most();
-        let mut best = std::mem::take(&mut self.scratch.best);
-        let mut found: Vec<(u32, u32, N)> = Vec::new();
-        let mut offer = |x: u32, u: u32, w: N| {
-            if self.top(x) == b {
-                return;
-            }
-            let slack = self.dual(u) + self.dual(x) - w - w;
-            if slack > most {
-                return;
-            }
-            let best = &mut best[x as usize];
-            if best.1 == NONE {
-                *best = (slack, found.len() as u32);
-                found.push((x, u, w));
-            } else if (slack, u) < (best.0, found[best.1 as usize].1) {
-                best.0 = slack;
-                found[best.1 as usize] = (x, u, w);
-            }
-        };
-        for &u in singles {
-            self.w.edges(u, self.least(u)).for_each(|(x, w)| offer(x, u, w));
-        }
-        for &c in cycles {
-            self.at(c).nearest.iter().for_each(|&(x, u, w)| offer(x, u, w));
-        }
-        for f in &found {
-            best[f.0 as usize].1 = NONE;
-        }
-        self.scratch.best = best;
-        found
+    /// What an edge of outer vertex `u` must reach to lead to anything in this search.
+    fn bar(&self, u: u32) -> Bar<N> {
+        let most = self.end.0 + N::of(1);
+        Bar { least: self.least(u), own: self.y[u as usize], most, most_outer: most + most }
     }
 
     /// Looks at the edges of a vertex that has become outer.
     fn scan(&mut self, u: u32) {
         steps::count(1);
-        let (own, dual, w) = (self.top(u), self.dual(u), self.w);
-        for (v, w) in w.edges(u, self.least(u)) {
+        let (own, dual, mut edges) = (self.top(u), self.dual(u), std::mem::take(&mut self.scratch.edges));
+        self.w.edges(u, &self.y, &self.near, self.bar(u), &mut edges);
+        for (v, w) in edges.drain(..) {
             if self.top(v) == own {
                 continue;
             }
             let s = dual + self.dual(v) - w - w;
-            let near = &mut self.near[v as usize];
+            let near = self.near[v as usize];
             match self.labels[v as usize] {
                 Label::Outer => {
                     self.offer_rival(own, s, (u, v));
                     self.offer_rival(self.top(v), s, (v, u));
                 }
-                Label::Free if s + self.clock < near.0 && s + self.clock <= self.end.0 => {
-                    *near = (s + self.clock, u);
+                Label::Free if s + self.clock < near && s + self.clock <= self.end.0 => {
+                    (self.near[v as usize], self.nearest[v as usize]) = (s + self.clock, u);
                     self.reach(v);
                     self.happens(Event { at: s + self.clock, vertex: v, blossom: (0, NONE) });
                 }
-                Label::Inner if s < near.0 => *near = (s, u),
+                Label::Inner if s < near => (self.near[v as usize], self.nearest[v as usize]) = (s, u),
                 _ => {}
             }
         }
+        self.scratch.edges = edges;
     }
 
     fn offer_rival(&mut self, b: u32, slack: N, edge: Edge) {
@@ -426,8 +451,8 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
                     still.then_some(Step::Expand(b))
                 }
                 (v, (_, NONE)) => {
-                    let (at, u) = self.near[v as usize];
-                    (self.label(v) == Label::Free && at == e.at).then_some(Step::Grow((u, v)))
+                    let still = self.label(v) == Label::Free && self.near[v as usize] == e.at;
+                    still.then(|| Step::Grow((self.nearest[v as usize], v)))
                 }
                 (v, (_, b)) => {
                     let (at, edge) = self.at(b).rival;
@@ -448,7 +473,8 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
         self.events.clear();
         for v in std::mem::take(&mut self.reached) {
             let k = v as usize;
-            (self.y[k], self.near[k], self.is_reached[k]) = (self.dual(v), (N::MAX, NONE), false);
+            (self.y[k], self.near[k], self.nearest[k]) = (self.dual(v), N::MAX.half(), NONE);
+            (self.outer[k], self.is_reached[k]) = (N::MAX.half(), false);
             (self.blossoms[k].label, self.blossoms[k].via, self.blossoms[k].half) = (Label::Free, NO_EDGE, N::ZERO);
             self.labels[k] = Label::Free;
         }
@@ -459,7 +485,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
         (self.clock, self.end) = (N::ZERO, (N::MAX, NONE));
         while let Some(b) = todo.pop() {
             let x = self.at_mut(b);
-            (x.label, x.via, x.nearest) = (Label::Free, NO_EDGE, Vec::new());
+            (x.label, x.via, x.nearest) = (Label::Free, NO_EDGE, G::Near::default());
             if x.half == N::ZERO {
                 let (children, _) = self.dissolve(b);
                 todo.extend(children.into_iter().filter(|&c| self.is_cycle(c)));
@@ -468,7 +494,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
     }
 }
 
-impl<N: Num> Blossom<N> {
+impl<N: Symmetric, L: Default> Blossom<N, L> {
     fn vertex(v: u32) -> Self {
         Self {
             parent: NONE,
@@ -479,14 +505,14 @@ impl<N: Num> Blossom<N> {
             via: NO_EDGE,
             children: Vec::new(),
             links: Vec::new(),
-            nearest: Vec::new(),
+            nearest: L::default(),
             rival: (N::MAX, NO_EDGE),
         }
     }
 }
 
 #[cfg(test)]
-impl<N: Num, G: Graph<N>> Machine<'_, N, G> {
+impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
     /// Proves the optimum by the duals: feasible, tight where matched, zero where exposed, and the sums equal.
     pub(super) fn certify(&self) {
         let n = self.n;

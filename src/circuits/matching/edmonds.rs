@@ -4,7 +4,8 @@ use super::assignment::{self, Assignment};
 use super::bipartite::{Held, Prices, Workspace, assign_dense, assign_sparse};
 use super::blossom::{Graph, Machine, NONE, Table};
 use super::dense::Weights;
-use super::num::{self, Num, Scale};
+use super::num::Scale;
+use super::symmetric::{self, Symmetric};
 use super::{at_most, mirrored, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
@@ -74,7 +75,7 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
     }
     let scale = Scale::new(n, 2 * u128::from(bits), keeping);
     if scale.narrow() {
-        let w = num::both_ways::<i64>(demand, keep, &scale);
+        let w = symmetric::both_ways::<i64>(demand, keep, &scale);
         let a = match scale.shift() {
             Some((_, spare)) => {
                 let weights = Weights::new(n, &w, (0, spare), &[]).symmetric();
@@ -88,12 +89,12 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
     if let Some(held) = held.as_mut() {
         held.clear();
     }
-    let w = num::both_ways::<i128>(demand, keep, &scale);
+    let w = symmetric::both_ways::<i128>(demand, keep, &scale);
     paired(finish(&Table(n, &w), &assignment::solve(n, &w)))
 }
 
 /// From an optimal assignment of the symmetric weights to every rack's mate.
-fn finish<N: Num, G: Graph<N>>(w: &G, a: &Assignment<N>) -> Vec<u32> {
+fn finish<N: Symmetric, G: Graph<N>>(w: &G, a: &Assignment<N>) -> Vec<u32> {
     let (y, mate) = matched_cycles(w, a);
     if y.iter().zip(&mate).all(|(&y, &m)| m != NONE || y == N::ZERO) {
         return mate;
@@ -109,14 +110,14 @@ fn paired(mate: Vec<u32>) -> Matching {
 
 /// The machine from which [`finish`] goes on.
 #[cfg(test)]
-pub(super) fn begin<'a, N: Num, G: Graph<N>>(w: &'a G, a: &Assignment<N>) -> Machine<'a, N, G> {
+pub(super) fn begin<'a, N: Symmetric, G: Graph<N>>(w: &'a G, a: &Assignment<N>) -> Machine<'a, N, G> {
     let (y, mate) = matched_cycles(w, a);
     Machine::new(mate.len(), w, y, mate)
 }
 
 /// The duals and a matching of tight edges, from any optimal assignment of the symmetric weights. It is made of cycles and of paths; the
 /// racks at a path's two ends have dual zero, since by symmetry a rack that is alone as a row may as well be alone as a column.
-fn matched_cycles<N: Num, G: Graph<N>>(w: &G, a: &Assignment<N>) -> (Vec<N>, Vec<u32>) {
+fn matched_cycles<N: Symmetric, G: Graph<N>>(w: &G, a: &Assignment<N>) -> (Vec<N>, Vec<u32>) {
     let n = a.column.len();
     let y: Vec<N> = a.u.iter().zip(&a.v).map(|(&u, &v)| u + v).collect();
     let mut mate = vec![NONE; n];

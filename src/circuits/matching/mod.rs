@@ -42,6 +42,7 @@ mod online;
 mod round_robin;
 mod simd;
 mod sparse;
+mod symmetric;
 #[cfg(test)]
 mod tests;
 mod transport;

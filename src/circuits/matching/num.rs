@@ -82,11 +82,16 @@ impl Scale {
         self.largest < I64_LIMIT
     }
 
+    /// By how many bits the factor shifts a weight.
+    pub(crate) fn bits(&self) -> u32 {
+        self.factor.trailing_zeros()
+    }
+
     /// For the vector solver: the bits of the factor, and the spare bits below: those of a place where there is room for them, else
     /// one. `None` where weights have no room in it.
     pub(crate) fn shift(&self) -> Option<(u32, u32)> {
         let spare = [places(self.racks), 1].into_iter().find(|&p| self.largest < QUICK_LIMIT >> p);
-        spare.map(|p| (self.factor.trailing_zeros(), p.max(1)))
+        spare.map(|p| (self.bits(), p.max(1)))
     }
 
     /// The weight of a pair of which `kept` directions are up.
@@ -98,7 +103,7 @@ impl Scale {
     /// The weight of a pair that is not kept.
     #[inline]
     pub(crate) fn plain<N: Num>(&self, bytes: u64) -> N {
-        N::shifted(bytes, self.factor.trailing_zeros())
+        N::shifted(bytes, self.bits())
     }
 
     /// Adds to the weight of a pair with demand that `kept` directions of it are up.
@@ -113,32 +118,6 @@ pub(crate) fn one_way<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, sc
     let mut w: Vec<N> = demand.cells().iter().map(|&c| scale.weigh(u128::from(c), 0)).collect();
     for (i, j) in keep.into_iter().flat_map(Matching::pairs) {
         w[i.index() * r + j.index()] = scale.weigh(u128::from(demand.get(i, j)), 1);
-    }
-    w
-}
-
-/// `R x R` symmetric weights `D(i,j) + D(j,i)` of circuits in pairs.
-pub(crate) fn both_ways<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Vec<N> {
-    // Tile by tile, so that a tile and its mirror image stay in the nearest cache.
-    const TILE: usize = 16;
-    let (r, d) = (demand.racks(), demand.cells());
-    let mut w = vec![N::ZERO; r * r];
-    for top in (0..r).step_by(TILE) {
-        for left in (0..=top).step_by(TILE) {
-            for i in top..(top + TILE).min(r) {
-                for j in left..(left + TILE).min(i) {
-                    let x = scale.weigh(u128::from(d[i * r + j]) + u128::from(d[j * r + i]), 0);
-                    w[i * r + j] = x;
-                    w[j * r + i] = x;
-                }
-            }
-        }
-    }
-    for (i, j) in keep.into_iter().flat_map(Matching::pairs) {
-        let both = keep.is_some_and(|k| k.output(j) == Some(i));
-        let x = scale.weigh(u128::from(demand.get(i, j)) + u128::from(demand.get(j, i)), 1 + u8::from(both));
-        w[i.index() * r + j.index()] = x;
-        w[j.index() * r + i.index()] = x;
     }
     w
 }

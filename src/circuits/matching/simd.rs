@@ -12,6 +12,10 @@ mod avx2;
 mod avx512;
 mod plain;
 
+pub(super) use plain::{both_ways as plain_both_ways, edges as plain_edges};
+
+use super::num::Num;
+
 /// More than every distance in a search that has ended well: where distances begin.
 pub(super) const FAR: i64 = 1 << 60;
 /// The price of a closed column, so that no offer reaches it: more than [`FAR`] after any weight is taken off.
@@ -265,6 +269,58 @@ pub(super) fn largest_of(level: Level, row: &[u64], bits: &[u64]) -> u64 {
     }
 }
 
+/// What an edge (u, v) of outer vertex u must reach to be looked at: the least slack to v may be less with it, and its slack may be gone
+/// before this search ends.
+#[derive(Clone, Copy)]
+pub(crate) struct Bar<N> {
+    /// Its weight at least, which is positive.
+    pub(crate) least: N,
+    /// What is stored as the dual of u.
+    pub(crate) own: N,
+    /// Slacks, as the search stores them, must be below this,
+    pub(crate) most: N,
+    /// and to other outer vertices below this.
+    pub(crate) most_outer: N,
+}
+
+impl<N: Num> Bar<N> {
+    /// Whether an edge of weight `w` does. Of its far end v, `y` is stored as the dual and `near` as the least slack so far.
+    #[inline(always)]
+    pub(crate) fn is_reached(&self, w: N, y: N, near: N) -> bool {
+        let most = if near == N::MAX { self.most_outer } else { near.min(self.most) };
+        w >= self.least && w + w - y + most > self.own
+    }
+}
+
+/// Appends the places and values of those weights of a row that reach the bar.
+///
+/// # Panics
+/// If the slices differ in length.
+#[inline]
+pub(super) fn edges(level: Level, row: &[i64], y: &[i64], near: &[i64], bar: Bar<i64>, found: &mut Vec<(u32, i64)>) {
+    assert!(row.len() == y.len() && row.len() == near.len(), "two numbers by place");
+    match level.0 {
+        // SAFETY: as in `choose`.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512 => unsafe { avx512::edges(row, y, near, bar, found) },
+        _ => plain::edges(row, y, near, bar, found),
+    }
+}
+
+/// `cells(i,j) + cells(j,i)` of an `n x n` matrix, `shift` bits to the left.
+///
+/// # Panics
+/// If there are not n^2 cells.
+pub(super) fn both_ways(level: Level, n: usize, cells: &[u64], shift: u32) -> Vec<i64> {
+    assert!(cells.len() == n * n, "a square matrix");
+    match level.0 {
+        // SAFETY: as in `choose`.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512 => unsafe { avx512::both_ways(n, signed(cells), shift) },
+        _ => plain::both_ways(n, cells, shift),
+    }
+}
+
 /// The bits of all cells, or-ed.
 #[inline]
 pub(super) fn bits(level: Level, cells: &[u64]) -> u64 {
@@ -289,13 +345,13 @@ mod tests {
             let w: Vec<i64> = v.iter().map(|x| x.0 << top).collect();
             let price: Vec<i64> = v.iter().map(|x| x.1 << top).collect();
             let key: Vec<i64> = v.iter().map(|x| x.2 << top).collect();
+            let rows: Vec<i64> = (0..v.len()).flat_map(|k| w[k..].iter().chain(&w[..k])).copied().collect();
             for level in Level::all() {
                 prop_assert_eq!(two_best(level, &w, shift, &price), plain::two_best(&w, shift, &price));
                 let (mut a, mut b) = ((key.clone(), vec![7; w.len()]), (key.clone(), vec![7; w.len()]));
                 let offer = Offer { w: &w, shift, v: &price, base, i: 3 };
                 prop_assert_eq!(relax(level, offer, &mut a.0, &mut a.1), plain::relax(offer, &mut b.0, &mut b.1));
                 prop_assert_eq!(&a, &b);
-                let rows: Vec<i64> = (0..v.len()).flat_map(|k| w[k..].iter().chain(&w[..k])).copied().collect();
                 for some in [&rows[..w.len()], &rows[..rows.len() / 3 / w.len() * w.len()], &rows] {
                     column_max(level, some, shift, &mut a.0, &mut a.1);
                     plain::column_max(some, shift, &mut b.0, &mut b.1);
@@ -319,6 +375,20 @@ mod tests {
                 let all = cells.iter().fold(0, |a, b| a | b);
                 prop_assert_eq!((gather(level, &cells, &mut a, &mut b), bits(level, &cells)), (all, all));
                 prop_assert_eq!((&a[1..], &b[1..]), (&columns[..], &bytes[..]));
+                let near: Vec<i64> = v.iter().map(|x| if x.2 == 8 { i64::MAX } else { x.2 << top }).collect();
+                for (least, own) in [(1, base), (w[0], w[0] + w[0] - price[0]), (1, w[0] - price[0])] {
+                    let bar = Bar { least, own, most: 5 << top, most_outer: 11 << top };
+                    let (mut a, mut b) = (vec![(7, 7)], vec![(7, 7)]);
+                    edges(level, &w, &price, &near, bar, &mut a);
+                    plain::edges(&w, &price, &near, bar, &mut b);
+                    prop_assert_eq!(a, b);
+                }
+                for n in [w.len(), w.len() / 3 + 1] {
+                    let square: Vec<u64> = rows.iter().cycle().take(n * n).map(|&x| x as u64).collect();
+                    let sums = both_ways(level, n, &square, shift);
+                    let sum = |k: usize| (square[k] + square[k % n * n + k / n]) << shift;
+                    prop_assert!((0..n * n).all(|k| sums[k] as u64 == sum(k)));
+                }
                 let value = two_best(level, &w, shift, &price).0;
                 prop_assert_eq!(place_of(level, value, &w, shift, &price), plain::place_of(value, &w, shift, &price));
                 prop_assert_eq!(place_of(level, value + 1, &w, shift, &price), None);

@@ -11,9 +11,10 @@ use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::assignment::{Assignment, NONE};
-use super::blossom::Graph;
+use super::blossom::{Graph, Listed};
 use super::num::{Num, Scale};
 use super::simd::{self, Level};
+use super::symmetric::Symmetric;
 use crate::circuits::{Matching, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
@@ -187,13 +188,14 @@ impl Cells {
     }
 }
 
-impl<N: Num> Graph<N> for Rows<N> {
+impl<N: Symmetric> Graph<N> for Rows<N> {
+    type Near = Listed<N>;
     fn weight(&self, u: u32, v: u32) -> N {
         let range = self.begin[u as usize] as usize..self.begin[u as usize + 1] as usize;
         self.columns[range.clone()].binary_search(&v).map_or(N::ZERO, |k| self.weights[range.start + k])
     }
-    fn edges(&self, u: u32, least: N) -> impl Iterator<Item = (u32, N)> + '_ {
-        self.row(u).filter(move |e| e.1 >= least)
+    fn row(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_ {
+        self.row(u)
     }
 }
 

@@ -157,13 +157,18 @@ pub trait Engine: Send {
         self.parts(&mut |p| each(p.hosts, p.left.min(most)));
     }
 
+    /// The same, at least of hosts whose racks a circuit joins.
+    fn backlog_of_circuits(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+        self.backlog(most, books, each, world);
+    }
+
     /// The elephants since this was last asked, where an engine keeps them; `None`: they are counted from [`Engine::parts`]. `least`: by
     /// sender, what an elephant has left at least, in units; the same at every call, or it is the first call again.
     fn elephants(&mut self, _least: &[u128], _world: &mut World) -> Option<Elephants> {
         None
     }
 
-    /// The same in whole bytes by rack pair at once, where an engine keeps it so; `None`: ask [`Engine::backlog`].
+    /// As [`Engine::backlog`], in whole bytes by rack pair at once, where an engine keeps it so; `None`: ask [`Engine::backlog`].
     fn backlog_by_rack(&mut self, _most: u128, _books: bool, _world: &mut World) -> Option<DemandMatrix> {
         None
     }

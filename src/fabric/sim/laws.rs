@@ -13,6 +13,7 @@ use crate::coflows::orders::{self, Sharing};
 use crate::coflows::priority::{LAST, PLAIN, Priorities, WITHIN_RACK};
 use crate::coflows::rates::{self, Demand, Free, Group, Rates};
 use crate::coflows::{FlowSpec, bounds};
+use crate::fabric::SEND_BUFFER;
 use crate::ids::HostId;
 use crate::topology::graph::Graph;
 use crate::topology::links::LinkSpec;

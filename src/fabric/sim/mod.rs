@@ -20,7 +20,6 @@ use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::{CoflowSpec, RackBytes};
 use crate::demand::hedera::Elephants;
 use crate::demand::{DemandMatrix, HostFlow};
-use crate::fabric::SEND_BUFFER;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, PlaneId, RackId};
 use crate::paths::{Switches, Units};
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
@@ -57,6 +56,7 @@ mod numbers;
 mod ordered;
 mod pairs;
 mod queues;
+mod settings;
 mod shared;
 mod soonest;
 mod sums;
@@ -80,6 +80,7 @@ use links::Links;
 use meter::{Meter, Totals};
 use pairs::MAX_CHANGING;
 pub use pairs::MAX_HOSTS;
+pub use settings::Settings;
 use table::Table;
 
 /// A flow's last byte was received.
@@ -121,52 +122,10 @@ pub struct SimFabric {
     lists: Lists,
     /// By rack pair, while a backlog is summed up; else zero.
     waiting: Table<u128>,
-    /// What observations tell of what was sent where that is not counted.
+    /// Whether observations tell what waits of all pairs of racks.
+    waits: bool,
+    /// What observations tell of bytes that are not counted.
     nothing: DemandMatrix,
-}
-
-/// What a [`SimFabric`] is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Which flows of a rack pair its circuit takes, and whether those have another way.
-    pub admit: Admit,
-    /// Whether circuits may be set.
-    pub circuits: bool,
-    /// How coflows share the links.
-    pub network: Network,
-    /// The most bytes of one flow that count as backlog: what a sender's buffer holds.
-    pub buffer: Bytes,
-    /// Whether links may fail ([`SimFabric::strike`]).
-    pub may_fail: bool,
-    /// What links carry over time is kept, at first in buckets of this length ([`SimFabric::utilisation`]).
-    pub bucket: Option<Span>,
-    /// Whether observations tell what was sent ([`Observation::sent`], [`Observation::over_ocs`]); where nothing reads that, zeros are
-    /// cheaper. Ports are always counted.
-    pub counters: bool,
-    /// Whether it is asked how far coflows are by pair of racks ([`SimFabric::progress`]); else that is not kept.
-    pub progress: bool,
-    /// Coflows that end as wholes are told as such ([`SimFabric::take_over`]), where no link has a delay; else flow by flow.
-    pub wholes: bool,
-    /// What ends of flows leave is shared anew at multiples of this, or sooner when anything else happens; zero: at once, which is exact.
-    /// Flows end at their instants whatever it is. [`NetworkKind::Sunflow`] knows none.
-    pub resolution: Span,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            admit: Admit::Marked,
-            circuits: true,
-            network: Network::default(),
-            buffer: SEND_BUFFER,
-            may_fail: false,
-            bucket: None,
-            counters: true,
-            progress: true,
-            wholes: false,
-            resolution: Span::ZERO,
-        }
-    }
 }
 
 /// Whether every flow crosses the interfaces of its two hosts and nothing narrower, so that flows of a pair of hosts are one under max-min:
@@ -202,7 +161,7 @@ pub fn knows_sums(topology: &Arc<Topology>, network: Network, circuits: bool) ->
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
-        let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, progress, wholes, resolution } = settings;
+        let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, backlog, progress, wholes, resolution } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
         let interfaces = &links.capacity()[..2 * hosts];
@@ -231,6 +190,7 @@ impl SimFabric {
             lists: Lists::default(),
             meter: bucket.map(|b| Meter::new(b, &links)),
             waiting: Table::new(topology.rack_count()),
+            waits: backlog,
             nothing: DemandMatrix::zero(topology.rack_count()),
             links,
             // Where no circuit can ever come, elephants do not wait for one.
@@ -490,10 +450,12 @@ impl SimFabric {
         Ok(self.now)
     }
 
-    /// The bytes that wait at the senders, by rack pair. Brings the books up to now if they are read.
+    /// The bytes that wait at the senders, by rack pair. Brings the books up to now as far as they are read.
     fn backlog(&mut self) -> DemandMatrix {
-        let most = u128::from(self.buffer.0) * bundle::BYTE;
-        if let Some(whole) = self.engine.backlog_by_rack(most, self.ledger.counts_pairs(), world!(self)) {
+        let (most, books) = (u128::from(self.buffer.0) * bundle::BYTE, self.ledger.counts_pairs());
+        if self.waits
+            && let Some(whole) = self.engine.backlog_by_rack(most, books, world!(self))
+        {
             return whole;
         }
         let t = self.links.topology();
@@ -507,7 +469,11 @@ impl SimFabric {
             }
             *sum += units;
         };
-        self.engine.backlog(most, self.ledger.counts_pairs(), &mut add, world!(self));
+        if self.waits {
+            self.engine.backlog(most, books, &mut add, world!(self));
+        } else {
+            self.engine.backlog_of_circuits(most, books, &mut add, world!(self));
+        }
         let mut m = self.nothing.clone();
         let bytes = |(from, to): (RackId, RackId)| {
             let units = std::mem::take(waiting.at(from.index() * racks + to.index()));
@@ -517,9 +483,10 @@ impl SimFabric {
         m
     }
 
-    /// Observations tell what was sent from now on ([`Settings::counters`]).
-    pub fn read_counters(&mut self) {
+    /// Observations tell what was sent from now on, and all that waits ([`Settings::counters`], [`Settings::backlog`]).
+    pub fn tell_all(&mut self) {
         self.ledger.count_pairs();
+        self.waits = true;
     }
 }
 

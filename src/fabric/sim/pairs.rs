@@ -526,6 +526,14 @@ impl<W: Ways> Engine for Pairs<W> {
         });
     }
 
+    fn backlog_of_circuits(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+        let readings = self.before_a_look(books, world);
+        for pair in self.between(world.crossbars.joined(), world) {
+            let ((from, to, _), service) = (self.ends(pair), self.places[pair as usize].service(|l| readings[l]));
+            each((from, to), self.waiting[pair as usize].sum(service, most));
+        }
+    }
+
     fn elephants(&mut self, least: &[u128], world: &mut World) -> Option<Elephants> {
         if !self.large.is_for(least) {
             self.clocks.iter_mut().for_each(|c| c.settle(world.now));

@@ -99,9 +99,8 @@ pub struct Simulation<'a> {
 /// What the driver needs of a run in virtual time.
 struct SimHost<'a> {
     now: Time,
-    /// By time and order: probes that arrive then if the circuit has light, or are given up.
-    probes: BTreeMap<(Time, u64), (ProbeReport, Probe)>,
-    probes_sent: u64,
+    /// By time, then as they were sent: probes that arrive then if the circuit has light, or are given up.
+    probes: VecDeque<(Time, ProbeReport, Probe)>,
     /// Decides about circuits under the scheduler `external`, from the first question on.
     program: Option<Program>,
     command: Option<ProgramSpec>,
@@ -135,9 +134,8 @@ impl Host<SimFabric> for SimHost<'_> {
     fn probe(&mut self, probe: ProbeRequest) {
         let ProbeRequest { plane, input, output, dark_from, at } = probe;
         let (arrived, dark) = (Some((output, at)), Some(at.since(dark_from)));
-        self.probes_sent += 1;
         let report = ProbeReport { plane, input, output, at, arrived, dark };
-        self.probes.insert((at.max(self.now), self.probes_sent), (report, Probe::Arrives));
+        self.wait_for(at.max(self.now), report, Probe::Arrives);
     }
 
     fn log(&mut self, record: Record) {
@@ -146,6 +144,14 @@ impl Host<SimFabric> for SimHost<'_> {
 
     fn refused(&mut self, why: Rejected) -> Result<(), Rejected> {
         Err(why)
+    }
+}
+
+impl SimHost<'_> {
+    /// A probe arrives, or is given up, at `at`. O(log P) for P probes under way: mostly the last one arrives last.
+    fn wait_for(&mut self, at: Time, report: ProbeReport, what: Probe) {
+        let place = self.probes.partition_point(|p| p.0 <= at);
+        self.probes.insert(place, (at, report, what));
     }
 }
 
@@ -171,6 +177,8 @@ impl<'a> Simulation<'a> {
         let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
         let (admit, network, buffer) = (plan.run.admit, plan.run.network, plan.run.buffer);
         let counters = plan.policy.demand.reads_counters();
+        // A circuit that carries nothing is looked for where bytes wait for it. One that is broken may have no light.
+        let backlog = plan.policy.demand.reads_backlog() || !faults.is_empty();
         let progress = proposals || plan.policy.demand.reads_coflows();
         let settings = Settings {
             admit,
@@ -180,6 +188,7 @@ impl<'a> Simulation<'a> {
             may_fail: !faults.is_empty(),
             bucket,
             counters,
+            backlog,
             progress,
             wholes: true,
             resolution,
@@ -187,7 +196,7 @@ impl<'a> Simulation<'a> {
         let fabric = SimFabric::new(topology.clone(), settings);
         let controller = Controller::new(topology.clone(), plan.policy.clone(), first_cycle(plan), fabric.notice());
         let command = plan.run.program.clone();
-        let host = SimHost { now: Time::ZERO, probes: BTreeMap::new(), probes_sent: 0, program: None, command, log };
+        let host = SimHost { now: Time::ZERO, probes: VecDeque::new(), program: None, command, log };
         Self {
             topology: topology.clone(),
             plan: plan.clone(),
@@ -204,7 +213,7 @@ impl<'a> Simulation<'a> {
     /// Records everything from now on, which must be before anything has happened.
     pub fn record(&mut self, recorder: &Recorder) {
         let timing = (first_cycle(&self.plan), self.driver.fabric.notice());
-        self.driver.fabric.read_counters();
+        self.driver.fabric.tell_all();
         let head = recorder.head(&self.topology, &self.plan, timing, self.driver.fabric.mechanism());
         self.driver.record(recorder.clone(), head);
     }
@@ -222,7 +231,7 @@ impl<'a> Simulation<'a> {
     /// When something will next happen by itself: a flow finishes, a circuit gets or loses its light, a probe arrives or the
     /// controller wakes. `None`: never. Cycles that provably decide nothing are no events ([`Skip::Always`]).
     pub fn next_event(&self) -> Option<Time> {
-        let probe = self.driver.host.probes.keys().next().map(|k| k.0);
+        let probe = self.driver.host.probes.front().map(|p| p.0);
         let wake = self.driver.controller.poll_timeout().filter(|w| w.skip != Skip::Always).map(|w| w.at);
         let fault = self.faults.front().map(|f| f.0);
         [probe, wake, fault, self.driver.fabric.next_event()].into_iter().flatten().min().map(|t| t.max(self.driver.host.now))
@@ -424,15 +433,14 @@ impl<'a> Simulation<'a> {
     }
 
     fn probe(&mut self, now: Time) -> Result<(), Rejected> {
-        while let Some(entry) = self.driver.host.probes.first_entry().filter(|e| e.key().0 <= now) {
-            let (mut report, what) = entry.remove();
+        while self.driver.host.probes.front().is_some_and(|p| p.0 <= now) {
+            let Some((_, mut report, what)) = self.driver.host.probes.pop_front() else { break };
             let came = self.driver.fabric.comes_out(report.plane, report.input);
             if what == Probe::IsGivenUp || came != Some(report.output) {
                 (report.arrived, report.dark) = (came.filter(|_| what == Probe::Arrives).map(|r| (r, now)), None);
             }
             if what == Probe::Arrives && came.is_none() {
-                self.driver.host.probes_sent += 1;
-                self.driver.host.probes.insert((now + PROBE_PATIENCE, self.driver.host.probes_sent), (report, Probe::IsGivenUp));
+                self.driver.host.wait_for(now + PROBE_PATIENCE, report, Probe::IsGivenUp);
             } else {
                 self.driver.tell_of(Event::Probed { report }, now)?;
             }

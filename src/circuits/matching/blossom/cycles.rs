@@ -1,9 +1,10 @@
 //! How blossoms are made, fall apart and turn: the structure that a search changes, without its duals.
 
-use super::super::num::Num;
+use super::super::symmetric::Symmetric;
+use super::near::Near;
 use super::{Blossom, Edge, Graph, Label, Machine, NO_EDGE, NONE};
 
-impl<N: Num, G: Graph<N>> Machine<'_, N, G> {
+impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
     /// Tight edge (u, v) closes an odd cycle through the tree: it becomes one outer blossom.
     pub(super) fn merge(&mut self, u: u32, v: u32) {
         let meet = self.common_ancestor(self.top(u), self.top(v));
@@ -102,16 +103,11 @@ impl<N: Num, G: Graph<N>> Machine<'_, N, G> {
                 }
             }
         }
-        let nearest = self.nearest_of(b, &singles, &cycles);
-        let outer = nearest.iter().filter(|e| self.label(e.0) == Label::Outer);
-        let rivals = outer.map(|&(x, u, w)| (self.dual(u) + self.dual(x) - w - w, (u, x)));
-        if let Some((slack, edge)) = rivals.min() {
+        let nearest = G::Near::of(self, b, &singles, &cycles);
+        if let Some((slack, edge)) = nearest.rival(self, b) {
             self.offer_rival(b, slack, edge);
         }
         self.at_mut(b).nearest = nearest;
-        for c in cycles {
-            self.at_mut(c).nearest = Vec::new();
-        }
     }
 
     /// Dissolves a top-level cycle into its children, unlabelled.

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Offer, plain};
+use super::{Bar, Offer, plain};
 
 #[target_feature(enable = "avx512f,avx512vl")]
 fn load(s: &[i64], k: usize) -> __m512i {
@@ -308,4 +308,77 @@ pub(super) fn bits(cells: &[u64]) -> u64 {
     }
     let all = _mm512_or_si512(_mm512_or_si512(bits[0], bits[1]), _mm512_or_si512(bits[2], bits[3]));
     _mm512_reduce_or_epi64(all).cast_unsigned() | plain::bits(rest)
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn edges(row: &[i64], y: &[i64], near: &[i64], bar: Bar<i64>, found: &mut Vec<(u32, i64)>) {
+    let (least, own) = (_mm512_set1_epi64(bar.least), _mm512_set1_epi64(bar.own));
+    let (most, most_outer) = (_mm512_set1_epi64(bar.most), _mm512_set1_epi64(bar.most_outer));
+    for k in (0..row.len()).step_by(8) {
+        let some = rest(k, row.len());
+        let (w, y, near) = (load_some(row, k, some), load_some(y, k, some), load_some(near, k, some));
+        let outer = _mm512_cmpeq_epi64_mask(near, _mm512_set1_epi64(i64::MAX));
+        let most = _mm512_mask_mov_epi64(_mm512_min_epi64(near, most), outer, most_outer);
+        let heavy = _mm512_mask_cmpge_epi64_mask(some, w, least);
+        let slack = _mm512_sub_epi64(y, _mm512_add_epi64(w, w));
+        let mut reach = _mm512_mask_cmpgt_epi64_mask(heavy, _mm512_sub_epi64(most, slack), own);
+        while reach != 0 {
+            let at = k + reach.trailing_zeros() as usize;
+            found.push((at as u32, row[at]));
+            reach &= reach - 1;
+        }
+    }
+}
+
+/// Eight rows of eight numbers as columns.
+#[target_feature(enable = "avx512f,avx512vl")]
+fn turned(r: [__m512i; 8]) -> [__m512i; 8] {
+    let mut columns = [_mm512_setzero_si512(); 8];
+    for odd in 0..2 {
+        // Of each two rows the pairs of columns 0, 2, 4 and 6, or those of 1, 3, 5 and 7.
+        let mut pairs = [_mm512_setzero_si512(); 4];
+        for (k, pair) in pairs.iter_mut().enumerate() {
+            let (a, b) = (r[2 * k], r[2 * k + 1]);
+            *pair = if odd == 0 { _mm512_unpacklo_epi64(a, b) } else { _mm512_unpackhi_epi64(a, b) };
+        }
+        // Every second pair of two lists of pairs, then of the lists that this gives.
+        let upper = [_mm512_shuffle_i64x2(pairs[0], pairs[1], 0x88), _mm512_shuffle_i64x2(pairs[0], pairs[1], 0xdd)];
+        let lower = [_mm512_shuffle_i64x2(pairs[2], pairs[3], 0x88), _mm512_shuffle_i64x2(pairs[2], pairs[3], 0xdd)];
+        for two in 0..2 {
+            columns[2 * two + odd] = _mm512_shuffle_i64x2(upper[two], lower[two], 0x88);
+            columns[2 * two + odd + 4] = _mm512_shuffle_i64x2(upper[two], lower[two], 0xdd);
+        }
+    }
+    columns
+}
+
+/// Tiles of eight by eight, each with its mirror image.
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn both_ways(n: usize, cells: &[i64], shift: u32) -> Vec<i64> {
+    let by = _mm_cvtsi64_si128(shift.into());
+    let mut sums = vec![0; n * n];
+    for top in (0..n).step_by(8) {
+        let tall = rest(top, n);
+        for left in (0..=top).step_by(8) {
+            let wide = rest(left, n);
+            let (mut here, mut there) = ([_mm512_setzero_si512(); 8], [_mm512_setzero_si512(); 8]);
+            for (k, row) in here.iter_mut().zip(cells[top * n..].chunks_exact(n)) {
+                *k = load_some(row, left, wide);
+            }
+            for (k, row) in there.iter_mut().zip(cells[left * n..].chunks_exact(n)) {
+                *k = load_some(row, top, tall);
+            }
+            let back = turned(there);
+            for k in 0..8 {
+                here[k] = _mm512_sll_epi64(_mm512_add_epi64(here[k], back[k]), by);
+            }
+            for (&x, row) in here.iter().zip(sums[top * n..].chunks_exact_mut(n)) {
+                store(row, left, wide, x);
+            }
+            for (&x, row) in turned(here).iter().zip(sums[left * n..].chunks_exact_mut(n)) {
+                store(row, top, tall, x);
+            }
+        }
+    }
+    sums
 }

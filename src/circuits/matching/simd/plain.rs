@@ -1,6 +1,7 @@
 //! The scans as anybody would write them.
 
-use super::Offer;
+use super::super::num::Num;
+use super::{Bar, Offer};
 
 pub(super) fn column_max(w: &[i64], shift: u32, v: &mut [i64], best: &mut [i64]) {
     v.fill(i64::MIN);
@@ -98,4 +99,26 @@ pub(super) fn bits(cells: &[u64]) -> u64 {
         (0..8).for_each(|l| bits[l] |= c[l]);
     }
     bits.iter().chain(rest).fold(0, |a, b| a | b)
+}
+
+pub(in super::super) fn edges<N: Num>(row: &[N], y: &[N], near: &[N], bar: Bar<N>, found: &mut Vec<(u32, N)>) {
+    let reach = row.iter().zip(y).zip(near).zip(0..).filter(|&(((&w, &y), &near), _)| bar.is_reached(w, y, near));
+    found.extend(reach.map(|(((&w, _), _), v)| (v, w)));
+}
+
+/// Tile by tile, so that a tile and its mirror image stay in the nearest cache.
+pub(in super::super) fn both_ways<N: Num>(n: usize, cells: &[u64], shift: u32) -> Vec<N> {
+    const TILE: usize = 16;
+    let mut sums = vec![N::ZERO; n * n];
+    for top in (0..n).step_by(TILE) {
+        for left in (0..=top).step_by(TILE) {
+            for i in top..(top + TILE).min(n) {
+                for j in left..(left + TILE).min(i + 1) {
+                    let sum = N::shifted(cells[i * n + j], shift) + N::shifted(cells[j * n + i], shift);
+                    (sums[i * n + j], sums[j * n + i]) = (sum, sum);
+                }
+            }
+        }
+    }
+    sums
 }

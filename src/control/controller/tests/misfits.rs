@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::demand::HostFlow;
+use crate::demand::hedera::Elephants;
 use crate::fabric::Cut;
 use crate::ids::HostId;
 use crate::topology::graph::{Cable, Graph};
@@ -34,7 +35,7 @@ fn torn() -> DemandMatrix {
 #[test]
 fn an_observation_that_does_not_fit_is_refused_and_the_state_stays() {
     type Warp = fn(&mut Observation);
-    let misfits: [(Warp, &str); 17] = [
+    let misfits: [(Warp, &str); 18] = [
         (|s| s.sent = DemandMatrix::zero(3), "`sent` is a matrix of 3 racks; the network has 4"),
         (|s| s.over_ocs = DemandMatrix::zero(5), "`over_ocs` is a matrix of 5 racks; the network has 4"),
         (|s| s.backlog = DemandMatrix::zero(0), "`backlog` is a matrix of 0 racks; the network has 4"),
@@ -42,6 +43,7 @@ fn an_observation_that_does_not_fit_is_refused_and_the_state_stays() {
         (|s| show(s, held(0, 9, 1)), "a circuit of plane 0 from rack 9 to rack 1; the network has 4 racks and 1 plane"),
         (|s| show(s, held(0, 1, 4)), "a circuit of plane 0 from rack 1 to rack 4; the network has 4 racks and 1 plane"),
         (|s| show(s, held(1, 0, 1)), "a circuit of plane 1 from rack 0 to rack 1; the network has 4 racks and 1 plane"),
+        (|s| s.elephants = Some(Elephants::from_cells(3, vec![0; 9])), "`elephants` are of 3 hosts; the network has 4"),
         (|s| s.ports.clear(), "ports of 0 planes; the network has 1"),
         (|s| s.ports.push(vec![]), "ports of 2 planes; the network has 1"),
         (|s| s.ports[0].truncate(3), "3 ports of plane 0; the network has 4 racks"),
@@ -130,8 +132,8 @@ fn observation() -> impl Strategy<Value = Observation> {
     let flow = (number(4), number(4), 0..3u64, 0..3u32, any::<u64>(), any::<u64>())
         .prop_map(|(from, to, id, flows, sent, waits)| HostFlow { from: HostId(from), to: HostId(to), id, flows, sent, waits });
     let flows = prop::option::of(prop::collection::vec(flow, 0..4));
-    let elephant = (number(4), number(4), 0..3u64).prop_map(|(from, to, flows)| (HostId(from), HostId(to), flows));
-    let elephants = prop::option::of(prop::collection::vec(elephant, 0..3));
+    let counts = |hosts| prop::collection::vec(0..3u64, hosts * hosts).prop_map(move |counts| Elephants::from_cells(hosts, counts));
+    let elephants = prop::option::of(prop_oneof![8 => Just(4usize), 1 => 0..6usize].prop_flat_map(counts));
     (instant(), programmed, matrix(), matrix(), (matrix(), flows, elephants), ports, prop::collection::vec(harm(), 0..2)).prop_map(
         |(at, programmed, sent, over_ocs, (backlog, flows, elephants), ports, damage)| Observation {
             at,

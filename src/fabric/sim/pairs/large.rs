@@ -12,7 +12,6 @@ use super::super::bundle::BYTE;
 use super::super::numbers::Numbers;
 use super::Place;
 use crate::demand::hedera::Elephants;
-use crate::ids::HostId;
 
 /// The large flows of each pair, by sender and receiver; of those that may go another way, too.
 #[derive(Default)]
@@ -24,6 +23,8 @@ pub struct Large {
     stops: Vec<BinaryHeap<Reverse<u128>>>,
     /// By pair: how many.
     counts: Vec<u32>,
+    /// The last answer, while no count changes.
+    last: Option<Elephants>,
     /// By pair: none stops before its clock reads as many whole bytes. The complement, if the clock is that of the receiver's link.
     first: Vec<i64>,
     /// Pairs of which that is not known.
@@ -63,8 +64,7 @@ impl Large {
         let least = self.least[self.sender(pair)];
         if left >= least {
             self.stops[pair as usize].push(Reverse(due - least));
-            self.counts[pair as usize] += 1;
-            self.stale.insert(pair);
+            self.set(pair, self.counts[pair as usize] + 1);
         }
     }
 
@@ -77,8 +77,7 @@ impl Large {
         let stops = &mut self.stops[pair as usize];
         if stops.peek().is_some_and(|first| Some(first.0) == stop) {
             stops.pop();
-            self.counts[pair as usize] -= 1;
-            self.stale.insert(pair);
+            self.set(pair, self.counts[pair as usize] - 1);
         }
     }
 
@@ -98,8 +97,14 @@ impl Large {
                 left.next_if(|&l| l == stop.0).is_some()
             })
             .collect();
-        self.counts[k] = self.stops[k].len() as u32;
+        self.set(pair, self.stops[k].len() as u32);
+    }
+
+    /// A pair has as many.
+    fn set(&mut self, pair: u32, count: u32) {
+        self.counts[pair as usize] = count;
         self.stale.insert(pair);
+        self.last = None;
     }
 
     /// A pair goes over from one place to another; its service stays. O(1).
@@ -109,11 +114,12 @@ impl Large {
         }
     }
 
-    /// The number of large flows of each two hosts, in the order of hosts; the next answer is about flows that are large now. `readings`:
+    /// The number of large flows of each two hosts; the next answer is about flows that are large now. `readings`:
     /// what clocks read, in units, first of all senders, then of all receivers. O(P) for P pairs of hosts, and O(log F) for each flow that
     /// is no longer large and each pair of F flows that has changed.
     pub fn ask(&mut self, readings: &[u128], places: &[Place]) -> Elephants {
-        let (found, hosts) = (self.list(), self.hosts);
+        let (found, hosts) = (self.last.take().unwrap_or_else(|| self.sums()), self.hosts);
+        self.last = Some(found.clone());
         let whole = |r: &u128| i64::try_from(r / BYTE).unwrap_or(i64::MAX - 1);
         let [up, down] = &mut self.bytes;
         for (bytes, readings) in [up, down].into_iter().zip(readings.chunks_exact(hosts)) {
@@ -141,7 +147,9 @@ impl Large {
         while stops.peek().is_some_and(|stop| stop.0 < service) {
             stops.pop();
         }
-        self.counts[k] = stops.len() as u32;
+        if self.counts[k] != stops.len() as u32 {
+            (self.counts[k], self.last) = (stops.len() as u32, None);
+        }
         let first = stops.peek().map_or(i64::MAX, |stop| {
             // It is at the service or beyond, so what the clock will read is no less than what it reads.
             i64::try_from(stop.0.wrapping_sub(place.ahead) / BYTE).unwrap_or(i64::MAX)
@@ -149,21 +157,13 @@ impl Large {
         self.first[k] = if place.link.is_some_and(|l| l as usize >= self.hosts) { !first } else { first };
     }
 
-    /// The pairs that have some, both ways that their flows may go added up.
-    fn list(&self) -> Elephants {
+    /// How many each two hosts have, by all ways that their flows may go.
+    fn sums(&self) -> Elephants {
         let n = self.hosts;
         let (one, other) = self.counts.split_at(n * n);
-        let mut found = Elephants::with_capacity(n * n);
-        for (from, row) in one.chunks_exact(n).enumerate() {
-            let other = other.get(from * n..(from + 1) * n).unwrap_or(&[]);
-            for (to, &count) in row.iter().enumerate() {
-                let count = u64::from(count) + other.get(to).map_or(0, |&n| u64::from(n));
-                if count > 0 && from != to {
-                    found.push((HostId(from as u32), HostId(to as u32), count));
-                }
-            }
-        }
-        found
+        let mut sums: Vec<u64> = one.iter().copied().map(u64::from).collect();
+        sums.iter_mut().zip(other).for_each(|(sum, &n)| *sum += u64::from(n));
+        Elephants::from_cells(n, sums)
     }
 }
 

@@ -110,7 +110,7 @@ impl Lines {
             self.down[0].push(r.units);
             self.down[1].push(r.bytes);
         }
-        let mut bytes = vec![0; n * n];
+        let mut bytes = Vec::with_capacity(n * n);
         for from in 0..n {
             let of = from * n..(from + 1) * n;
             let row = Row {
@@ -120,7 +120,7 @@ impl Lines {
                 up: self.up[from],
                 down: [&self.down[0], &self.down[1]],
             };
-            if look(&row, &mut bytes[of.clone()]) {
+            if look(&row, &mut bytes) {
                 for k in of {
                     if self.has_ended(k) {
                         bytes[k] = super::bytes(self.draw(k as u32, readings, waiting, places)).0;
@@ -169,12 +169,14 @@ struct Row<'a> {
     down: [&'a [u64]; 2],
 }
 
-/// Writes the bytes that wait by the lines of a row, and tells whether one of these has ended.
+/// Appends the bytes that wait by the lines of a row, and tells whether one of these has ended.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2+fma"))]
-fn look(row: &Row, bytes: &mut [u64]) -> bool {
+fn look(row: &Row, bytes: &mut Vec<u64>) -> bool {
     let &Row { begin, slope, end, up, down } = row;
-    let n = bytes.len();
-    let (begin, slope, end, down) = (&begin[..n], &slope[..n], &end[..n], [&down[0][..n], &down[1][..n]]);
+    let (n, before) = (begin.len(), bytes.len());
+    bytes.resize(before + n, 0);
+    // A plain loop over slices of one length is what is compiled for several pairs at a time.
+    let (bytes, slope, end, down) = (&mut bytes[before..][..n], &slope[..n], &end[..n], [&down[0][..n], &down[1][..n]]);
     let mut ended = 0;
     for k in 0..n {
         let (units, whole_bytes) = if slope[k] < 0 { (down[0][k], down[1][k]) } else { (up.units, up.bytes) };

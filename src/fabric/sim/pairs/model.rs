@@ -7,7 +7,6 @@ use super::Place;
 use super::large::Large;
 use super::lines::Lines;
 use crate::demand::hedera::Elephants;
-use crate::ids::HostId;
 
 const HOSTS: u32 = 3;
 
@@ -114,17 +113,13 @@ impl Model {
 
     /// The large flows, as they are kept and by going over all.
     fn ask(&mut self, least: &[u128]) -> [Elephants; 2] {
-        let mut slow = Elephants::new();
+        let mut slow = vec![0; self.flows.len()];
         for k in 0..self.flows.len() {
-            let (from, to) = (k / HOSTS as usize, k % HOSTS as usize);
-            let large = self.flows[k].iter().filter(|f| f.before >= least[from]).count() as u64;
-            if large > 0 && from != to {
-                slow.push((HostId::from(from), HostId::from(to), large));
-            }
+            slow[k] = self.flows[k].iter().filter(|f| f.before >= least[k / HOSTS as usize]).count() as u64;
             let service = self.service(k);
             self.flows[k].iter_mut().for_each(|f| f.before = f.due - service);
         }
-        [self.large.ask(&self.readings, &self.places), slow]
+        [self.large.ask(&self.readings, &self.places), Elephants::from_cells(HOSTS as usize, slow)]
     }
 }
 

@@ -1,0 +1,110 @@
+//! The edges of least slack of an outer cycle: for each vertex outside the best one.
+
+use super::super::symmetric::Symmetric;
+use super::{Edge, Graph, Label, Machine, NONE, Table};
+use crate::circuits::steps;
+
+/// Of an outer cycle: to vertices outside, the edge with the least slack.
+pub(in super::super) trait Near<N: Symmetric, G: Graph<N, Near = Self>>: Default {
+    /// Those of the new cycle `b`, whose vertices are outer: of its vertices `singles`, and of its `cycles`, which lose theirs.
+    fn of(m: &mut Machine<N, G>, b: u32, singles: &[u32], cycles: &[u32]) -> Self;
+
+    /// The edge of cycle `b` with the least slack to another outer vertex, and the slack; among equals the one of the first vertex, to the
+    /// first vertex.
+    fn rival(&self, m: &Machine<N, G>, b: u32) -> Option<(N, Edge)>;
+}
+
+/// A list of vertices outside, each with the vertex inside that has least slack to it, and the edge's weight: for graphs with few edges.
+pub(in super::super) struct Listed<N>(Vec<(u32, u32, N)>);
+
+impl<N> Default for Listed<N> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Listed<N> {
+    fn of(m: &mut Machine<N, G>, b: u32, singles: &[u32], cycles: &[u32]) -> Self {
+        steps::count(1 + singles.len() + cycles.len());
+        let most = m.most();
+        let mut best = std::mem::take(&mut m.scratch.best);
+        best.resize(m.n, (N::MAX, NONE));
+        let mut found: Vec<(u32, u32, N)> = Vec::new();
+        let mut offer = |x: u32, u: u32, w: N| {
+            if m.top(x) == b {
+                return;
+            }
+            let slack = m.dual(u) + m.dual(x) - w - w;
+            if slack > most {
+                return;
+            }
+            let best = &mut best[x as usize];
+            if best.1 == NONE {
+                *best = (slack, found.len() as u32);
+                found.push((x, u, w));
+            } else if (slack, u) < (best.0, found[best.1 as usize].1) {
+                best.0 = slack;
+                found[best.1 as usize] = (x, u, w);
+            }
+        };
+        for &u in singles {
+            let least = m.least(u);
+            m.w.row(u).filter(|e| e.1 >= least).for_each(|(x, w)| offer(x, u, w));
+        }
+        for &c in cycles {
+            m.at(c).nearest.0.iter().for_each(|&(x, u, w)| offer(x, u, w));
+        }
+        for f in &found {
+            best[f.0 as usize].1 = NONE;
+        }
+        m.scratch.best = best;
+        for &c in cycles {
+            m.at_mut(c).nearest = Self::default();
+        }
+        Self(found)
+    }
+
+    fn rival(&self, m: &Machine<N, G>, _b: u32) -> Option<(N, Edge)> {
+        let outer = self.0.iter().filter(|e| m.label(e.0) == Label::Outer);
+        outer.map(|&(x, u, w)| (m.dual(u) + m.dual(x) - w - w, (u, x))).min()
+    }
+}
+
+/// By vertex, the vertex inside with the least slack to it: for graphs in which most pairs have an edge.
+pub(in super::super) struct Laid<N> {
+    /// The stored dual of the vertex inside, less twice the edge's weight: by so much its slack and the other end's dual differ. Half of
+    /// the largest number if there is no edge, and for the vertices inside.
+    keys: Vec<N>,
+    from: Vec<u32>,
+}
+
+impl<N> Default for Laid<N> {
+    fn default() -> Self {
+        Self { keys: Vec::new(), from: Vec::new() }
+    }
+}
+
+impl<N: Symmetric> Near<N, Table<'_, N>> for Laid<N> {
+    fn of(m: &mut Machine<N, Table<'_, N>>, b: u32, singles: &[u32], cycles: &[u32]) -> Self {
+        steps::count(1 + singles.len() + cycles.len());
+        let mut lists = cycles.iter().map(|&c| std::mem::take(&mut m.blossoms[c as usize].nearest));
+        let none = || Self { keys: vec![N::MAX.half(); m.n], from: vec![NONE; m.n] };
+        let mut all = lists.next().unwrap_or_else(none);
+        for list in lists {
+            N::join(&list.keys, &list.from, &mut all.keys, &mut all.from);
+        }
+        for &u in singles {
+            N::offer(m.w.weights(u), m.y[u as usize], u, &mut all.keys, &mut all.from);
+        }
+        m.leaves(b).into_iter().for_each(|v| all.keys[v as usize] = N::MAX.half());
+        all
+    }
+
+    fn rival(&self, m: &Machine<N, Table<'_, N>>, _b: u32) -> Option<(N, Edge)> {
+        let least = N::least_sum(&self.keys, &m.outer);
+        let equal = self.keys.iter().zip(&m.outer).zip(0..).filter(|&((&key, &y), _)| key + y == least);
+        let edge = equal.map(|(_, x)| (self.from[x as usize], x)).min()?;
+        // Both duals are stored with the clock added.
+        (least < N::MAX.half()).then_some((least - m.clock - m.clock, edge))
+    }
+}
