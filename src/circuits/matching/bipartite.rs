@@ -57,6 +57,8 @@ pub struct Workspace {
     pub(super) dense: Dense,
     /// By row: what is up now.
     keep: Vec<u32>,
+    /// Symmetric weights.
+    pub(super) weights: Vec<i64>,
 }
 
 impl Workspace {

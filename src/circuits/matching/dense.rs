@@ -147,11 +147,13 @@ impl Dense {
         self.lift(w, column);
         if self.v.iter().any(|&v| v >= QUICK_LIMIT as i64) {
             self.v.iter_mut().zip(v).for_each(|(new, old)| *new = old << w.spare);
+            self.key.fill(i64::MIN);
         }
         self.number();
         for (i, &own) in column.iter().enumerate() {
             let own = own as usize;
-            if w.at(i, own) - self.price(own) == self.best(w, i) {
+            let value = w.at(i, own) - self.price(own);
+            if -value == self.key[i] || value == self.best(w, i) {
                 self.take(i, own);
             } else {
                 self.free.push(i as u32);
@@ -165,15 +167,20 @@ impl Dense {
     ///
     /// If the old matching is still the best one, the least prices that prove it are the longest paths over the old prices. These are
     /// mostly of few steps. Otherwise rows that gain by going round in a circle raise prices in each pass, and are free in the end.
+    ///
+    /// Leaves in `key`, by row, what its own column cost it when it had its last turn, or the least number: while that stays, its own
+    /// column is the best one.
     fn lift(&mut self, w: &Weights, column: &[u32]) {
+        self.key.fill(i64::MIN);
         for _ in 0..LIFTS {
             let mut risen = false;
             for (i, &own) in column.iter().enumerate() {
-                steps::count(1);
                 let own = own as usize;
                 let base = self.v[own] - w.at(i, own);
                 // Prices of this kind are not kept; so far they have room.
-                if base < QUICK_LIMIT as i64 {
+                if base != self.key[i] && base < QUICK_LIMIT as i64 {
+                    steps::count(1);
+                    self.key[i] = base;
                     risen |= simd::lift(self.level, w.row(i), w.shift, base, &mut self.v);
                     if let Some(j) = w.kept(i) {
                         self.v[j] = self.v[j].max(base + w.at(i, j));
@@ -274,7 +281,7 @@ impl Dense {
     /// The best value of a row at the present prices.
     fn best(&self, w: &Weights, i: usize) -> i64 {
         steps::count(1);
-        let (a, _) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
+        let a = simd::best(self.level, w.row(i), w.shift, &self.v);
         let kept = w.kept(i).map_or(i64::MIN, |j| w.at(i, j) - self.price(j));
         kept.max(a + (-a & self.mask))
     }

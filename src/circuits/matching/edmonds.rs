@@ -75,7 +75,8 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
     }
     let scale = Scale::new(n, 2 * u128::from(bits), keeping);
     if scale.narrow() {
-        let w = symmetric::both_ways::<i64>(demand, keep, &scale);
+        let mut w = std::mem::take(&mut room.weights);
+        symmetric::both_ways(demand, keep, &scale, &mut w);
         let a = match scale.shift() {
             Some((_, spare)) => {
                 let weights = Weights::new(n, &w, (0, spare), &[]).symmetric();
@@ -84,12 +85,15 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
             }
             None => assignment::solve(n, &w),
         };
-        return paired(finish(&Table(n, &w), &a));
+        let mate = finish(&Table(n, &w), &a);
+        room.weights = w;
+        return paired(mate);
     }
     if let Some(held) = held.as_mut() {
         held.clear();
     }
-    let w = symmetric::both_ways::<i128>(demand, keep, &scale);
+    let mut w = Vec::<i128>::new();
+    symmetric::both_ways(demand, keep, &scale, &mut w);
     paired(finish(&Table(n, &w), &assignment::solve(n, &w)))
 }
 

@@ -307,17 +307,17 @@ pub(super) fn edges(level: Level, row: &[i64], y: &[i64], near: &[i64], bar: Bar
     }
 }
 
-/// `cells(i,j) + cells(j,i)` of an `n x n` matrix, `shift` bits to the left.
+/// `sums` becomes `cells(i,j) + cells(j,i)` of an `n x n` matrix, `shift` bits to the left.
 ///
 /// # Panics
 /// If there are not n^2 cells.
-pub(super) fn both_ways(level: Level, n: usize, cells: &[u64], shift: u32) -> Vec<i64> {
+pub(super) fn both_ways(level: Level, n: usize, cells: &[u64], shift: u32, sums: &mut Vec<i64>) {
     assert!(cells.len() == n * n, "a square matrix");
     match level.0 {
         // SAFETY: as in `choose`.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512 => unsafe { avx512::both_ways(n, signed(cells), shift) },
-        _ => plain::both_ways(n, cells, shift),
+        Kind::Avx512 => unsafe { avx512::both_ways(n, signed(cells), shift, sums) },
+        _ => plain::both_ways(n, cells, shift, sums),
     }
 }
 
@@ -385,9 +385,10 @@ mod tests {
                 }
                 for n in [w.len(), w.len() / 3 + 1] {
                     let square: Vec<u64> = rows.iter().cycle().take(n * n).map(|&x| x as u64).collect();
-                    let sums = both_ways(level, n, &square, shift);
+                    let mut sums = rows.clone();
+                    both_ways(level, n, &square, shift, &mut sums);
                     let sum = |k: usize| (square[k] + square[k % n * n + k / n]) << shift;
-                    prop_assert!((0..n * n).all(|k| sums[k] as u64 == sum(k)));
+                    prop_assert!(sums.len() == n * n && (0..n * n).all(|k| sums[k] as u64 == sum(k)));
                 }
                 let value = two_best(level, &w, shift, &price).0;
                 prop_assert_eq!(place_of(level, value, &w, shift, &price), plain::place_of(value, &w, shift, &price));

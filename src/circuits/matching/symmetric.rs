@@ -8,23 +8,22 @@ use super::simd::{self, Bar, Level};
 use crate::circuits::Matching;
 use crate::demand::DemandMatrix;
 
-/// `R x R` symmetric weights `D(i,j) + D(j,i)` of circuits in pairs.
-pub(crate) fn both_ways<N: Symmetric>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Vec<N> {
+/// `w` becomes the `R x R` symmetric weights `D(i,j) + D(j,i)` of circuits in pairs.
+pub(crate) fn both_ways<N: Symmetric>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale, w: &mut Vec<N>) {
     let r = demand.racks();
-    let mut w = N::both_ways(r, demand.cells(), scale.bits());
+    N::both_ways(r, demand.cells(), scale.bits(), w);
     for (i, j) in keep.into_iter().flat_map(Matching::pairs) {
         let both = keep.is_some_and(|k| k.output(j) == Some(i));
         let x = scale.weigh(u128::from(demand.get(i, j)) + u128::from(demand.get(j, i)), 1 + u8::from(both));
         w[i.index() * r + j.index()] = x;
         w[j.index() * r + i.index()] = x;
     }
-    w
 }
 
 /// Whole rows of symmetric weights. In all of them zero is no edge.
 pub(crate) trait Symmetric: Num {
-    /// `cells(i,j) + cells(j,i)` of an `n x n` matrix, `shift` bits to the left, already known to fit.
-    fn both_ways(n: usize, cells: &[u64], shift: u32) -> Vec<Self>;
+    /// `sums` becomes `cells(i,j) + cells(j,i)` of an `n x n` matrix, `shift` bits to the left, already known to fit.
+    fn both_ways(n: usize, cells: &[u64], shift: u32, sums: &mut Vec<Self>);
 
     /// Appends the places and values of those weights of a row that reach the bar. By place: what is stored as dual, and as least slack.
     fn edges(row: &[Self], y: &[Self], near: &[Self], bar: Bar<Self>, found: &mut Vec<(u32, Self)>);
@@ -41,8 +40,8 @@ pub(crate) trait Symmetric: Num {
 }
 
 impl Symmetric for i64 {
-    fn both_ways(n: usize, cells: &[u64], shift: u32) -> Vec<Self> {
-        simd::both_ways(Level::for_rows_of(n), n, cells, shift)
+    fn both_ways(n: usize, cells: &[u64], shift: u32, sums: &mut Vec<Self>) {
+        simd::both_ways(Level::for_rows_of(n), n, cells, shift, sums);
     }
     fn edges(row: &[Self], y: &[Self], near: &[Self], bar: Bar<Self>, found: &mut Vec<(u32, Self)>) {
         simd::edges(Level::for_rows_of(row.len()), row, y, near, bar, found);
@@ -59,8 +58,8 @@ impl Symmetric for i64 {
 }
 
 impl Symmetric for i128 {
-    fn both_ways(n: usize, cells: &[u64], shift: u32) -> Vec<Self> {
-        simd::plain_both_ways(n, cells, shift)
+    fn both_ways(n: usize, cells: &[u64], shift: u32, sums: &mut Vec<Self>) {
+        simd::plain_both_ways(n, cells, shift, sums);
     }
     fn edges(row: &[Self], y: &[Self], near: &[Self], bar: Bar<Self>, found: &mut Vec<(u32, Self)>) {
         simd::plain_edges(row, y, near, bar, found);

@@ -208,7 +208,8 @@ fn any_demand(max_racks: usize) -> impl Strategy<Value = DemandMatrix> {
 
 /// The general solver from the trivial start: no matching, every dual at the largest weight.
 fn from_nothing(d: &DemandMatrix) -> u128 {
-    let w = symmetric::both_ways::<i128>(d, None, &num::Scale::new(d.racks(), u128::MAX >> 12, false));
+    let mut w = Vec::<i128>::new();
+    symmetric::both_ways(d, None, &num::Scale::new(d.racks(), u128::MAX >> 12, false), &mut w);
     best_of(d.racks(), &w)
 }
 
@@ -250,7 +251,8 @@ proptest! {
     fn edmonds_is_certified_by_its_duals_and_equals_the_slow_start(d in any_demand(24)) {
         let r = d.racks();
         let scale = num::Scale::new(r, u128::MAX >> 12, false);
-        let w = symmetric::both_ways::<i128>(&d, None, &scale);
+        let mut w = Vec::<i128>::new();
+symmetric::both_ways(&d, None, &scale, &mut w);
         let rows = sparse::Rows::of(r, &w);
         for a in [assignment::solve(r, &w), sparse::solve(&rows)] {
             let table = blossom::Table(r, &w);
@@ -286,7 +288,8 @@ proptest! {
         let r = d.racks();
         let up = if both { tournament(r, shift) } else { round_robin(r, shift) };
         let scale = num::Scale::new(r, u128::MAX >> 16, true);
-        let w = symmetric::both_ways::<i128>(&d, Some(&up), &scale);
+        let mut w = Vec::<i128>::new();
+symmetric::both_ways(&d, Some(&up), &scale, &mut w);
         let value = |m: &Matching| m.pairs().filter(|(i, j)| i < j).map(|(i, j)| w[i.index() * r + j.index()] as u128).sum::<u128>();
         prop_assert_eq!(value(&edmonds(&d, Some(&up))), best_of(r, &w));
         prop_assert_eq!(value(&edmonds_from(&mut Prices::default(), &d, Some(&up))), best_of(r, &w));
@@ -345,7 +348,8 @@ proptest! {
         bipartite_from(&mut prices, &d, Some(&up));
         let next = d.map_pairs(|i, j, x| x + cell(i.index(), j.index(), 1) % (drift + 1));
         prop_assert_eq!(bipartite_from(&mut prices, &next, None).weight(&next), plain(&next));
-        let w = symmetric::both_ways::<i64>(&d, None, &num::Scale::new(r, 1 << 42, false));
+        let mut w = Vec::<i64>::new();
+symmetric::both_ways(&d, None, &num::Scale::new(r, 1 << 42, false), &mut w);
         let weights = dense::Weights::new(r, &w, (0, spare), &[]);
         let table = blossom::Table(r, &w);
         let mut solver = dense::Dense::default();

@@ -354,9 +354,9 @@ fn turned(r: [__m512i; 8]) -> [__m512i; 8] {
 
 /// Tiles of eight by eight, each with its mirror image.
 #[target_feature(enable = "avx512f,avx512vl")]
-pub(super) fn both_ways(n: usize, cells: &[i64], shift: u32) -> Vec<i64> {
+pub(super) fn both_ways(n: usize, cells: &[i64], shift: u32, sums: &mut Vec<i64>) {
     let by = _mm_cvtsi64_si128(shift.into());
-    let mut sums = vec![0; n * n];
+    sums.resize(n * n, 0);
     for top in (0..n).step_by(8) {
         let tall = rest(top, n);
         for left in (0..=top).step_by(8) {
@@ -380,5 +380,4 @@ pub(super) fn both_ways(n: usize, cells: &[i64], shift: u32) -> Vec<i64> {
             }
         }
     }
-    sums
 }

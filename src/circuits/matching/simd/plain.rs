@@ -107,9 +107,9 @@ pub(in super::super) fn edges<N: Num>(row: &[N], y: &[N], near: &[N], bar: Bar<N
 }
 
 /// Tile by tile, so that a tile and its mirror image stay in the nearest cache.
-pub(in super::super) fn both_ways<N: Num>(n: usize, cells: &[u64], shift: u32) -> Vec<N> {
+pub(in super::super) fn both_ways<N: Num>(n: usize, cells: &[u64], shift: u32, sums: &mut Vec<N>) {
     const TILE: usize = 16;
-    let mut sums = vec![N::ZERO; n * n];
+    sums.resize(n * n, N::ZERO);
     for top in (0..n).step_by(TILE) {
         for left in (0..=top).step_by(TILE) {
             for i in top..(top + TILE).min(n) {
@@ -120,5 +120,4 @@ pub(in super::super) fn both_ways<N: Num>(n: usize, cells: &[u64], shift: u32) -
             }
         }
     }
-    sums
 }
