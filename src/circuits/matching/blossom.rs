@@ -76,6 +76,16 @@ pub(super) trait Graph<N: Symmetric>: Sized {
     fn edges(&self, u: u32, y: &[N], near: &[N], bar: Bar<N>, found: &mut Vec<(u32, N)>) {
         found.extend(self.row(u).filter(|&(v, w)| bar.is_reached(w, y[v as usize], near[v as usize])));
     }
+    /// Where a vertex has an edge, and `y` less twice its weight is less than the key, or equal to it and the vertex before `from`: these
+    /// become key and `from`.
+    fn offer(&self, u: u32, y: N, keys: &mut [N], from: &mut [u32]) {
+        for (v, w) in self.row(u) {
+            let (v, key) = (v as usize, y - w - w);
+            if (key, u) < (keys[v], from[v]) {
+                (keys[v], from[v]) = (key, u);
+            }
+        }
+    }
 }
 
 /// A table of `n * n` weights, 0: no edge.
@@ -98,6 +108,9 @@ impl<N: Symmetric> Graph<N> for Table<'_, N> {
     }
     fn edges(&self, u: u32, y: &[N], near: &[N], bar: Bar<N>, found: &mut Vec<(u32, N)>) {
         N::edges(self.weights(u), y, near, bar, found);
+    }
+    fn offer(&self, u: u32, y: N, keys: &mut [N], from: &mut [u32]) {
+        N::offer(self.weights(u), y, u, keys, from);
     }
 }
 

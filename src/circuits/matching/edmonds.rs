@@ -5,6 +5,7 @@ use super::bipartite::{Held, Prices, Workspace, assign_dense, assign_sparse};
 use super::blossom::{Graph, Machine, NONE, Table};
 use super::dense::Weights;
 use super::num::Scale;
+use super::sparse::Spread;
 use super::symmetric::{self, Symmetric};
 use super::{at_most, mirrored, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
@@ -14,6 +15,9 @@ use crate::ids::RackId;
 /// Up to one cell in this many the sparse solver is the faster one (measured, `scripts/peers`). The symmetric matrix has up to two cells
 /// for each of the demand's.
 const SPARSE: usize = 6;
+
+/// Of up to this number of racks a search may have a place for each rack in each of its cycles: 16 MB at most.
+const SPREAD: usize = if cfg!(test) { 9 } else { 2048 };
 
 /// The matching of racks in pairs with the largest sum of `D(i,j) + D(j,i)`; every pair is joined both ways.
 ///
@@ -66,7 +70,7 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
         if scale.narrow() {
             let rows = cells.pairs::<i64>(keep, &scale);
             let a = assign_sparse(held, &rows);
-            return paired(finish(&rows, &a));
+            return paired(if n <= SPREAD { finish(&Spread(&rows), &a) } else { finish(&rows, &a) });
         }
     }
     let bits = at_most(demand);

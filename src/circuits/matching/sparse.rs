@@ -11,7 +11,7 @@ use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::assignment::{Assignment, NONE};
-use super::blossom::{Graph, Listed};
+use super::blossom::{Graph, Laid, Listed};
 use super::num::{Num, Scale};
 use super::simd::{self, Level};
 use super::symmetric::Symmetric;
@@ -196,6 +196,19 @@ impl<N: Symmetric> Graph<N> for Rows<N> {
     }
     fn row(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_ {
         self.row(u)
+    }
+}
+
+/// The same edges for searches that keep those of least slack by rack.
+pub(crate) struct Spread<'a, N>(pub(crate) &'a Rows<N>);
+
+impl<N: Symmetric> Graph<N> for Spread<'_, N> {
+    type Near = Laid<N>;
+    fn weight(&self, u: u32, v: u32) -> N {
+        self.0.weight(u, v)
+    }
+    fn row(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_ {
+        self.0.row(u)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The edges of least slack of an outer cycle: for each vertex outside the best one.
 
 use super::super::symmetric::Symmetric;
-use super::{Edge, Graph, Label, Machine, NONE, Table};
+use super::{Edge, Graph, Label, Machine, NONE};
 use crate::circuits::steps;
 
 /// Of an outer cycle: to vertices outside, the edge with the least slack.
@@ -70,7 +70,8 @@ impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Listed<N> {
     }
 }
 
-/// By vertex, the vertex inside with the least slack to it: for graphs in which most pairs have an edge.
+/// By vertex, the vertex inside with the least slack to it: for graphs of not too many vertices, since each outer cycle at the top has a
+/// place for each of them.
 pub(in super::super) struct Laid<N> {
     /// The stored dual of the vertex inside, less twice the edge's weight: by so much its slack and the other end's dual differ. Half of
     /// the largest number if there is no edge, and for the vertices inside.
@@ -84,8 +85,8 @@ impl<N> Default for Laid<N> {
     }
 }
 
-impl<N: Symmetric> Near<N, Table<'_, N>> for Laid<N> {
-    fn of(m: &mut Machine<N, Table<'_, N>>, b: u32, singles: &[u32], cycles: &[u32]) -> Self {
+impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Laid<N> {
+    fn of(m: &mut Machine<N, G>, b: u32, singles: &[u32], cycles: &[u32]) -> Self {
         steps::count(1 + singles.len() + cycles.len());
         let mut lists = cycles.iter().map(|&c| std::mem::take(&mut m.blossoms[c as usize].nearest));
         let none = || Self { keys: vec![N::MAX.half(); m.n], from: vec![NONE; m.n] };
@@ -94,13 +95,13 @@ impl<N: Symmetric> Near<N, Table<'_, N>> for Laid<N> {
             N::join(&list.keys, &list.from, &mut all.keys, &mut all.from);
         }
         for &u in singles {
-            N::offer(m.w.weights(u), m.y[u as usize], u, &mut all.keys, &mut all.from);
+            m.w.offer(u, m.y[u as usize], &mut all.keys, &mut all.from);
         }
         m.leaves(b).into_iter().for_each(|v| all.keys[v as usize] = N::MAX.half());
         all
     }
 
-    fn rival(&self, m: &Machine<N, Table<'_, N>>, _b: u32) -> Option<(N, Edge)> {
+    fn rival(&self, m: &Machine<N, G>, _b: u32) -> Option<(N, Edge)> {
         let least = N::least_sum(&self.keys, &m.outer);
         let equal = self.keys.iter().zip(&m.outer).zip(0..).filter(|&((&key, &y), _)| key + y == least);
         let edge = equal.map(|(_, x)| (self.from[x as usize], x)).min()?;
