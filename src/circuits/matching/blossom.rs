@@ -45,6 +45,10 @@ enum Label {
 /// A vertex (numbers below n) or an odd cycle of blossoms.
 struct Blossom<N, L> {
     parent: u32,
+    /// How many vertices.
+    size: u32,
+    /// One of its vertices, by which its vertices are told from others while it is at the top level.
+    mark: u32,
     /// The vertex that is matched outside, or exposed.
     base: u32,
     /// Half of z. Of a top-level cycle, the clock is added while it is inner, and taken off while it is outer.
@@ -123,8 +127,11 @@ pub(super) struct Machine<'a, N: Symmetric, G: Graph<N>> {
     pub(super) y: Vec<N>,
     blossoms: Vec<Blossom<N, G::Near>>,
     unused: Vec<u32>,
-    /// By vertex: its top-level blossom, and that one's label.
-    top: Vec<u32>,
+    /// By vertex: the mark of its top-level blossom, and by mark that blossom. Blossoms that become one keep the mark of the largest, so
+    /// that only the vertices of the others get another one.
+    marks: Vec<u32>,
+    tops: Vec<u32>,
+    /// By vertex: the label of its top-level blossom.
     labels: Vec<Label>,
     /// By how much outer duals have sunk in this search.
     clock: N,
@@ -188,7 +195,8 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
     /// A machine for the symmetric weights `w` of `n` vertices with feasible duals `y` and a matching of tight edges.
     pub(super) fn new(n: usize, w: &'a G, y: Vec<N>, mate: Vec<u32>) -> Self {
         let blossoms = (0..n as u32).map(Blossom::vertex).collect();
-        let top = (0..n as u32).collect();
+        let marks: Vec<u32> = (0..n as u32).collect();
+        let tops = marks.clone();
         let (labels, near, nearest, outer) = (vec![Label::Free; n], vec![N::MAX.half(); n], vec![NONE; n], vec![N::MAX.half(); n]);
         let scratch = Scratch { best: vec![], seen: vec![false; n], edges: vec![] };
         let (unused, reached, is_reached, queue, cycles) = (vec![], vec![], vec![false; n], vec![], vec![]);
@@ -200,7 +208,8 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
             y,
             blossoms,
             unused,
-            top,
+            marks,
+            tops,
             labels,
             clock,
             events,
@@ -252,7 +261,7 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
     }
 
     fn top(&self, v: u32) -> u32 {
-        self.top[v as usize]
+        self.tops[self.marks[v as usize] as usize]
     }
 
     fn at(&self, b: u32) -> &Blossom<N, G::Near> {
@@ -511,6 +520,8 @@ impl<N: Symmetric, L: Default> Blossom<N, L> {
     fn vertex(v: u32) -> Self {
         Self {
             parent: NONE,
+            size: 1,
+            mark: v,
             base: v,
             half: N::ZERO,
             serial: 0,

@@ -212,10 +212,13 @@ impl<N: Symmetric> Graph<N> for Spread<'_, N> {
     }
 }
 
-/// Of few cells: a row may drive out another one, this one the next, and so on for this many rows. Longer chains are mostly a few rows
-/// that bid for too few columns by small steps, and a search ends that sooner (measured, `scripts/peers`). Tests cut chains short, so that
-/// small matrices need searches.
-const CHAIN: usize = if cfg!(test) { 3 } else { 32 };
+/// A row may drive out another one, this one the next, and so on for this many rows, of few cells and of many. Longer chains are mostly a
+/// few rows that bid for too few columns by small steps; another pass, or a search, ends that sooner (measured, `scripts/peers`). Tests cut
+/// chains short, so that small matrices need searches.
+const CHAIN: [usize; 2] = if cfg!(test) { [3, 5] } else { [32, 128] };
+
+/// Rows that were driven out bid again in as many passes, of few cells and of many; then they search (measured likewise).
+const PASSES: [usize; 2] = [3, 8];
 
 /// From this many cells on it pays to put the heavy ones of each row first (measured, `scripts/peers`). Tests try both on small matrices.
 const MANY: usize = if cfg!(test) { 40 } else { 3500 };
@@ -291,7 +294,7 @@ pub(crate) fn solve<N: Num>(rows: &Rows<N>) -> Assignment<N> {
     let n = rows.racks();
     let ranked = Ranked::new(rows);
     let mut s = Solver::new(rows, &ranked, vec![N::ZERO; n]);
-    s.place((0..n as u32).collect(), 3);
+    s.place((0..n as u32).collect(), PASSES[usize::from(s.is_ranked())]);
     s.assignment()
 }
 
@@ -300,7 +303,7 @@ fn columns<N: Num>(rows: &Rows<N>) -> Vec<u32> {
     let n = rows.racks();
     let ranked = Ranked::new(rows);
     let mut s = Solver::new(rows, &ranked, vec![N::ZERO; n]);
-    s.place((0..n as u32).collect(), 3);
+    s.place((0..n as u32).collect(), PASSES[usize::from(s.is_ranked())]);
     s.column
 }
 
@@ -354,6 +357,10 @@ impl<'a, N: Num> Solver<'a, N> {
         Assignment { column: self.column, u, v: self.v }
     }
 
+    fn is_ranked(&self) -> bool {
+        !self.light.is_empty()
+    }
+
     /// Gives row `i` its column `j`, which has a cell.
     fn join(&mut self, i: u32, j: u32) {
         let w = self.rows.row(i).find(|c| c.0 == j).map_or(N::ZERO, |c| c.1);
@@ -397,7 +404,7 @@ impl<'a, N: Num> Solver<'a, N> {
         let mut left = Vec::new();
         let mut wars = 4 * self.row.len();
         for &f in free {
-            let (mut i, mut chain) = (f, if self.light.is_empty() { CHAIN } else { usize::MAX });
+            let (mut i, mut chain) = (f, CHAIN[usize::from(self.is_ranked())]);
             loop {
                 steps::count(1);
                 let (mut best, second) = self.two_best(i);

@@ -35,7 +35,7 @@ pub(crate) trait Symmetric: Num {
     /// Where other keys are less than keys, or equal to them and the others' `from` less: these become key and `from`.
     fn join(other: &[Self], others: &[u32], keys: &mut [Self], from: &mut [u32]);
 
-    /// The least `a[k] + b[k]`; of none, the largest number.
+    /// The least `a[k] + b[k]` of those of which `a[k]` is not the largest number's opposite; of none, the largest number.
     fn least_sum(a: &[Self], b: &[Self]) -> Self;
 }
 
@@ -105,7 +105,7 @@ fn join<N: Num>(other: &[N], others: &[u32], keys: &mut [N], from: &mut [u32]) {
 fn least_sum<N: Num>(a: &[N], b: &[N]) -> N {
     let (b, mut least) = (&b[..a.len()], N::MAX);
     for k in 0..a.len() {
-        let sum = a[k] + b[k];
+        let sum = if a[k] == -N::MAX { N::MAX } else { a[k] + b[k] };
         least = if sum < least { sum } else { least };
     }
     least

@@ -58,8 +58,14 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
     fn new_cycle(&mut self, children: Vec<u32>, links: Vec<Edge>) -> u32 {
         let id = self.unused.pop().unwrap_or(self.blossoms.len() as u32);
         let first = self.at(children[0]);
-        let half = -self.clock;
-        let made = Blossom { base: first.base, half, label: Label::Outer, via: first.via, children, links, ..Blossom::vertex(NONE) };
+        let (base, via, half) = (first.base, first.via, -self.clock);
+        let largest = children.iter().copied().max_by_key(|&c| self.at(c).size).expect("a cycle has children");
+        let (mark, size) = (self.at(largest).mark, children.iter().map(|&c| self.at(c).size).sum());
+        for &c in children.iter().filter(|&&c| c != largest) {
+            self.leaves(c).into_iter().for_each(|v| self.marks[v as usize] = mark);
+        }
+        self.tops[mark as usize] = id;
+        let made = Blossom { size, mark, base, half, label: Label::Outer, via, children, links, ..Blossom::vertex(NONE) };
         if id as usize == self.blossoms.len() {
             self.blossoms.push(made);
         } else {
@@ -87,24 +93,21 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
     fn become_outer_cycle(&mut self, b: u32) {
         let (mut singles, mut cycles) = (Vec::new(), Vec::new());
         for c in self.at(b).children.clone() {
-            let leaves = self.leaves(c);
-            if self.at(c).label == Label::Inner {
-                self.queue.extend(leaves.iter().rev());
-            }
-            if self.is_cycle(c) && self.at(c).label == Label::Outer {
-                cycles.push(c)
-            } else {
-                singles.extend(&leaves)
-            }
-            for v in leaves {
-                self.top[v as usize] = b;
-                if self.label(v) != Label::Outer {
-                    self.relabel(v, Label::Outer);
+            if self.at(c).label == Label::Outer {
+                if self.is_cycle(c) {
+                    cycles.push(c)
+                } else {
+                    singles.push(c)
                 }
+                continue;
             }
+            let leaves = self.leaves(c);
+            self.queue.extend(leaves.iter().rev());
+            singles.extend(&leaves);
+            leaves.into_iter().for_each(|v| self.relabel(v, Label::Outer));
         }
         let nearest = G::Near::of(self, b, &singles, &cycles);
-        if let Some((slack, edge)) = nearest.rival(self, b) {
+        if let Some((slack, edge)) = nearest.rival(self) {
             self.offer_rival(b, slack, edge);
         }
         self.at_mut(b).nearest = nearest;
@@ -116,15 +119,19 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
         let (children, links) = (std::mem::take(&mut x.children), std::mem::take(&mut x.links));
         self.cycles.retain(|&c| c != b);
         self.unused.push(b);
+        // At the end of a search no vertex has a label any more.
+        let (kept, is_free) = (self.at(b).mark, self.label(self.at(b).mark) == Label::Free);
         for &c in &children {
             let x = self.at_mut(c);
             (x.parent, x.label, x.via) = (NONE, Label::Free, NO_EDGE);
+            let mark = x.mark;
             if self.is_cycle(c) {
                 self.add_cycle(c);
             }
-            for v in self.leaves(c) {
-                self.top[v as usize] = c;
-                if self.label(v) != Label::Free {
+            self.tops[mark as usize] = c;
+            for v in if is_free && mark == kept { vec![] } else { self.leaves(c) } {
+                self.marks[v as usize] = mark;
+                if !is_free {
                     self.relabel(v, Label::Free);
                 }
             }

@@ -9,9 +9,9 @@ pub(in super::super) trait Near<N: Symmetric, G: Graph<N, Near = Self>>: Default
     /// Those of the new cycle `b`, whose vertices are outer: of its vertices `singles`, and of its `cycles`, which lose theirs.
     fn of(m: &mut Machine<N, G>, b: u32, singles: &[u32], cycles: &[u32]) -> Self;
 
-    /// The edge of cycle `b` with the least slack to another outer vertex, and the slack; among equals the one of the first vertex, to the
+    /// The edge with the least slack to another outer vertex, and the slack; among equals the one of the first vertex, to the
     /// first vertex.
-    fn rival(&self, m: &Machine<N, G>, b: u32) -> Option<(N, Edge)>;
+    fn rival(&self, m: &Machine<N, G>) -> Option<(N, Edge)>;
 }
 
 /// A list of vertices outside, each with the vertex inside that has least slack to it, and the edge's weight: for graphs with few edges.
@@ -64,17 +64,20 @@ impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Listed<N> {
         Self(found)
     }
 
-    fn rival(&self, m: &Machine<N, G>, _b: u32) -> Option<(N, Edge)> {
+    fn rival(&self, m: &Machine<N, G>) -> Option<(N, Edge)> {
         let outer = self.0.iter().filter(|e| m.label(e.0) == Label::Outer);
         outer.map(|&(x, u, w)| (m.dual(u) + m.dual(x) - w - w, (u, x))).min()
     }
 }
 
+/// A rival is looked for among as many vertices at a time.
+const PART: usize = 64;
+
 /// By vertex, the vertex inside with the least slack to it: for graphs of not too many vertices, since each outer cycle at the top has a
 /// place for each of them.
 pub(in super::super) struct Laid<N> {
     /// The stored dual of the vertex inside, less twice the edge's weight: by so much its slack and the other end's dual differ. Half of
-    /// the largest number if there is no edge, and for the vertices inside.
+    /// the largest number if there is no edge; for vertices inside less than any other key, so that these stay as they are.
     keys: Vec<N>,
     from: Vec<u32>,
 }
@@ -86,7 +89,7 @@ impl<N> Default for Laid<N> {
 }
 
 impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Laid<N> {
-    fn of(m: &mut Machine<N, G>, b: u32, singles: &[u32], cycles: &[u32]) -> Self {
+    fn of(m: &mut Machine<N, G>, _b: u32, singles: &[u32], cycles: &[u32]) -> Self {
         steps::count(1 + singles.len() + cycles.len());
         let mut lists = cycles.iter().map(|&c| std::mem::take(&mut m.blossoms[c as usize].nearest));
         let none = || Self { keys: vec![N::MAX.half(); m.n], from: vec![NONE; m.n] };
@@ -94,18 +97,24 @@ impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Laid<N> {
         for list in lists {
             N::join(&list.keys, &list.from, &mut all.keys, &mut all.from);
         }
+        singles.iter().for_each(|&u| all.keys[u as usize] = -N::MAX);
         for &u in singles {
             m.w.offer(u, m.y[u as usize], &mut all.keys, &mut all.from);
         }
-        m.leaves(b).into_iter().for_each(|v| all.keys[v as usize] = N::MAX.half());
         all
     }
 
-    fn rival(&self, m: &Machine<N, G>, _b: u32) -> Option<(N, Edge)> {
-        let least = N::least_sum(&self.keys, &m.outer);
-        let equal = self.keys.iter().zip(&m.outer).zip(0..).filter(|&((&key, &y), _)| key + y == least);
-        let edge = equal.map(|(_, x)| (self.from[x as usize], x)).min()?;
+    fn rival(&self, m: &Machine<N, G>) -> Option<(N, Edge)> {
+        let mut best = (N::MAX.half(), (NONE, NONE));
+        for (part, begin) in self.keys.chunks(PART).zip((0..).step_by(PART)) {
+            let outer = &m.outer[begin..begin + part.len()];
+            let least = N::least_sum(part, outer);
+            if least <= best.0 {
+                let equal = part.iter().zip(outer).zip(begin..).filter(|&((&key, &y), _)| key + y == least);
+                best = equal.map(|(_, x)| (least, (self.from[x], x as u32))).fold(best, Ord::min);
+            }
+        }
         // Both duals are stored with the clock added.
-        (least < N::MAX.half()).then_some((least - m.clock - m.clock, edge))
+        (best.1.0 != NONE).then_some((best.0 - m.clock - m.clock, best.1))
     }
 }
