@@ -267,6 +267,19 @@ mod tests {
     }
 
     #[test]
+    fn elephants_of_a_file_are_between_its_hosts() {
+        let read = |file: &str| serde_json::from_str::<Elephants>(file);
+        let file = r#"{"hosts":3,"pairs":[[0,2,4],[2,1,1]]}"#;
+        let elephants = read(file).unwrap();
+        assert_eq!(elephants, Elephants::from_cells(3, vec![0, 0, 4, 0, 0, 0, 0, 1, 0]));
+        assert_eq!(serde_json::to_string(&elephants).unwrap(), file);
+        for bad in ["[0,3,1]", "[4,0,1]", "[1,1,1]", "[0,1,0]", "[0,1,4294967297]"] {
+            let why = read(&format!(r#"{{"hosts":3,"pairs":[[0,1,1],{bad}]}}"#)).unwrap_err().to_string();
+            assert!(why.contains("there must be 1 to 4294967296, between two of 3 hosts"), "{bad}: {why}");
+        }
+    }
+
+    #[test]
     fn mice_do_not_press_on_elephants_between_racks() {
         // A rack's links carry 2 MB.
         let sent = DemandMatrix::from_rows(&[&[0, 100_000, 20_000], &[3_000, 0, 0], &[0, 99_999, 0]]);

@@ -130,3 +130,33 @@ mod several {
         super::least_sum(a, b)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn several_at_a_time_are_one_by_one(
+            cells in prop::collection::vec((0i64..5, 0i64..9, 0u32..4, 0i64..9, 0u32..4), 1..80), y in 0i64..20, u in 0u32..4,
+        ) {
+            let wide = |list: &[i64]| list.iter().map(|&x| i128::from(x)).collect::<Vec<_>>();
+            let key = |&(_, key, ..): &(i64, i64, u32, i64, u32)| if key == 8 { -i64::MAX } else { key };
+            let row: Vec<i64> = cells.iter().map(|c| c.0).collect();
+            let (mut keys, mut from): (Vec<i64>, Vec<u32>) = cells.iter().map(|c| (key(c), c.2)).unzip();
+            let (other, others): (Vec<i64>, Vec<u32>) = cells.iter().map(|c| (c.3, c.4)).unzip();
+            // The marks for vertices inside are the opposites of the largest numbers, of which each width has its own.
+            let marked = |list: &[i64]| wide(list).into_iter().map(|x| if x == -i128::from(i64::MAX) { -i128::MAX } else { x }).collect();
+            let (mut slow_keys, mut slow_from): (Vec<i128>, _) = (marked(&keys), from.clone());
+            i64::offer(&row, y, u, &mut keys, &mut from);
+            i128::offer(&wide(&row), y.into(), u, &mut slow_keys, &mut slow_from);
+            prop_assert_eq!((marked(&keys), &from), (slow_keys.clone(), &slow_from));
+            i64::join(&other, &others, &mut keys, &mut from);
+            i128::join(&wide(&other), &others, &mut slow_keys, &mut slow_from);
+            prop_assert_eq!((marked(&keys), &from), (slow_keys.clone(), &slow_from));
+            let sums = keys.iter().zip(&row).filter(|(key, _)| **key != -i64::MAX).map(|(key, w)| key + w);
+            prop_assert_eq!(i64::least_sum(&keys, &row), sums.min().unwrap_or(i64::MAX));
+        }
+    }
+}
