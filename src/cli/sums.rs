@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::tables::{Rows, bytes, json, percent, span};
 use super::{CliError, Output};
 use crate::control::record::Quantiles;
+use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::report::{End, RunResult, Summary};
 use crate::units::Span;
 
@@ -128,9 +129,63 @@ pub fn of_runs(runs: &[(&str, &Summary)]) -> Rows {
 /// Lists of a result, which have a row a coflow, job, task or link.
 const LISTS: [&str; 5] = ["coflows", "jobs", "timeline", "explained", "utilisation"];
 
+/// A result that has lists.
+pub trait Listed: Serialize {
+    /// The same with empty lists, which are not copied: a long run's take gigabytes.
+    fn emptied(&self) -> Self;
+}
+
+impl Listed for RunResult {
+    fn emptied(&self) -> Self {
+        Self {
+            origin: self.origin.clone(),
+            mechanism: self.mechanism.clone(),
+            topology: self.topology.clone(),
+            policy: self.policy.clone(),
+            workload: self.workload.clone(),
+            congestion: self.congestion.clone(),
+            forced: self.forced,
+            end: self.end,
+            zero: self.zero,
+            tampered: self.tampered.clone(),
+            events: self.events,
+            coflows: Vec::new(),
+            summary: self.summary.clone(),
+            utilisation: None,
+            machine: self.machine,
+        }
+    }
+}
+
+impl Listed for JobsResult {
+    fn emptied(&self) -> Self {
+        Self {
+            origin: self.origin.clone(),
+            mechanism: self.mechanism.clone(),
+            topology: self.topology.clone(),
+            policy: self.policy.clone(),
+            placement: self.placement.clone(),
+            workload: self.workload.clone(),
+            grain: self.grain.clone(),
+            end: self.end,
+            zero: self.zero,
+            tampered: self.tampered.clone(),
+            events: self.events,
+            jobs: Vec::new(),
+            summary: self.summary.clone(),
+            network: self.network.clone(),
+            coflows: Vec::new(),
+            timeline: Vec::new(),
+            explained: Vec::new(),
+            utilisation: None,
+            machine: self.machine,
+        }
+    }
+}
+
 /// A result without its lists.
-fn without_lists(result: &impl Serialize) -> Value {
-    let mut value: Value = serde_json::from_str(&json(result)).expect("what was written is JSON");
+fn without_lists(result: &impl Listed) -> Value {
+    let mut value: Value = serde_json::from_str(&json(&result.emptied())).expect("what was written is JSON");
     if let Some(object) = value.as_object_mut() {
         object.retain(|key, _| !LISTS.contains(&key.as_str()));
     }
@@ -138,7 +193,7 @@ fn without_lists(result: &impl Serialize) -> Value {
 }
 
 /// A result without its lists, for programs: as JSON, or as CSV with a row a number, whose key has dots between its parts.
-pub fn for_programs(result: &impl Serialize, output: Output) -> String {
+pub fn for_programs(result: &impl Listed, output: Output) -> String {
     let value = without_lists(result);
     if output == Output::Json {
         return serde_json::to_string_pretty(&value).expect("plain data") + "\n";

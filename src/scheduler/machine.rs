@@ -286,6 +286,7 @@ impl Scheduler {
         j.unfinished -= 1;
         if j.unfinished == 0 && j.account.finished.is_none() {
             j.account.finished = Some(now);
+            j.stages.iter_mut().for_each(Stage::retire);
             self.state.queues.leave(job);
             if self.state.queues.order_of(job) != Order::Fair {
                 self.state.net.touch_all();

@@ -89,7 +89,7 @@ struct Near {
 }
 
 /// The books of one stage.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Stage {
     /// The tasks, by number.
     pub tasks: Vec<Task>,
@@ -311,6 +311,13 @@ impl Stage {
             change(&mut self.near[i].count);
         }
         racks_of(block, t, |r| change(&mut self.in_rack[r.index()].0));
+    }
+
+    /// Forgets what only tasks that may run again need: its job has finished. What was done, and by which tasks, stays.
+    pub fn retire(&mut self) {
+        let Self { tasks, counts, open, opened, shuffle, .. } = self;
+        let (tasks, counts, open, opened, shuffle) = (std::mem::take(tasks), *counts, *open, *opened, *shuffle);
+        *self = Self { tasks, counts, open, opened, shuffle, ..Self::default() };
     }
 
     /// Whether a receiver still needs an output of this stage.

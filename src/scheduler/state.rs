@@ -390,14 +390,14 @@ impl View for State {
         &self.stage(job, stage).blocks
     }
     fn running_in(&self, job: JobId, stage: usize, rack: RackId) -> u32 {
-        self.stage(job, stage).running_in[rack.index()]
+        self.stage(job, stage).running_in.get(rack.index()).copied().unwrap_or(0)
     }
     fn waiting_in(&self, job: JobId, stage: usize, rack: RackId) -> u32 {
         let s = self.stage(job, stage);
         s.waiting.iter().filter(|&&k| self.topology.rack_of(s.tasks[k as usize].host) == rack).count() as u32
     }
     fn output_in(&self, job: JobId, stage: usize, rack: RackId) -> u32 {
-        self.stage(job, stage).output_in[rack.index()]
+        self.stage(job, stage).output_in.get(rack.index()).copied().unwrap_or(0)
     }
     fn free(&self, rack: RackId) -> u32 {
         self.slots.free_in(rack)
