@@ -531,8 +531,8 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
     lost.map_or(ended, |why| Err(CliError::Failed(why)))
 }
 
-/// Time that a thread which has panicked may take to end.
-const DYING: Duration = Duration::from_secs(2);
+/// Time that a thread which has panicked may take to end, on a machine that is busy with other things.
+const DYING: Duration = Duration::from_secs(10);
 
 /// Time between two looks at a run: whether it was told to stop, and whether everything in it still works.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
