@@ -25,7 +25,6 @@ use super::{
 };
 use crate::api;
 use crate::circuits::external::ProgramAt;
-use crate::client::Client;
 use crate::coflows::network::Service;
 use crate::config::shipped::Shelf;
 use crate::config::{self, Load};
@@ -491,22 +490,7 @@ fn one(
 fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Result<(), CliError> {
     let running = start(args, plan, &plan.run)?;
     let manager = Manager::up(&running.e.live.handle);
-    let ended = running.place(plan).client().and_then(|client| schedule_over(Arc::new(client), &running, args, plan, jobs, stop));
-    // A thread that dies shuts its connections before it has ended.
-    let until = Instant::now() + DYING;
-    let unreachable = matches!(ended, Err(CliError::Unreachable(_) | CliError::TimedOut(_)));
-    let mut lost = running.lost();
-    while unreachable && lost.is_none() && Instant::now() < until {
-        std::thread::sleep(LOOK);
-        lost = running.lost();
-    }
-    drop(manager);
-    running.end()?;
-    lost.map_or(ended, |why| Err(CliError::Failed(why)))
-}
-
-/// Runs jobs over the API of an emulation that is up.
-fn schedule_over(client: Arc<Client>, running: &Running, args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Result<(), CliError> {
+    let client = Arc::new(running.place(plan).client()?);
     let ask = schedule::Ask {
         topology: Some(&args.topology),
         client: client.clone(),
@@ -521,7 +505,7 @@ fn schedule_over(client: Arc<Client>, running: &Running, args: &Args, plan: &Pla
     };
     // The jobs' run hears only of the API, which outlives a controller that has died, and does not know of an API that has died itself.
     let (ends, over) = (AtomicBool::new(stop.load(Relaxed)), AtomicBool::new(false));
-    std::thread::scope(|s| {
+    let ended = std::thread::scope(|s| {
         s.spawn(|| {
             while !over.load(Relaxed) && !ends.load(Relaxed) {
                 std::thread::sleep(LOOK);
@@ -533,11 +517,22 @@ fn schedule_over(client: Arc<Client>, running: &Running, args: &Args, plan: &Pla
         let ended = schedule::carry(&ask, &ends);
         over.store(true, Relaxed);
         ended
-    })
+    });
+    // A thread that dies shuts its connections before it has ended.
+    let until = Instant::now() + DYING;
+    let unreachable = matches!(ended, Err(CliError::Unreachable(_) | CliError::TimedOut(_)));
+    let mut lost = running.lost();
+    while unreachable && lost.is_none() && Instant::now() < until {
+        std::thread::sleep(LOOK);
+        lost = running.lost();
+    }
+    drop(manager);
+    running.end()?;
+    lost.map_or(ended, |why| Err(CliError::Failed(why)))
 }
 
-/// Time that a thread which has panicked may take to end, on a machine that is busy with other things.
-const DYING: Duration = Duration::from_secs(10);
+/// Time that a thread which has panicked may take to end.
+const DYING: Duration = Duration::from_secs(2);
 
 /// Time between two looks at a run: whether it was told to stop, and whether everything in it still works.
 pub(super) const LOOK: Duration = Duration::from_millis(50);

@@ -129,7 +129,7 @@ impl Default for Cells {
 impl PartialEq for Cells {
     fn eq(&self, other: &Self) -> bool {
         match (self.few(), other.few()) {
-            // A copy that nobody has changed is equal at once.
+            // Copies share their cells until one of them changes. Shared cells are equal, and none needs to be compared.
             (None, None) => std::ptr::eq(self.all(), other.all()) || self.all() == other.all(),
             (Some(a), Some(b)) => a == b && self.count() == other.count(),
             (Some(few), None) => other.is(few, self.count()),

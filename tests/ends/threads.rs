@@ -5,12 +5,14 @@ use std::process::Command;
 
 use crate::support::*;
 
-/// A library for `LD_PRELOAD`: the clock fails one time in the thread of one name, once a file is there. The standard library panics then.
+/// A library for `LD_PRELOAD`: the clock, or the wait for files that can be read, fails one time in the thread of one name, once a file is
+/// there. The standard library, or the runtime of the thread, panics then.
 const DEATH: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,15 +20,24 @@ const DEATH: &str = r#"
 
 static int dead;
 
-int clock_gettime(clockid_t id, struct timespec *to) {
-    const char *thread = getenv("DIES"), *when = getenv("DIES_WHEN");
+static int fails(const char *call) {
+    const char *thread = getenv("DIES"), *when = getenv("DIES_WHEN"), *by = getenv("DIES_BY");
     char name[16] = "";
-    if (!dead && thread && when && prctl(PR_GET_NAME, name) == 0 && strcmp(name, thread) == 0 && access(when, F_OK) == 0) {
-        dead = 1;
-        errno = EINVAL;
-        return -1;
-    }
-    return (int)syscall(SYS_clock_gettime, id, to);
+    if (dead || !thread || !when || !by || strcmp(by, call) != 0 || prctl(PR_GET_NAME, name) != 0 || strcmp(name, thread) != 0)
+        return 0;
+    if (access(when, F_OK) != 0)
+        return 0;
+    dead = 1;
+    errno = EINVAL;
+    return 1;
+}
+
+int clock_gettime(clockid_t id, struct timespec *to) {
+    return fails("clock") ? -1 : (int)syscall(SYS_clock_gettime, id, to);
+}
+
+int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout) {
+    return fails("wait") ? -1 : (int)syscall(SYS_epoll_pwait, epoll, events, most, timeout, NULL, 8);
 }
 "#;
 
@@ -41,7 +52,10 @@ fn death(scratch: &Scratch) -> PathBuf {
 /// A run in which a thread dies once the network is up.
 fn dies(library: &Path, scratch: &Scratch, thread: &str, args: &[&str], why: &str) {
     let (name, when) = (unique(thread), scratch.0.join(format!("{thread}{}", args.len())));
-    let mut d = Daemon::spawn(&name, run(&name).args(args).env("LD_PRELOAD", library).env("DIES", thread).env("DIES_WHEN", &when));
+    // The API's thread reads the clock in its connections, too, which may die without it.
+    let by = if thread == "api" { "wait" } else { "clock" };
+    let dying = [("DIES", thread), ("DIES_BY", by), ("DIES_WHEN", when.to_str().expect("a path"))];
+    let mut d = Daemon::spawn(&name, run(&name).args(args).env("LD_PRELOAD", library).envs(dying));
     d.until_says("API at ");
     std::fs::write(&when, "").expect("a file");
     assert_eq!(d.ended(), Some(1), "{thread} under {args:?}: {}", d.log());
