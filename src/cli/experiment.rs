@@ -8,6 +8,7 @@ use std::time::Instant;
 mod list;
 
 use super::interrupt::{stopped_by_ctrl_c, wait_for_signal};
+use super::jobs::GrainArg;
 use super::log::{self, say};
 use super::run::MechanismArg;
 use super::tables::{self, Rows};
@@ -54,6 +55,10 @@ pub struct Args {
     /// Runs only this system; may be given more than once
     #[arg(long, value_name = "SYSTEM")]
     system: Vec<String>,
+    /// Between which places flows go in virtual time, in all settings: hosts, or racks as a whole [default: as in the paper; JobPacker's,
+    /// Co-scheduler's and Corral's simulators have racks]
+    #[arg(long, value_enum, conflicts_with = "live")]
+    grain: Option<GrainArg>,
     /// PushBox: the Facebook coflow trace (FB2010-1Hr-150-0.txt), whose coflows are the jobs' shuffles. JobPacker, Co-scheduler: a SWIM
     /// trace from whose rows the jobs are drawn; more than one are pooled [default: coflow-benchmark/FB2010-1Hr-150-0.txt, or
     /// SWIM/FB-2009_samples_24_times_1hr_0.tsv and _1.tsv, in the folder that HELIOSTAT_TRACES names; else published percentiles]
@@ -156,6 +161,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         emulate(args, paper, experiment, size)?
     } else {
         experiment.only(&args.only, &args.system).map_err(CliError::Usage)?;
+        let grain = args.grain.map_or(Ok(()), |grain| experiment.between(grain.into()));
+        grain.map_err(|e| CliError::Usage(format!("--grain: {e}")))?;
         let (stop, threads, began) = (stopped_by_ctrl_c(), args.threads as usize, Instant::now());
         let outcomes = run_all(&experiment, size, threads, &stop, &tell).map_err(CliError::Failed)?;
         say_if_stopped(&stop);

@@ -107,6 +107,15 @@ pub enum GrainArg {
     Rack,
 }
 
+impl From<GrainArg> for Grain {
+    fn from(grain: GrainArg) -> Self {
+        match grain {
+            GrainArg::Host => Self::Host,
+            GrainArg::Rack => Self::Rack,
+        }
+    }
+}
+
 impl Tuning {
     /// Refuses options that say something of jobs only, where none are run; `jobs` is the option that would run them.
     ///
@@ -346,8 +355,8 @@ pub fn summary(r: &JobsResult) -> Rows {
         row("of that sent again by TCP", tables::bytes(again));
     }
     row("tasks at their block / in its rack / far", format!("{} / {} / {}", s.near[0], s.near[1], s.near[2]));
-    // Rows of what seldom happens are there only if it did.
-    let again = r.jobs.iter().map(|j| u64::from(j.reruns)).sum::<u64>();
+    // Rows of what seldom happens are there only if it did. Older results have this of each job only.
+    let again = s.reruns.max(r.jobs.iter().map(|j| u64::from(j.reruns)).sum());
     let seldom = [
         ("tasks started again", again),
         ("outputs lost with a host", s.counters.outputs_lost),

@@ -42,6 +42,7 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod results;
+mod rows;
 pub mod run;
 pub mod running;
 pub mod schedule;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::plot::{input, labels};
-use super::{CliError, read_result, results, write_text};
+use super::{CliError, read_result, results, rows, write_text};
 use crate::api::page;
 use crate::runtime::report::form;
 use crate::runtime::statistics::Estimate;
@@ -62,7 +62,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
 fn results_of(directory: &Path) -> Result<Vec<Value>, CliError> {
     let files = results::files_in(directory)?;
     let all =
-        files.iter().map(|f| value_of(&read_result(f)?).ok_or_else(|| no_result(f, "something else"))).collect::<Result<Vec<_>, _>>()?;
+        files.iter().map(|f| value_of(&rows::text(f)?).ok_or_else(|| no_result(f, "something else"))).collect::<Result<Vec<_>, _>>()?;
     if all.is_empty() { Err(CliError::Invalid(format!("{}: no results (*.json) in this directory", directory.display()))) } else { Ok(all) }
 }
 

@@ -1,4 +1,4 @@
-//! Results of runs, read from the files that `--json` wrote: one, a list of them, or a directory that `sweep` filled.
+//! Results of runs, read from the files that `--json` wrote: one, a list of them, or a directory that `sweep` or `--rows` filled.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -6,20 +6,21 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::{CliError, read_result, tables};
+use super::{CliError, rows, tables};
 use crate::config::{ConfigError, json};
 use crate::runtime::report::form::{self, FORMAT};
 use crate::runtime::study::{Account, AnyResult};
 
-/// The results in a file, in their order; in a directory, those of its files that end in `.json`, by policy and topology.
+/// The results in a file, in their order; in a directory, that of its rows, or those of its files that end in `.json`, by policy and
+/// topology.
 ///
 /// # Errors
 /// What cannot be read or is no result.
 pub fn read(file: &Path) -> Result<Vec<AnyResult>, CliError> {
     if !file.is_dir() {
-        return parse(&read_result(file)?, file);
+        return parse(&rows::text(file)?, file);
     }
-    let all: Vec<Vec<AnyResult>> = files_in(file)?.iter().map(|f| parse(&read_result(f)?, f)).collect::<Result<_, CliError>>()?;
+    let all: Vec<Vec<AnyResult>> = files_in(file)?.iter().map(|f| parse(&rows::text(f)?, f)).collect::<Result<_, CliError>>()?;
     if all.is_empty() {
         return Err(CliError::Invalid(format!("{}: no results (*.json) in this directory", file.display())));
     }
@@ -32,11 +33,14 @@ pub fn read(file: &Path) -> Result<Vec<AnyResult>, CliError> {
     Ok(all)
 }
 
-/// The results in a directory, by name.
+/// The results in a directory, by name: the directory itself, if it has the rows of one.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn files_in(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    if rows::are_in(directory) {
+        return Ok(vec![directory.into()]);
+    }
     let fail = |e: std::io::Error| CliError::Invalid(format!("{}: {e}", directory.display()));
     let entries = std::fs::read_dir(directory).map_err(fail)?.collect::<Result<Vec<_>, _>>().map_err(fail)?;
     let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).collect();

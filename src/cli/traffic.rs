@@ -20,7 +20,8 @@ use crate::client::{Client, parse};
 use crate::coflows::{CoflowRecord, CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
 use crate::runtime::jobs::live::{Network as _, Word};
-use crate::runtime::report::{End, Names, RunResult, percentile};
+use crate::runtime::report::{End, Names, RunResult};
+use crate::runtime::spans::percentile;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 

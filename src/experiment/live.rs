@@ -265,7 +265,7 @@ fn result(ask: &Ask, ended: &Ended, e: &Emulation) -> JobsResult {
     let policy = &ask.plan.policy.name;
     let names = Names { mechanism: e.mechanism.name(), topology: &ask.topology.name, policy, workload: &ask.jobs.name };
     let network = RunResult::new(names, vec![], Counted { ended: ended.end.now, ..Counted::default() }, Bytes::ZERO);
-    JobsResult::new(&ended.end, &ended.timeline, ask.topology, "host", network)
+    JobsResult::new(ended.end.clone(), &ended.timeline, ask.topology, "host", network)
 }
 
 /// Options for the networks of an experiment, whose name is this process's own.

@@ -36,6 +36,7 @@ use claim::{Claim, Side};
 use free::{Calibration, Free};
 use setting::Setting;
 
+use crate::scheduler::state::Grain;
 use crate::workload::coflow_benchmark::Trace;
 use crate::workload::swim::Row;
 
@@ -86,6 +87,19 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Has flows of all systems go between these places, whatever the paper's simulator has.
+    ///
+    /// # Errors
+    /// Racks as a whole are asked for, and a system that looks at hosts.
+    pub fn between(&mut self, grain: Grain) -> Result<(), String> {
+        let systems = || self.settings.iter().flat_map(|s| &s.systems);
+        if let Some(s) = systems().find(|s| grain == Grain::Rack && s.jobs_by.placement.kind().is_by_host()) {
+            return Err(format!("`{}` looks at the hosts' interfaces; allowed: host", s.name));
+        }
+        self.settings.iter_mut().flat_map(|s| &mut s.systems).for_each(|s| s.jobs_by.settings.grain = grain);
+        Ok(())
+    }
+
     /// Leaves out all settings and systems but those named, and what is claimed of others; none named: all stay.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use crate::runtime::jobs::errors::Errors;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
 use crate::runtime::parallel::in_parallel;
-use crate::runtime::report::percentile;
+use crate::runtime::spans::percentile;
 use crate::runtime::study::SMALL_JOB;
 use crate::scheduler::record::{JobRecord, TaskRun};
 use crate::topology::Topology;

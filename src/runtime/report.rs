@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
 use crate::control::record::{Snapshot, Stats, Tampered};
 use crate::fabric::meter::Utilisation;
+use crate::runtime::spans::Spans;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
-use crate::workload::stats::nearest_rank;
 
 /// Everything that a run measured; what `--json` writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -105,6 +105,12 @@ pub struct Names<'a> {
 impl RunResult {
     /// A run that has ended by itself: its coflows by id, what was counted, and what was received of the coflows.
     pub fn new(of: Names<'_>, coflows: Vec<CoflowRecord>, counted: impl Into<Counted>, received: Bytes) -> Self {
+        let sums = coflows.iter().collect();
+        Self::summed(of, coflows, sums, counted, received)
+    }
+
+    /// The same where sums are over more coflows than are listed.
+    pub fn summed(of: Names<'_>, coflows: Vec<CoflowRecord>, sums: Tally, counted: impl Into<Counted>, received: Bytes) -> Self {
         let counted = counted.into();
         Self {
             origin: Origin::default(),
@@ -118,7 +124,7 @@ impl RunResult {
             zero: None,
             tampered: counted.tampered.clone(),
             events: None,
-            summary: Summary::new(&coflows, counted, received),
+            summary: Summary::of(sums, counted, received),
             coflows,
             utilisation: None,
             machine: None,
@@ -202,6 +208,12 @@ pub struct Summary {
 impl CoflowRecord {
     /// The account of a coflow that finished at `finished` (or not), `ocs_share` of whose bytes between racks went over circuits.
     pub fn new(spec: &CoflowSpec, topology: &Topology, finished: Option<Time>, ocs_share: f64) -> Self {
+        let cct = finished.map(|t| t.since(spec.arrival));
+        Self { ocs_share, finished, cct, ..Self::unfinished(spec, topology, bounds::hybrid(spec, topology)) }
+    }
+
+    /// The account of a coflow that has not finished, and finishes no sooner than its bound.
+    pub fn unfinished(spec: &CoflowSpec, topology: &Topology, bound: Span) -> Self {
         Self {
             id: spec.id,
             name: spec.name.clone(),
@@ -209,12 +221,12 @@ impl CoflowRecord {
             bytes: spec.bytes(),
             longest_flow: Some(spec.longest_flow()),
             bytes_between_racks: spec.bytes_between_racks(topology),
-            ocs_share,
+            ocs_share: 0.0,
             arrival: spec.arrival,
-            finished,
-            cct: finished.map(|t| t.since(spec.arrival)),
+            finished: None,
+            cct: None,
             lost: None,
-            bound: bounds::hybrid(spec, topology),
+            bound,
         }
     }
 }
@@ -255,23 +267,59 @@ impl From<&Snapshot> for Counted {
     }
 }
 
+/// What the sums over coflows are made of.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    ccts: Spans,
+    unfinished: usize,
+    /// First arrival and last finish.
+    first: Option<Time>,
+    last: Option<Time>,
+    asked: Bytes,
+}
+
+impl Tally {
+    /// Counts a coflow.
+    pub fn add(&mut self, c: &CoflowRecord) {
+        match c.cct {
+            Some(cct) => self.ccts.push(cct),
+            None => self.unfinished += 1,
+        }
+        self.first = self.first.into_iter().chain([c.arrival]).min();
+        self.last = self.last.max(c.finished);
+        self.asked = self.asked.saturating_add(c.bytes);
+    }
+}
+
+impl<'a> FromIterator<&'a CoflowRecord> for Tally {
+    fn from_iter<T: IntoIterator<Item = &'a CoflowRecord>>(all: T) -> Self {
+        let mut tally = Self::default();
+        all.into_iter().for_each(|c| tally.add(c));
+        tally
+    }
+}
+
 impl Summary {
     /// The sums over `coflows`, and what was counted up to the run's end: that of a snapshot if everything since the start counts.
-    /// O(n log n).
+    /// O(n).
     pub fn new(coflows: &[CoflowRecord], counted: impl Into<Counted>, bytes_received: Bytes) -> Self {
+        Self::of(coflows.iter().collect(), counted, bytes_received)
+    }
+
+    /// The same of coflows that were counted one by one.
+    pub fn of(mut coflows: Tally, counted: impl Into<Counted>, bytes_received: Bytes) -> Self {
         let counted = counted.into();
-        let ccts: Vec<Span> = coflows.iter().filter_map(|c| c.cct).collect();
-        let first = coflows.iter().map(|c| c.arrival).min().unwrap_or(Time::ZERO);
-        let last = coflows.iter().filter_map(|c| c.finished).max().unwrap_or(first);
+        let first = coflows.first.unwrap_or(Time::ZERO);
+        let last = coflows.last.unwrap_or(first);
         let (sent, over_ocs) = (counted.sent.0, counted.over_ocs.0);
         Self {
-            finished: ccts.len(),
-            unfinished: coflows.len() - ccts.len(),
+            finished: coflows.ccts.len(),
+            unfinished: coflows.unfinished,
             makespan: last.since(first),
-            average_cct: mean(&ccts),
-            p95_cct: percentile(&ccts, 95),
+            average_cct: coflows.ccts.mean(),
+            p95_cct: coflows.ccts.percentile(95),
             ocs_share: if sent == 0 { 0.0 } else { over_ocs as f64 / sent as f64 },
-            bytes_asked: coflows.iter().map(|c| c.bytes).sum(),
+            bytes_asked: coflows.asked,
             bytes_received,
             bytes_on_wire: Bytes(sent),
             bytes_sent_again: counted.sent_again,
@@ -280,33 +328,5 @@ impl Summary {
             ended: counted.ended,
             stats: counted.stats,
         }
-    }
-}
-
-/// The mean, rounded down; zero of nothing.
-pub fn mean(values: &[Span]) -> Span {
-    let total: u128 = values.iter().map(|s| u128::from(s.0)).sum();
-    Span((total / values.len().max(1) as u128) as u64)
-}
-
-/// The `percent`th percentile by nearest rank; zero of nothing.
-pub fn percentile(values: &[Span], percent: usize) -> Span {
-    let mut v = values.to_vec();
-    v.sort_unstable();
-    nearest_rank(&v, percent).unwrap_or(Span::ZERO)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_are_by_nearest_rank() {
-        let v: Vec<Span> = (1..=20).rev().map(Span).collect();
-        assert_eq!(percentile(&v, 95), Span(19));
-        assert_eq!(percentile(&v, 100), Span(20));
-        assert_eq!(percentile(&v[..1], 50), Span(20));
-        assert_eq!(percentile(&[], 50), Span::ZERO);
-        assert_eq!((mean(&v), mean(&[Span(u64::MAX); 3]), mean(&[])), (Span(10), Span(u64::MAX), Span::ZERO));
     }
 }

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::record::{Counters, Explained, TaskRun};
+use super::record::{Counters, Ended, Explained, TaskRun};
 use super::stage::{Doing, Output, Stage};
-use super::state::{Account, JobState, Settings, State};
+use super::state::{Account, JobState, Settings, State, Transfer};
 use super::{Action, Event, NEVER, Rejected, TaskRef};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
 use crate::placement::policy::{Locality, Order, Pick, Placement, ReduceStart};
@@ -48,9 +48,12 @@ pub struct Scheduler {
     holds: BTreeMap<(JobId, usize), Time>,
     next_coflow: u32,
     counters: Counters,
-    timeline: Vec<TaskRun>,
-    /// The job whose starts are explained, and why they were.
+    /// Jobs that have finished and wait for nothing: they are dropped when the event is over.
+    over: Vec<JobId>,
+    ended: Ended,
+    /// The job whose starts are explained, when its tasks last gave a slot up, and why they started.
     explains: Option<JobId>,
+    given_up: BTreeMap<TaskRef, Time>,
     explained: Vec<Explained>,
 }
 
@@ -73,8 +76,10 @@ impl Scheduler {
             holds: BTreeMap::new(),
             next_coflow: 0,
             counters: Counters::default(),
-            timeline: Vec::new(),
+            over: Vec::new(),
+            ended: Ended::default(),
             explains: None,
+            given_up: BTreeMap::new(),
             explained: Vec::new(),
         }
     }
@@ -112,29 +117,42 @@ impl Scheduler {
         if self.unstuck.take_if(|t| *t < now).is_some() {
             self.all_dirty();
         }
+        self.take(event)?;
+        self.drop_over();
+        self.stirred = true;
+        Ok(())
+    }
+
+    fn take(&mut self, event: Event) -> Result<(), Rejected> {
+        let now = self.state.now;
         match event {
             Event::Submitted(job) => self.submitted(*job)?,
             Event::DataPlaced(job) => self.placed(job)?,
             Event::TaskFinished(task, attempt) => self.finished(task, attempt)?,
             Event::FlowFinished(id, flow) => self.flow_finished(id, flow),
             Event::CoflowFinished(id) => self.coflow_finished(id),
-            Event::Progress { left } => self.state.net.progress(&left, self.state.now),
+            Event::Progress { left } => self.state.net.progress(&left, now),
             Event::HostFailed(host) => self.hosts_failed(&[self.known(host)?]),
             Event::HostRecovered(host) => self.hosts_recovered(&[self.known(host)?]),
             Event::RackFailed(rack) => self.hosts_failed(&self.hosts_of(rack)?),
             Event::RackRecovered(rack) => self.hosts_recovered(&self.hosts_of(rack)?),
-            Event::Placed { job, stage, racks } => {
-                if self.state.jobs.get(job.index()).is_none_or(|j| stage >= j.stages.len()) {
-                    return Err(Rejected(format!("no stage {stage} of job {}", job.0)));
-                }
-                self.policy.answered(&self.state, job, stage, racks);
-                self.all_dirty();
-            }
+            Event::Placed { job, stage, racks } => self.answered(job, stage, racks)?,
             Event::Advised { answer } => self.policy.advised(answer),
             Event::Tick => self.tick(),
         }
-        self.stirred = true;
         Ok(())
+    }
+
+    fn answered(&mut self, job: JobId, stage: usize, racks: Option<Vec<(RackId, u32)>>) -> Result<(), Rejected> {
+        match self.state.jobs.get(job) {
+            Some(j) if stage < j.stages.len() => {
+                self.policy.answered(&self.state, job, stage, racks);
+                self.all_dirty();
+                Ok(())
+            }
+            None if self.state.jobs.is_dropped(job) => Ok(()),
+            _ => Err(Rejected(format!("no stage {stage} of job {}", job.0))),
+        }
     }
 
     fn known(&self, host: HostId) -> Result<HostId, Rejected> {
@@ -153,8 +171,8 @@ impl Scheduler {
     fn submitted(&mut self, spec: JobSpec) -> Result<(), Rejected> {
         spec.check().map_err(Rejected)?;
         let job = spec.id;
-        if job.index() != self.state.jobs.len() {
-            return Err(Rejected(format!("job {} out of order: the next is {}", job.0, self.state.jobs.len())));
+        if job.index() != self.state.jobs.total() {
+            return Err(Rejected(format!("job {} out of order: the next is {}", job.0, self.state.jobs.total())));
         }
         self.state.queues.join(spec.queue);
         let racks = self.state.topology.rack_count();
@@ -167,27 +185,31 @@ impl Scheduler {
             racks: None,
             placed: false,
             unfinished,
+            sending: 0,
             account: Account::default(),
         });
         let blocks = self.policy.place_data(&self.state, job);
         for (s, b) in blocks.iter().enumerate() {
             let State { topology, jobs, .. } = &mut self.state;
-            jobs[job.index()].stages[s].place(b.clone(), topology);
+            jobs[job].stages[s].place(b.clone(), topology);
         }
         self.actions.push_back(Action::PlaceData { job, blocks });
         Ok(())
     }
 
     fn placed(&mut self, job: JobId) -> Result<(), Rejected> {
-        let Some(j) = self.state.jobs.get_mut(job.index()) else { return Err(Rejected(format!("no job {}", job.0))) };
+        if self.state.jobs.is_dropped(job) {
+            return Ok(());
+        }
+        let Some(j) = self.state.jobs.get_mut(job) else { return Err(Rejected(format!("no job {}", job.0))) };
         if std::mem::replace(&mut j.placed, true) {
             return Ok(());
         }
         self.policy.submitted(&self.state, job);
         let percent = self.policy.slowstart(&self.state, job).min(100);
-        self.state.jobs[job.index()].slowstart = percent;
+        self.state.jobs[job].slowstart = percent;
         self.confine(job);
-        let stages = self.state.jobs[job.index()].stages.len();
+        let stages = self.state.jobs[job].stages.len();
         (0..stages).for_each(|s| self.reopen(job, s));
         self.state.refresh(job);
         Ok(())
@@ -195,13 +217,13 @@ impl Scheduler {
 
     /// Takes note of the racks of a job.
     fn confine(&mut self, job: JobId) {
-        self.state.jobs[job.index()].racks = self.policy.guideline(job, 0).map(<[RackId]>::to_vec);
+        self.state.jobs[job].racks = self.policy.guideline(job, 0).map(<[RackId]>::to_vec);
     }
 
     /// Whether the tasks of a stage may have slots: enough of what is before it has finished and, unless they ramp up, nothing is pending.
     fn reopen(&mut self, job: JobId, stage: usize) {
         let ramps = self.state.settings.reduces == ReduceStart::RampUp;
-        let j = &self.state.jobs[job.index()];
+        let j = &self.state.jobs[job];
         let enough = j.stages[stage].incoming.iter().all(|e| {
             let c = j.stages[e.from].counts;
             (ramps || c.pending == 0) && u64::from(c.finished) * 100 >= u64::from(c.tasks()) * u64::from(j.slowstart)
@@ -249,7 +271,10 @@ impl Scheduler {
     /// A task has computed: its slot is free and its output is ready.
     fn finished(&mut self, r: TaskRef, attempt: u32) -> Result<(), Rejected> {
         let (job, s) = (r.job, r.stage as usize);
-        let known = self.state.jobs.get(job.index()).and_then(|j| j.stages.get(s)).and_then(|s| s.tasks.get(r.task as usize));
+        if self.state.jobs.is_dropped(job) {
+            return Ok(());
+        }
+        let known = self.state.jobs.get(job).and_then(|j| j.stages.get(s)).and_then(|s| s.tasks.get(r.task as usize));
         let Some(task) = known.copied() else { return Err(Rejected(format!("no task {} of stage {s} of job {}", r.task, job.0))) };
         if task.doing != Doing::Computing || task.attempt != attempt {
             return Ok(());
@@ -282,7 +307,7 @@ impl Scheduler {
         }
         self.all_dirty();
         let now = self.state.now;
-        let j = &mut self.state.jobs[job.index()];
+        let j = &mut self.state.jobs[job];
         j.unfinished -= 1;
         if j.unfinished == 0 && j.account.finished.is_none() {
             j.account.finished = Some(now);
@@ -293,6 +318,33 @@ impl Scheduler {
             }
             self.counters.jobs_finished += 1;
             self.actions.push_back(Action::FinishJob(job));
+            if j.sending == 0 {
+                self.over.push(job);
+            }
+        }
+    }
+
+    /// A coflow is not on its way any more.
+    fn take_transfer(&mut self, id: CoflowId) -> Option<Transfer> {
+        let t = self.state.transfers.remove(&id)?;
+        let j = &mut self.state.jobs[t.job];
+        j.sending -= 1;
+        if j.sending == 0 && j.account.finished.is_some() {
+            self.over.push(t.job);
+        }
+        Some(t)
+    }
+
+    /// Jobs that have finished and wait for nothing are not held any longer; their accounts are.
+    fn drop_over(&mut self) {
+        for job in std::mem::take(&mut self.over) {
+            let Some(j) = self.state.jobs.remove(job) else { continue };
+            self.ended.jobs.push(views::record(&j));
+            self.state.queues.forget(job);
+            self.starved.retain(|k, _| k.0 != job);
+            self.look.retain(|k| k.0 != job);
+            self.arrivals.retain(|k| k.0 != job);
+            self.holds.retain(|k, _| k.0 != job);
         }
     }
 
@@ -307,8 +359,11 @@ impl Scheduler {
         let stage = self.state.stage_mut(r.job, r.stage as usize);
         stage.counts.running -= 1;
         stage.running_in[rack.index()] -= 1;
-        self.state.jobs[r.job.index()].account.slot_time += now.since(task.started);
-        self.timeline.push(TaskRun {
+        self.state.jobs[r.job].account.slot_time += now.since(task.started);
+        if !finished && self.explains == Some(r.job) {
+            self.given_up.insert(r, now);
+        }
+        self.ended.tasks.push(TaskRun {
             task: r,
             attempt: task.attempt,
             host: task.host,
@@ -332,16 +387,16 @@ impl Scheduler {
         }
         let now = self.state.now;
         let State { topology, slots, jobs, .. } = &mut self.state;
-        let stage = &mut jobs[job.index()].stages[s];
+        let stage = &mut jobs[job].stages[s];
         let best = || stage.best_host(topology, rack, |h| slots.free_on(h)).or_else(|| slots.least_loaded(rack));
         let host = wanted.or_else(best).expect("a rack that is offered has a free slot");
         let asked = pick.task.and_then(|k| stage.take_task(topology, host, k));
         let (k, near) = asked.unwrap_or_else(|| stage.take(topology, host));
-        let spec = &jobs[job.index()].spec.stages[s];
+        let spec = &jobs[job].spec.stages[s];
         let (input, span) = (spec.input.0, spec.times.of(k as usize));
         let eta = now + span;
         let slot = slots.take(host, now, eta);
-        let stage = &mut jobs[job.index()].stages[s];
+        let stage = &mut jobs[job].stages[s];
         let reading = near != Locality::Host && input > 0;
         let task = &mut stage.tasks[k as usize];
         (task.doing, task.host, task.slot, task.near, task.started, task.eta) = (Doing::Fetching, host, slot, near, now, eta);
@@ -355,7 +410,7 @@ impl Scheduler {
             stage.waiting.insert(k);
         }
         stage.pass_started();
-        let account = &mut jobs[job.index()].account;
+        let account = &mut jobs[job].account;
         account.near[near as usize] += u32::from(input > 0);
         account.started.get_or_insert(now);
         account.reruns += u32::from(attempt > 1);
@@ -386,7 +441,7 @@ impl Scheduler {
     /// Keeps why a task started, if its job is to be explained.
     fn note_why(&mut self, task: TaskRef, attempt: u32, (host, near): (HostId, Locality)) {
         if self.explains == Some(task.job) {
-            let given_up = self.timeline.iter().rev().filter(|r| attempt > 1 && r.task == task).map(|r| r.ended).next();
+            let given_up = self.given_up.get(&task).copied();
             let opened = self.state.stage(task.job, task.stage as usize).opened;
             let (waited_since, started) = (given_up.map_or(opened, |t| t.max(opened)), self.state.now);
             self.explained.push(Explained { task, attempt, waited_since, started, host, near, why: self.policy.why().cloned() });
@@ -396,8 +451,8 @@ impl Scheduler {
     /// A task has everything: it computes.
     fn compute(&mut self, r: TaskRef) {
         let now = self.state.now;
-        let span = self.state.jobs[r.job.index()].spec.stages[r.stage as usize].times.of(r.task as usize);
-        let task = &mut self.state.jobs[r.job.index()].stages[r.stage as usize].tasks[r.task as usize];
+        let span = self.state.jobs[r.job].spec.stages[r.stage as usize].times.of(r.task as usize);
+        let task = &mut self.state.jobs[r.job].stages[r.stage as usize].tasks[r.task as usize];
         (task.doing, task.computes) = (Doing::Computing, now);
         let (host, slot, old, attempt) = (task.host, task.slot, task.eta, task.attempt);
         task.eta = now + span;

@@ -38,6 +38,7 @@ use crate::placement::policy::{Block, Locality};
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
+pub mod held;
 pub mod machine;
 pub mod net;
 pub mod queues;

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 
+use super::held::Held;
 use crate::ids::JobId;
 pub use crate::placement::policy::Order;
 
@@ -38,7 +39,7 @@ pub struct Queues {
     /// Orders of the first queues, where they differ.
     orders: Vec<Order>,
     queues: Vec<Queue>,
-    jobs: Vec<Job>,
+    jobs: Held<Job>,
     /// Queues with ready jobs, by what they hold over their weight.
     by_share: BTreeSet<(u64, u32)>,
     /// Ready jobs by what the smallest of their coflows comes to.
@@ -53,7 +54,7 @@ impl Queues {
     /// `orders`, others have `order`.
     pub fn new(order: Order, orders: &[Order], weights: &[u32]) -> Self {
         let (by_share, by_least) = (BTreeSet::new(), BTreeSet::new());
-        let mut all = Self { order, orders: orders.to_vec(), queues: Vec::new(), jobs: Vec::new(), by_share, by_least };
+        let mut all = Self { order, orders: orders.to_vec(), queues: Vec::new(), jobs: Held::default(), by_share, by_least };
         weights.iter().for_each(|&w| all.open_queue(w.max(1)));
         all
     }
@@ -69,29 +70,34 @@ impl Queues {
         while self.queues.len() <= queue as usize {
             self.open_queue(1);
         }
-        self.queues[queue as usize].open.insert(JobId::from(self.jobs.len()));
+        self.queues[queue as usize].open.insert(JobId::from(self.jobs.total()));
         self.jobs.push(Job { queue, running: 0, ready: false, least: 0 });
+    }
+
+    /// A job has finished and will not be asked about again.
+    pub fn forget(&mut self, job: JobId) {
+        self.jobs.remove(job);
     }
 
     /// A job has finished.
     pub fn leave(&mut self, job: JobId) {
-        let queue = self.jobs[job.index()].queue;
+        let queue = self.jobs[job].queue;
         self.queues[queue as usize].open.remove(&job);
     }
 
     /// The order of a job's queue.
     pub fn order_of(&self, job: JobId) -> Order {
-        self.queues[self.jobs[job.index()].queue as usize].order
+        self.queues[self.jobs[job].queue as usize].order
     }
 
     /// The oldest job of a job's queue that has not finished. O(log jobs).
     pub fn head(&self, job: JobId) -> Option<JobId> {
-        self.queues[self.jobs[job.index()].queue as usize].open.first().copied()
+        self.queues[self.jobs[job].queue as usize].open.first().copied()
     }
 
     /// Says whether a job has a task that may start: what the smallest of its coflows comes to, 0 if a task might need none.
     pub fn set_ready(&mut self, job: JobId, least: Option<u64>) {
-        let j = self.jobs[job.index()];
+        let j = self.jobs[job];
         if j.ready == least.is_some() && least.is_none_or(|l| l == j.least) {
             return;
         }
@@ -99,7 +105,7 @@ impl Queues {
             self.by_least.remove(&(j.least, job));
         }
         if let Some(least) = least {
-            self.jobs[job.index()].least = least;
+            self.jobs[job].least = least;
             self.by_least.insert((least, job));
         }
         if j.ready != least.is_some() {
@@ -134,9 +140,9 @@ impl Queues {
         let mut few: Vec<(u64, u32, u64, JobId)> = Vec::new();
         for &(_, job) in self.by_least.range(..(bound, JobId(0))) {
             if few.len() == FEW {
-                return Box::new(self.ready().filter(move |j| self.jobs[j.index()].least < bound));
+                return Box::new(self.ready().filter(move |&j| self.jobs[j].least < bound));
             }
-            let j = &self.jobs[job.index()];
+            let j = &self.jobs[job];
             let q = &self.queues[j.queue as usize];
             few.push((share(q), j.queue, key(q.order, j), job));
         }
@@ -145,7 +151,7 @@ impl Queues {
     }
 
     fn change(&mut self, job: JobId, f: impl FnOnce(&mut Job)) {
-        let j = &mut self.jobs[job.index()];
+        let j = &mut self.jobs[job];
         let q = &mut self.queues[j.queue as usize];
         if !q.ready.is_empty() {
             self.by_share.remove(&(share(q), j.queue));

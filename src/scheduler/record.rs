@@ -149,6 +149,15 @@ impl JobRecord {
     }
 }
 
+/// What has ended in a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ended {
+    /// Jobs, in the order in which they did.
+    pub jobs: Vec<JobRecord>,
+    /// Attempts of tasks, in the order in which they did.
+    pub tasks: Vec<TaskRun>,
+}
+
 /// What happened in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Counters {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::TaskRef;
+use super::held::Held;
 use super::net::{Net, Part};
 use super::queues::{Order, Queues};
 use super::ramp::Sides;
@@ -87,6 +88,8 @@ pub struct JobState {
     pub placed: bool,
     /// Number of stages with tasks that have not finished, or must run again.
     pub unfinished: u32,
+    /// Its coflows on their way: a finished job may have some, for attempts of tasks that were given up.
+    pub sending: u32,
     /// What is reported.
     pub account: Account,
 }
@@ -125,6 +128,8 @@ pub struct Transfer {
     pub began: Time,
     /// By flow: where it goes; `None` once it has arrived.
     pub flows: Vec<Option<(HostId, u32)>>,
+    /// How many have not arrived.
+    pub missing: usize,
     /// By flow: bytes into another rack.
     pub crossing: Vec<(RackId, Bytes)>,
     /// By receiving end ([`State::end`]): flows that are missing, and the tasks that wait for them.
@@ -145,8 +150,8 @@ pub struct State {
     pub now: Time,
     /// Nanoseconds until then in which a host had a free slot, over all hosts.
     pub idle: u128,
-    /// All jobs, by id.
-    pub jobs: Vec<JobState>,
+    /// Jobs that have not finished, or have coflows on their way.
+    pub jobs: Held<JobState>,
     /// Who shall have the next slot.
     pub queues: Queues,
     /// Who has which.
@@ -175,7 +180,7 @@ impl State {
             settings,
             now: Time::ZERO,
             idle: 0,
-            jobs: Vec::new(),
+            jobs: Held::default(),
             transfers: BTreeMap::new(),
             computing: 0,
             fetching: 0,
@@ -184,12 +189,12 @@ impl State {
 
     /// A stage's books.
     pub fn stage(&self, job: JobId, stage: usize) -> &Stage {
-        &self.jobs[job.index()].stages[stage]
+        &self.jobs[job].stages[stage]
     }
 
     /// A stage's books, to write.
     pub fn stage_mut(&mut self, job: JobId, stage: usize) -> &mut Stage {
-        &mut self.jobs[job.index()].stages[stage]
+        &mut self.jobs[job].stages[stage]
     }
 
     /// The place of a host in coflows.
@@ -241,7 +246,7 @@ impl State {
 
     /// Bytes of the block of a task; none for a stage that reads none.
     fn block_of(&self, job: JobId, stage: usize, task: u32) -> u64 {
-        let s = &self.jobs[job.index()].spec.stages[stage];
+        let s = &self.jobs[job].spec.stages[stage];
         let (n, input) = (u64::from(s.tasks), if self.stage(job, stage).blocks.is_empty() { 0 } else { s.input.0 });
         input / n + u64::from(u64::from(task) < input % n)
     }
@@ -280,7 +285,7 @@ impl State {
 
     /// The two sides of the shuffles into a stage, and the slots of its job. O(incoming edges + racks of the job).
     pub fn sides(&self, job: JobId, stage: usize) -> Sides {
-        let j = &self.jobs[job.index()];
+        let j = &self.jobs[job];
         let free = j.racks.as_ref().map_or(self.slots.free(), |r| r.iter().map(|&r| u64::from(self.slots.free_in(r))).sum());
         let own = &j.stages[stage];
         let before = own.incoming.iter().map(|e| j.stages[e.from].counts);
@@ -295,7 +300,7 @@ impl State {
     /// Looks anew whether a job has a task that may start, and tells the queues. O(stages).
     pub fn refresh(&mut self, job: JobId) {
         let waits = |s: &&Stage| s.open && s.counts.pending > 0;
-        let least = self.jobs[job.index()].stages.iter().filter(waits).map(|s| self.least(job, s)).min();
+        let least = self.jobs[job].stages.iter().filter(waits).map(|s| self.least(job, s)).min();
         self.queues.set_ready(job, least);
     }
 
@@ -317,7 +322,7 @@ impl State {
 
     /// Whether a waiting task has everything that it waits for.
     pub fn has_all(&self, job: JobId, stage: usize, task: u32) -> bool {
-        let j = &self.jobs[job.index()];
+        let j = &self.jobs[job];
         j.stages[stage].incoming.iter().all(|e| {
             let from = &j.stages[e.from];
             let rest = &from.log[e.cursor[task as usize] as usize..];
@@ -350,7 +355,7 @@ impl View for State {
         &self.topology
     }
     fn job(&self, job: JobId) -> &JobSpec {
-        &self.jobs[job.index()].spec
+        &self.jobs[job].spec
     }
     fn ready(&self) -> Box<dyn Iterator<Item = JobId> + '_> {
         Box::new(self.queues.ready())
@@ -461,7 +466,7 @@ impl View for State {
         shuffled + Bytes(self.block_of(job, stage, 0) * self.net.readers(job, stage).max(1))
     }
     fn computing_time(&self, job: JobId, stage: usize, task: u32) -> Span {
-        self.jobs[job.index()].spec.stages[stage].times.of(task as usize)
+        self.jobs[job].spec.stages[stage].times.of(task as usize)
     }
     fn order(&self, job: JobId) -> Order {
         self.queues.order_of(job)

@@ -56,6 +56,10 @@ pub(super) struct World {
     /// Slots that are held, and the task and attempt that hold them.
     held: BTreeMap<(HostId, u32), (TaskRef, u32)>,
     pub starts: BTreeMap<TaskRef, u32>,
+    /// Where each task started last.
+    pub hosts: BTreeMap<TaskRef, HostId>,
+    /// All jobs, by number.
+    pub specs: Vec<JobSpec>,
     pub done: BTreeMap<TaskRef, u32>,
     cancelled: BTreeSet<CoflowId>,
     /// Flows on their way.
@@ -78,6 +82,8 @@ impl World {
             seq: 0,
             held: BTreeMap::new(),
             starts: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            specs: vec![],
             done: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             flying: BTreeMap::new(),
@@ -93,6 +99,7 @@ impl World {
 
     pub fn submit(&mut self, jobs: Vec<JobSpec>) {
         for j in JobList::new("l", jobs).jobs {
+            self.specs.push(j.clone());
             self.at(j.arrival, Event::Submitted(Box::new(j)));
         }
     }
@@ -156,6 +163,7 @@ impl World {
                 assert!(slot < self.topology.hosts[host.index()].slots, "no such slot");
                 assert!(self.held.insert((host, slot), (task, attempt)).is_none(), "slot {slot} of {host} used twice");
                 *self.starts.entry(task).or_default() += 1;
+                self.hosts.insert(task, host);
                 assert_eq!(self.starts[&task], attempt);
             }
             Action::Compute { task, attempt, span } => self.at(self.now + span, Event::TaskFinished(task, attempt)),

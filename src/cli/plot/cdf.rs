@@ -5,7 +5,7 @@ use crate::cli::draw::Sheet;
 use crate::cli::draw::axis::Axis;
 use crate::cli::draw::chart::{Chart, Key, Look, Sample, pen};
 use crate::cli::tables;
-use crate::runtime::report::percentile;
+use crate::runtime::spans::percentile;
 use crate::units::Span;
 
 /// Distributions with their names.

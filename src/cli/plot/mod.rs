@@ -8,7 +8,7 @@ use super::draw::paper::Paper;
 use super::draw::rows::Rows;
 use super::draw::{self, Format, Sheet};
 use super::log::say;
-use super::{CliError, print, read_result, results};
+use super::{CliError, print, results, rows};
 use input::Input;
 
 mod cdf;
@@ -105,7 +105,7 @@ fn bars(a: &Args, p95: bool) -> Result<normalised::Bars, CliError> {
 
 /// A file's inputs; of a directory of results, one a policy.
 fn read(file: &Path) -> Result<Vec<Input>, CliError> {
-    let of = |file: &Path| input::read(&read_result(file)?, &file.display().to_string()).map_err(CliError::Invalid);
+    let of = |file: &Path| input::read(&rows::text(file)?, &file.display().to_string()).map_err(CliError::Invalid);
     if !file.is_dir() {
         return of(file);
     }

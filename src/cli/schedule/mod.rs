@@ -226,7 +226,7 @@ fn play(
     let network = RunResult::new(of, coflows, counted, remote.received());
     let end = if stop.load(Relaxed) { End::Stopped } else { End::Finished };
     let network = RunResult { end, zero: Some(before.at()), utilisation, ..network };
-    Ok((JobsResult::new(&with_all(outcome.end, list), &outcome.timeline, topology, "host", network), ended))
+    Ok((JobsResult::new(with_all(outcome.end, list), &outcome.timeline, topology, "host", network), ended))
 }
 
 /// Jobs that had not arrived when the run ended count as unfinished.

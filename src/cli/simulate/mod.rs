@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use self::play::{Load, Play};
+use self::play::{Listeners, Load, Play};
 use super::draw;
 use super::draw::paper::Paper;
 use super::interrupt::stopped_by_ctrl_c;
@@ -14,7 +14,9 @@ use super::record::RecordArgs;
 use super::sums::Shown;
 use super::timeline::Timeline;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, event_log, explain, jobs, outcome, print, read_text, read_topology, study, tables, write_text};
+use super::{
+    CliError, Output, can_write, event_log, explain, jobs, outcome, print, read_text, read_topology, rows, study, tables, write_text,
+};
 use crate::coflows::network::{NetworkKind, Within};
 use crate::config;
 use crate::fabric::sim::faults::Fault;
@@ -22,6 +24,7 @@ use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate as of_jobs;
 use crate::runtime::record::Pace;
 use crate::runtime::report::{End, Machine, Names, RunResult};
+use crate::runtime::rows::{Row, Rows};
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::Progress;
 use crate::runtime::study::AnyResult;
@@ -108,6 +111,11 @@ pub struct Args {
     /// Writes the whole result to this file; of several policies or repetitions, a list of them
     #[arg(help_heading = "Output", long)]
     json: Option<PathBuf>,
+    /// Writes what ends into this directory as it does, a row (a JSON object) a line: coflows.jsonl and, of jobs, jobs.jsonl and
+    /// timeline.jsonl; at the end result.json with the sums, which are all that is printed. Memory does not grow with what has ended.
+    /// Commands that read results read DIR, too
+    #[arg(help_heading = "Output", long, value_name = "DIR", conflicts_with_all = ["json", "timeline", "repeat", "alone"])]
+    rows: Option<PathBuf>,
     /// Writes the controller's event log to this file, one JSON object a line
     #[arg(help_heading = "Output", long)]
     events: Option<PathBuf>,
@@ -182,12 +190,16 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
         clock.show(at.now, at.events, &format!("{} open, {} to come", several(at.open, "coflow"), at.coming));
         !stop.load(Ordering::Relaxed)
     };
-    let around = |record: Option<&_>| play.coflows(args.seed, &workload, record, &mut write, &mut watch);
+    let writer = args.writer(false, &stop)?;
+    let rows = |row: Row| writer.iter().for_each(|w| w.put(row));
+    let rows: Option<Rows> = args.has_no_lists().then_some(&rows);
+    let around = |record: Option<&_>| play.coflows(args.seed, &workload, (record, rows), &mut write, &mut watch);
     let result = args.record.around(Pace::Virtual, Some(args.seed), around)?;
     let took = clock.stop(result.end);
     let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
     let result = RunResult { machine, ..result };
-    print(&outcome::run_result(&result, args.shown))?;
+    writer.map_or(Ok(()), |w| w.end(&result))?;
+    print(&outcome::run_result(&result, args.shown()))?;
     if let Some(file) = &args.json {
         write_text(file, &tables::json(&result))?;
     }
@@ -215,8 +227,11 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
     let watch = |at: of_jobs::Progress| clock.show(at.now, at.events, &open(at.coflows, at.coming));
     let mut log = String::new();
     let keep = args.events.is_some();
+    let writer = args.writer(true, &stop)?;
+    let rows = |row: Row| writer.iter().for_each(|w| w.put(row));
+    let rows: Option<Rows> = args.has_no_lists().then_some(&rows);
     let result = args.record.around(Pace::Virtual, Some(args.seed), |record| {
-        play.jobs(args.seed, &stop, (Some(&watch), record), &mut |line| {
+        play.jobs(args.seed, &stop, Listeners { watch: Some(&watch), record, rows }, &mut |line| {
             if keep {
                 log.push_str(&event_log::of_jobs(&line));
             }
@@ -225,7 +240,8 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
     let took = clock.stop(result.end);
     let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
     let result = JobsResult { machine, ..result };
-    print(&jobs::result(&result, args.shown))?;
+    writer.map_or(Ok(()), |w| w.end(&result))?;
+    print(&jobs::result(&result, args.shown()))?;
     if args.explain.is_some() && args.shown.output == Output::Table {
         print(&format!("\n{}\n", explain::table(&result).table()))?;
     }
@@ -261,11 +277,28 @@ impl Args {
             ("--events", self.events.is_some()),
             ("--timeline", self.tuning.timeline.is_some()),
             ("--record", self.record.is_some()),
+            ("--rows", self.rows.is_some()),
             ("--explain", self.explain.is_some()),
             ("--timing", self.timing),
         ];
         let given = of_one.iter().find(|o| o.1).map(|o| o.0);
         given.map_or(Ok(()), |option| Err(CliError::Usage(format!("{option} is about one run; give one --policy with it"))))
+    }
+
+    /// Writes rows, if that is asked for.
+    fn writer<'a>(&'a self, of_jobs: bool, stop: &'a AtomicBool) -> Result<Option<rows::Writer<'a>>, CliError> {
+        self.rows.as_ref().map(|directory| rows::Writer::create(directory, of_jobs, stop)).transpose()
+    }
+
+    /// Whether nothing reads the lists of the result: what has ended need not be kept.
+    fn has_no_lists(&self) -> bool {
+        let reads = self.json.is_some() || self.tuning.timeline.is_some() || self.alone;
+        self.rows.is_some() || self.shown.summary && !reads
+    }
+
+    /// What is printed: of rows that are written elsewhere, the sums.
+    fn shown(&self) -> Shown {
+        Shown { summary: self.shown.summary || self.rows.is_some(), ..self.shown }
     }
 
     fn read_topology(&self) -> Result<Arc<Topology>, CliError> {

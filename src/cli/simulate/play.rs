@@ -14,11 +14,13 @@ use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{self as of_jobs, Ask, Course};
 use crate::runtime::record::Recorder;
 use crate::runtime::report::{End, Origin, RunResult};
+use crate::runtime::rows::Rows;
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::{Extras, How, Progress, bucket, simulate_alone, simulate_watched};
 use crate::runtime::study::AnyResult;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
+use crate::scheduler::state::{Grain, rack_level};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::{Adjust, Workload};
@@ -35,6 +37,17 @@ pub struct Play<'a> {
     faults: Vec<Fault>,
     /// Where results come from, but for the seed.
     origin: Origin,
+}
+
+/// What else hears of a run of jobs.
+#[derive(Clone, Copy, Default)]
+pub struct Listeners<'a> {
+    /// Is told how far it is.
+    pub watch: Option<&'a dyn Fn(of_jobs::Progress)>,
+    /// Takes what both machines are told and want.
+    pub record: Option<&'a Recorder>,
+    /// Takes what ends.
+    pub rows: Option<Rows<'a>>,
 }
 
 /// What is to be carried.
@@ -62,7 +75,6 @@ impl<'a> Play<'a> {
     /// Files that cannot be read or make no sense, by themselves or together.
     pub fn new(args: &'a Args, topology: &'a Arc<Topology>, policy: &Path) -> Result<Self, CliError> {
         let plan = read_policy(policy)?;
-        config::fit(topology, &plan)?;
         limits::fits_into_memory(topology, &plan, config::Load::default())?;
         let faults = args.read_faults(topology, &plan)?;
         args.check_resolution(&plan)?;
@@ -74,6 +86,12 @@ impl<'a> Play<'a> {
             (None, Some(what)) => Load::Coflows { what },
             (None, None) => return Err(CliError::Usage("either --workload or --jobs".into())),
         };
+        match &load {
+            Load::Jobs { by, .. } if args.how.grain(topology, by.placement.kind())? == Grain::Rack => {
+                config::fit(&rack_level(topology), &plan)?;
+            }
+            _ => config::fit(topology, &plan)?,
+        }
         let origin = origin::of(Some(&args.topology), Some(policy), args.jobs.as_deref().or(args.workload.as_deref()));
         let origin = if args.timing { origin::here_and_now(&origin) } else { origin };
         let origin = Origin { resolution: Some(args.resolution()).filter(|&r| r > Span::ZERO), ..origin };
@@ -92,12 +110,12 @@ impl<'a> Play<'a> {
         let (end, result) = match &self.load {
             Load::Coflows { .. } => {
                 let workload = self.workload(seed)?;
-                let result = self.coflows(seed, &workload, None, &mut |_| (), &mut |_| !stop.load(Ordering::Relaxed));
+                let result = self.coflows(seed, &workload, (None, None), &mut |_| (), &mut |_| !stop.load(Ordering::Relaxed));
                 let result = result.map_err(|e| CliError::Failed(format!("seed {seed}: {e}")))?;
                 (result.end, AnyResult::Coflows(Box::new(result)))
             }
             Load::Jobs { .. } => {
-                let result = self.jobs(seed, stop, (None, None), &mut |_| ())?;
+                let result = self.jobs(seed, stop, Listeners::default(), &mut |_| ())?;
                 (result.end, AnyResult::Jobs(Box::new(result)))
             }
         };
@@ -123,7 +141,7 @@ impl<'a> Play<'a> {
         &self,
         seed: u64,
         workload: &Workload,
-        record: Option<&Recorder>,
+        (record, rows): (Option<&Recorder>, Option<Rows>),
         write: &mut dyn FnMut(Record),
         watch: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RunResult, CliError> {
@@ -137,7 +155,7 @@ impl<'a> Play<'a> {
         } else {
             let bucket = Some(args.bucket.unwrap_or_else(|| bucket(topology, workload)));
             let extras = Extras { faults, bucket, resolution: args.resolution(), ..Extras::default() };
-            let how = How { until: args.until(), extras, record };
+            let how = How { until: args.until(), extras, record, rows };
             simulate_watched(topology, plan, workload, &how, &mut |r| write(r), watch)
         };
         result.map(|r| RunResult { origin: self.origin(seed), ..r }).map_err(|e| CliError::Failed(e.to_string()))
@@ -151,7 +169,7 @@ impl<'a> Play<'a> {
         &self,
         seed: u64,
         stop: &AtomicBool,
-        (watch, record): (Option<&dyn Fn(of_jobs::Progress)>, Option<&Recorder>),
+        Listeners { watch, record, rows }: Listeners,
         write: &mut dyn FnMut(of_jobs::Line),
     ) -> Result<JobsResult, CliError> {
         let Self { args, topology, plan, faults, load, .. } = self;
@@ -174,6 +192,7 @@ impl<'a> Play<'a> {
             watch,
             record,
             explain,
+            rows,
             writes: args.write_output,
         };
         let mut jobs_by = by.clone();

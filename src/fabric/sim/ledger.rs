@@ -82,6 +82,13 @@ pub struct Delivered {
     pub over_ocs: Bytes,
 }
 
+impl Delivered {
+    /// Of units within racks, between racks, and of the latter over circuits.
+    fn of(within: u128, between: u128, over_ocs: u128) -> Self {
+        Self { bytes: bytes(within + between), between_racks: bytes(between), over_ocs: bytes(over_ocs) }
+    }
+}
+
 /// All books.
 #[derive(Debug)]
 pub struct Ledger {
@@ -269,7 +276,14 @@ impl Ledger {
         all
     }
 
-    /// What every coflow has received.
+    /// What a coflow without flows on their way has received, of which nothing is kept. O(log coflows).
+    pub fn forget(&mut self, coflow: CoflowId) -> Delivered {
+        let a = self.coflows.remove(&coflow).unwrap_or_default();
+        debug_assert!(a.open == 0 && a.by_racks.is_empty() && a.fresh.is_empty(), "it has flows on their way");
+        Delivered::of(a.within, a.between, a.over_ocs)
+    }
+
+    /// What every coflow has received that was not forgotten.
     pub fn delivered(&self, underway: impl Iterator<Item = ((RackId, RackId), Part)>) -> BTreeMap<CoflowId, Delivered> {
         let mut units: BTreeMap<CoflowId, (u128, u128, u128)> = BTreeMap::new();
         for (&id, a) in &self.coflows {
@@ -280,7 +294,6 @@ impl Ledger {
             *(if racks.0 == racks.1 { within } else { between }) += p.sent;
             *over += p.over_ocs;
         }
-        let whole = |(w, b, o): (u128, u128, u128)| Delivered { bytes: bytes(w + b), between_racks: bytes(b), over_ocs: bytes(o) };
-        units.into_iter().map(|(id, u)| (id, whole(u))).collect()
+        units.into_iter().map(|(id, (within, between, over))| (id, Delivered::of(within, between, over))).collect()
     }
 }

@@ -329,7 +329,12 @@ impl SimFabric {
         self.ledger.progress(&ids, parts.into_iter())
     }
 
-    /// What every coflow has received so far.
+    /// What a coflow that has ended, or was cancelled, has received; it is not known any more.
+    pub fn forget(&mut self, coflow: CoflowId) -> Delivered {
+        self.ledger.forget(coflow)
+    }
+
+    /// What every coflow has received so far that was not forgotten.
     pub fn delivered(&mut self) -> BTreeMap<CoflowId, Delivered> {
         let parts = self.parts(|_| true);
         self.ledger.delivered(parts.into_iter())

@@ -15,6 +15,7 @@ use super::cluster::Cluster;
 use super::latency::corral as response;
 
 pub mod executor;
+mod free;
 pub mod hull;
 pub mod lp;
 pub mod price;

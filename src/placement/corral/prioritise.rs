@@ -7,7 +7,8 @@
 use crate::ids::RackId;
 use crate::units::{Span, Time};
 
-use super::{Malleable, Problem, Scenario};
+use super::free::Free;
+use super::{Problem, Scenario};
 
 /// Where one job was laid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,16 +61,16 @@ pub fn layout(problem: &Problem, racks: &[usize]) -> Vec<Slot> {
 /// nanoseconds. Gives up with `None` as soon as it must exceed `limit`.
 pub struct Evaluator<'a> {
     problem: &'a Problem,
-    free: Vec<u64>,
+    free: Free,
 }
 
 impl<'a> Evaluator<'a> {
     /// An evaluator of allocations of one problem.
     pub fn new(problem: &'a Problem) -> Self {
-        Self { problem, free: vec![0; problem.racks] }
+        Self { problem, free: Free::default() }
     }
 
-    /// The objective of `racks`, laid out in `order`. O(J (R + log J)) with a small constant: moving a sorted list of R numbers.
+    /// The objective of `racks`, laid out in `order`. O(J x jobs that run at a time), which are at most R.
     pub fn value(&mut self, order: &[usize], racks: &[usize], limit: u128) -> Option<u128> {
         match self.problem.scenario {
             Scenario::Batch => self.makespan(order, racks, limit),
@@ -78,10 +79,11 @@ impl<'a> Evaluator<'a> {
     }
 
     fn makespan(&mut self, order: &[usize], racks: &[usize], limit: u128) -> Option<u128> {
-        self.free.fill(0);
+        self.free = Free::new(self.problem.racks);
         let mut last = 0;
         for &j in order {
-            last = last.max(place(&mut self.free, &self.problem.jobs[j], racks[j]));
+            let job = &self.problem.jobs[j];
+            last = last.max(self.free.place(job.arrival.0, job.curve[racks[j] - 1].0, racks[j]));
             if u128::from(last) > limit {
                 return None;
             }
@@ -90,27 +92,20 @@ impl<'a> Evaluator<'a> {
     }
 
     fn completions(&mut self, order: &[usize], racks: &[usize], limit: u128) -> Option<u128> {
-        self.free.fill(0);
+        self.free = Free::new(self.problem.racks);
         // No job completes sooner than without waiting.
         let length = |j: usize| u128::from(self.problem.jobs[j].curve[racks[j] - 1].0);
         let mut sum: u128 = order.iter().map(|&j| length(j)).sum();
         for &j in order {
             let job = &self.problem.jobs[j];
-            let finish = place(&mut self.free, job, racks[j]);
-            sum += u128::from(finish.saturating_sub(job.arrival.0).saturating_sub(job.curve[racks[j] - 1].0));
+            let (arrival, length) = (job.arrival.0, job.curve[racks[j] - 1].0);
+            self.free.pass(arrival);
+            let finish = self.free.place(arrival, length, racks[j]);
+            sum += u128::from(finish.saturating_sub(arrival).saturating_sub(length));
             if sum > limit {
                 return None;
             }
         }
         Some(sum)
     }
-}
-
-/// Gives a job the `r` racks that are free soonest, of the sorted times `free`; gives its end.
-pub(super) fn place(free: &mut [u64], job: &Malleable, r: usize) -> u64 {
-    let finish = free[r - 1].max(job.arrival.0).saturating_add(job.curve[r - 1].0);
-    let passed = r + free[r..].partition_point(|&f| f < finish);
-    free.copy_within(r..passed, 0);
-    free[passed - r..passed].fill(finish);
-    finish
 }

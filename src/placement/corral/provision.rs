@@ -49,30 +49,18 @@ impl Found {
     }
 }
 
-/// A way through allocations, and for each of them what no layout beats.
+/// A way through allocations.
 struct Way {
     /// r_j where it begins.
     first: Vec<usize>,
-    /// A job, and how many racks it has after the step. Step s leads from allocation s to s + 1.
-    steps: Vec<(usize, usize)>,
-    /// The steps of each job, ascending.
-    of: Vec<Vec<u32>>,
-    /// By allocation, 0 ..= number of steps.
-    bounds: Vec<u128>,
+    /// A job, and how many racks it has after the step. Step s leads from allocation s to s + 1. There are up to J R of them.
+    steps: Vec<(u32, u32)>,
 }
 
 impl Way {
-    /// Walks; O((J + steps) log(J + steps)).
-    fn walk(problem: &Problem, first: Vec<usize>, steps: Vec<(usize, usize)>) -> Self {
-        let mut sums = Sums::new(problem, &first);
-        let mut bounds = vec![sums.bound(problem)];
-        let mut of = vec![vec![]; first.len()];
-        for (s, &(j, r)) in steps.iter().enumerate() {
-            of[j].push(s as u32);
-            sums.change(problem, j, r);
-            bounds.push(sums.bound(problem));
-        }
-        Self { first, steps, of, bounds }
+    /// A step.
+    fn step(&self, s: usize) -> Option<(usize, usize)> {
+        self.steps.get(s).map(|&(j, r)| (j as usize, r as usize))
     }
 
     /// The paper's. O(J R log J).
@@ -87,12 +75,12 @@ impl Way {
         }
         while let Some((_, Reverse(j))) = growing.pop() {
             racks[j] += 1;
-            steps.push((j, racks[j]));
+            steps.push((j as u32, racks[j] as u32));
             if racks[j] < problem.racks {
                 growing.push((length(j, racks[j]), Reverse(j)));
             }
         }
-        Self::walk(problem, vec![1; racks.len()], steps)
+        Self { first: vec![1; racks.len()], steps }
     }
 
     /// By what a width saves for what it costs. O(J R log(J R)).
@@ -109,15 +97,25 @@ impl Way {
             }
         }
         steps.sort_unstable();
-        Self::walk(problem, first, steps.into_iter().map(|s| (s.1, s.3)).collect())
+        Self { first, steps: steps.into_iter().map(|s| (s.1 as u32, s.3 as u32)).collect() }
     }
 
-    /// r_j after `step` steps. O(J log R).
-    fn racks_at(&self, step: u32, racks: &mut [usize]) {
-        for ((r, of), first) in racks.iter_mut().zip(&self.of).zip(&self.first) {
-            let done = of.partition_point(|&s| s < step);
-            *r = if done == 0 { *first } else { self.steps[of[done - 1] as usize].1 };
+    /// r_j after `step` steps. O(J + steps).
+    fn racks_at(&self, step: u32) -> Vec<usize> {
+        let mut racks = self.first.clone();
+        self.steps[..step as usize].iter().for_each(|&(j, r)| racks[j as usize] = r as usize);
+        racks
+    }
+
+    /// By allocation, 0 ..= number of steps: what no layout of it beats. O((J + steps) log(J + steps)).
+    fn bounds(&self, problem: &Problem) -> Vec<u128> {
+        let mut sums = Sums::new(problem, &self.first);
+        let mut bounds = vec![sums.bound(problem)];
+        for &(j, r) in &self.steps {
+            sums.change(problem, j as usize, r as usize);
+            bounds.push(sums.bound(problem));
         }
+        bounds
     }
 
     /// The best layout of an allocation on the way that is below `limit`; if there is none, `limit`.
@@ -131,19 +129,29 @@ impl Way {
     }
 
     fn by_bound(&self, problem: &Problem, mut best: Found) -> Found {
-        let mut by_bound: Vec<u32> = (0..self.bounds.len() as u32).collect();
-        by_bound.sort_by_key(|&s| self.bounds[s as usize]);
+        let bounds = self.bounds(problem);
+        let mut by_bound: Vec<u32> = (0..bounds.len() as u32).collect();
+        by_bound.sort_by_key(|&s| bounds[s as usize]);
+        // The steps of each job, ascending.
+        let mut of = vec![vec![]; self.first.len()];
+        self.steps.iter().enumerate().for_each(|(s, &(j, _))| of[j as usize].push(s as u32));
+        let racks_at = |step: u32, racks: &mut [usize]| {
+            for ((r, of), first) in racks.iter_mut().zip(&of).zip(&self.first) {
+                let done = of.partition_point(|&s| s < step);
+                *r = if done == 0 { *first } else { self.steps[of[done - 1] as usize].1 as usize };
+            }
+        };
         let mut evaluator = Evaluator::new(problem);
         let mut racks = self.first.clone();
         for &s in &by_bound {
-            let bound = self.bounds[s as usize];
+            let bound = bounds[s as usize];
             if bound > best.value {
                 break;
             }
             if bound == best.value && s >= best.step {
                 continue;
             }
-            self.racks_at(s, &mut racks);
+            racks_at(s, &mut racks);
             best.offer(s, evaluator.value(&order(problem, &racks), &racks, best.value));
         }
         best
@@ -153,14 +161,17 @@ impl Way {
         let last = self.steps.len();
         let mut evaluator = Evaluator::new(problem);
         let mut racks = self.first.clone();
-        for s in (0..=last).step_by(last.div_ceil(SAMPLES).max(1)) {
-            self.racks_at(s as u32, &mut racks);
-            best.offer(s as u32, evaluator.value(&order(problem, &racks), &racks, best.value));
+        let every = last.div_ceil(SAMPLES).max(1);
+        for s in 0..=last {
+            if s.is_multiple_of(every) {
+                best.offer(s as u32, evaluator.value(&order(problem, &racks), &racks, best.value));
+            }
+            self.step(s).into_iter().for_each(|(j, r)| racks[j] = r);
         }
         let mut replay = Replay::new(problem, &self.first);
         for s in 0..=last {
             best.offer(s as u32, replay.completions(best.value));
-            if let Some(&(j, r)) = self.steps.get(s) {
+            if let Some((j, r)) = self.step(s) {
                 replay.widen(j, r);
             }
         }
@@ -220,16 +231,14 @@ impl Sums {
 /// allocation that is laid out.
 pub fn best(problem: &Problem) -> Best {
     let way = Way::longest(problem);
-    let mut racks = way.first.clone();
     let first = way.best(problem, u128::MAX);
-    way.racks_at(first.step, &mut racks);
-    let mut best = Best { racks, at: (Rule::Longest, first.step), value: first.value, laid_out: first.laid_out };
+    let mut best = Best { racks: way.racks_at(first.step), at: (Rule::Longest, first.step), value: first.value, laid_out: first.laid_out };
     if problem.provisioning == Provisioning::Best {
         let way = Way::by_gain(problem);
         let other = way.best(problem, best.value);
         best.laid_out += other.laid_out;
         if other.value < best.value {
-            way.racks_at(other.step, &mut best.racks);
+            best.racks = way.racks_at(other.step);
             (best.at, best.value) = ((Rule::Gain, other.step), other.value);
         }
     }

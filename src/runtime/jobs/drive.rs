@@ -9,8 +9,9 @@ use std::iter::Peekable;
 use std::slice::Iter;
 use std::time::Duration;
 
+use super::report::JobsTally;
 use super::writes::Writes;
-use crate::coflows::CoflowSpec;
+use crate::coflows::{CoflowRecord, CoflowSpec};
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::Policy;
 use crate::placement::codecide::Request;
@@ -18,8 +19,11 @@ use crate::placement::external::ExternalOptions;
 use crate::runtime::external::{MISSING, Program};
 use crate::runtime::record::{Entry, JobsHead, Recorder, Tap};
 use crate::runtime::report::End;
+use crate::runtime::rows::{Row, Rows};
 use crate::runtime::settings::ProgramSpec;
+use crate::scheduler::record::Ended;
 use crate::scheduler::{Action, Event, Scheduler, TaskRef};
+use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
@@ -111,6 +115,11 @@ pub trait Transport {
     /// Whether everything that was started is over.
     fn is_over(&self) -> bool;
 
+    /// The accounts of coflows that have ended since the last call, which are not kept; of a network that keeps none, nothing.
+    fn take_ended(&mut self) -> Vec<CoflowRecord> {
+        Vec::new()
+    }
+
     /// Whether the network will never say anything again unless something is started.
     fn is_stuck(&self) -> bool;
 
@@ -164,6 +173,31 @@ pub struct Round<'a, T> {
     pub ends: bool,
 }
 
+/// What has ended, told and counted.
+pub struct Told<'a> {
+    rows: Rows<'a>,
+    topology: &'a Topology,
+    /// Jobs that were told.
+    pub jobs: JobsTally,
+}
+
+impl<'a> Told<'a> {
+    /// Nothing yet; rows name the hosts of `topology`.
+    pub fn new(rows: Rows<'a>, topology: &'a Topology) -> Self {
+        Self { rows, topology, jobs: JobsTally::default() }
+    }
+
+    /// Tells what has ended.
+    pub fn tell(&mut self, ended: Ended, coflows: &[CoflowRecord]) {
+        coflows.iter().for_each(|c| (self.rows)(Row::Coflow(c)));
+        ended.tasks.iter().for_each(|t| (self.rows)(Row::Task(&t.named(self.topology))));
+        for job in &ended.jobs {
+            self.jobs.add(job);
+            (self.rows)(Row::Job(job));
+        }
+    }
+}
+
 /// A scheduler, the transport that it drives, and what will happen.
 pub struct Driver<'a, T> {
     /// Decides.
@@ -176,6 +210,8 @@ pub struct Driver<'a, T> {
     pub program: Option<Program>,
     /// What tasks write over the network before they are done, if they do.
     pub writes: Option<Writes<'a>>,
+    /// Takes what has ended, which is not kept then.
+    pub told: Option<Told<'a>>,
     /// Instants in a row at which the scheduler was woken by itself, wanted nothing, and the network could say nothing.
     in_vain: u32,
 }
@@ -194,6 +230,7 @@ impl<'a, T: Transport> Driver<'a, T> {
             tap: Tap::default(),
             program: None,
             writes: None,
+            told: None,
             in_vain: 0,
         }
     }
@@ -242,6 +279,9 @@ impl<'a, T: Transport> Driver<'a, T> {
             let acts = self.act()?;
             self.in_vain = if alone && acts == 0 { self.in_vain.saturating_add(1) } else { 0 };
             self.transport.settle()?;
+            if let Some(told) = &mut self.told {
+                told.tell(self.scheduler.take_ended(), &self.transport.take_ended());
+            }
         }
     }
 

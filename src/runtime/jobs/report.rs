@@ -6,7 +6,8 @@ use crate::coflows::CoflowRecord;
 use crate::control::record::Tampered;
 use crate::fabric::meter::Utilisation;
 use crate::ids::JobId;
-use crate::runtime::report::{End, Machine, Origin, RunResult, Summary, mean, percentile};
+use crate::runtime::report::{End, Machine, Origin, RunResult, Summary};
+use crate::runtime::spans::Spans;
 use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskRun};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -105,6 +106,9 @@ pub struct JobsSummary {
     pub bytes_received: Bytes,
     /// Tasks with a block that ran on its host, in its rack, elsewhere.
     pub near: [u64; 3],
+    /// Starts of tasks beyond one a task.
+    #[serde(default)]
+    pub reruns: u64,
     /// The scheduler's counters.
     pub counters: Counters,
     /// Jobs whose guideline was dropped, and why. Older results call it `fallbacks`.
@@ -115,30 +119,63 @@ pub struct JobsSummary {
     pub first_fallback: Option<String>,
 }
 
+/// What the sums over jobs are made of.
+#[derive(Clone, Debug, Default)]
+pub struct JobsTally {
+    jcts: Spans,
+    ccts: Spans,
+    unfinished: usize,
+    /// First arrival and last finish.
+    first: Option<Time>,
+    last: Option<Time>,
+    slot_time: Span,
+    planned: Bytes,
+    between_racks: Bytes,
+    near: [u64; 3],
+    reruns: u64,
+}
+
+impl JobsTally {
+    /// Counts a job.
+    pub fn add(&mut self, j: &JobRecord) {
+        match j.jct {
+            Some(jct) => self.jcts.push(jct),
+            None => self.unfinished += 1,
+        }
+        j.shuffle_ccts.iter().for_each(|&cct| self.ccts.push(cct));
+        self.first = self.first.into_iter().chain([j.arrival]).min();
+        self.last = self.last.max(j.finished);
+        self.slot_time += j.slot_time;
+        self.planned = self.planned.saturating_add(j.shuffled).saturating_add(j.read);
+        self.between_racks = self.between_racks.saturating_add(j.between_racks);
+        self.near.iter_mut().zip(j.near).for_each(|(sum, n)| *sum += u64::from(n));
+        self.reruns += u64::from(j.reruns);
+    }
+}
+
 impl JobsSummary {
-    /// Of the scheduler's last snapshot and what the network measured. O(n log n).
-    pub fn new(end: &Snapshot, network: &Summary) -> Self {
-        let jcts: Vec<Span> = end.jobs.iter().filter_map(|j| j.jct).collect();
-        let ccts: Vec<Span> = end.jobs.iter().flat_map(|j| j.shuffle_ccts.iter().copied()).collect();
-        let first = end.jobs.iter().map(|j| j.arrival).min().unwrap_or(Time::ZERO);
-        let last = end.jobs.iter().filter_map(|j| j.finished).max().unwrap_or(first);
-        let near = |k: usize| end.jobs.iter().map(|j| u64::from(j.near[k])).sum();
+    /// Of jobs that were counted before, the scheduler's last snapshot with the other ones, and what the network measured. O(jobs).
+    pub fn new(mut jobs: JobsTally, end: &Snapshot, network: &Summary) -> Self {
+        end.jobs.iter().for_each(|j| jobs.add(j));
+        let first = jobs.first.unwrap_or(Time::ZERO);
+        let last = jobs.last.unwrap_or(first);
         Self {
-            finished: jcts.len(),
-            unfinished: end.jobs.len() - jcts.len(),
+            finished: jobs.jcts.len(),
+            unfinished: jobs.unfinished,
             makespan: last.since(first),
-            average_jct: mean(&jcts),
-            median_jct: percentile(&jcts, 50),
-            p95_jct: percentile(&jcts, 95),
-            average_cct: mean(&ccts),
-            median_cct: percentile(&ccts, 50),
-            p95_cct: percentile(&ccts, 95),
-            slot_time: end.jobs.iter().fold(Span::ZERO, |s, j| s + j.slot_time),
+            average_jct: jobs.jcts.mean(),
+            median_jct: jobs.jcts.percentile(50),
+            p95_jct: jobs.jcts.percentile(95),
+            average_cct: jobs.ccts.mean(),
+            median_cct: jobs.ccts.percentile(50),
+            p95_cct: jobs.ccts.percentile(95),
+            slot_time: jobs.slot_time,
             ocs_share: network.ocs_share,
-            bytes_planned: end.jobs.iter().map(|j| j.shuffled + j.read).sum(),
-            bytes_between_racks: end.jobs.iter().map(|j| j.between_racks).sum(),
+            bytes_planned: jobs.planned,
+            bytes_between_racks: jobs.between_racks,
             bytes_received: network.bytes_received,
-            near: [near(0), near(1), near(2)],
+            near: jobs.near,
+            reruns: jobs.reruns,
             counters: end.counters,
             fallbacks: end.fallbacks.clone(),
             first_fallback: end.first_fallback.clone(),
@@ -148,21 +185,26 @@ impl JobsSummary {
 
 impl JobsResult {
     /// Puts together what the scheduler and the network say at the end of a run.
-    pub fn new(end: &Snapshot, timeline: &[TaskRun], topology: &Topology, grain: &str, network: RunResult) -> Self {
+    pub fn new(end: Snapshot, timeline: &[TaskRun], topology: &Topology, grain: &str, network: RunResult) -> Self {
+        Self::summed(JobsTally::default(), end, timeline, topology, grain, network)
+    }
+
+    /// The same where sums are over more jobs than are listed: those that were counted before, too.
+    pub fn summed(before: JobsTally, end: Snapshot, timeline: &[TaskRun], topology: &Topology, grain: &str, network: RunResult) -> Self {
         Self {
             origin: network.origin,
             mechanism: network.mechanism,
             topology: network.topology,
             policy: network.policy,
-            placement: end.policy.clone(),
             workload: network.workload,
             grain: grain.into(),
             end: network.end,
             zero: network.zero,
             tampered: network.tampered,
             events: network.events,
-            jobs: end.jobs.clone(),
-            summary: JobsSummary::new(end, &network.summary),
+            summary: JobsSummary::new(before, &end, &network.summary),
+            placement: end.policy,
+            jobs: end.jobs,
             network: network.summary,
             coflows: network.coflows,
             timeline: timeline.iter().map(|t| t.named(topology)).collect(),

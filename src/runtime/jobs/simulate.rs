@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use super::drive::{Driver, Round, Transport, Word, program};
-use super::report::JobsResult;
+use super::drive::{Driver, Round, Told, Transport, Word, program};
+use super::report::{JobsResult, JobsTally};
 use super::writes::Writes;
-use crate::coflows::CoflowSpec;
+use crate::coflows::{CoflowRecord, CoflowSpec};
 use crate::control::Rejected;
 use crate::control::record::Record;
 use crate::fabric::meter::bucket_for;
@@ -25,8 +25,9 @@ use crate::runtime::external::PATIENCE;
 use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::RunResult;
+use crate::runtime::rows::{Row, Rows};
 use crate::runtime::settings::RunPlan;
-use crate::runtime::simulate::{Extras, Finished, Simulation};
+use crate::runtime::simulate::{Extras, Finished, Simulation, told};
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
 use crate::scheduler::{Action, Event};
@@ -95,6 +96,8 @@ pub struct Course<'a> {
     pub record: Option<&'a Recorder>,
     /// The job of which the result says why its tasks started where they did.
     pub explain: Option<JobId>,
+    /// Takes everything that ends; the result has no lists then, and sums over all.
+    pub rows: Option<Rows<'a>>,
     /// Whether tasks write what their stages make for good: HDFS copies it over the network before they are done.
     pub writes: bool,
 }
@@ -181,6 +184,7 @@ pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, lo
     run.program = program(&ask.jobs_by.placement.policy, Some(PATIENCE))?;
     let seed = ask.jobs_by.placement.common.seed;
     run.writes = course.writes.then(|| Writes::new(&ask.jobs.jobs, topology.clone(), grain, seed));
+    run.told = course.rows.map(|rows| Told::new(rows, ask.topology));
     if let Some(recorder) = course.record {
         let (topology, policy, foreseen) = ((*topology).clone(), ask.jobs_by.clone(), foreseen.to_vec());
         run.transport.network.record(recorder);
@@ -195,10 +199,15 @@ pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, lo
         !stopped
     })?;
     let grain = if grain == Grain::Rack { "rack" } else { "host" };
-    let Virtual { network, events, .. } = run.transport;
-    let network = RunResult { end, events: Some(events), ..network.result(&ask.jobs.name, &[]) };
     let explained = run.scheduler.explained().iter().map(|e| e.named(ask.topology)).collect();
-    Ok(JobsResult { explained, ..JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), ask.topology, grain, network) })
+    let Virtual { network, events, .. } = run.transport;
+    let network = RunResult { end, events: Some(events), ..told(network.result(&ask.jobs.name, &[]), course.rows) };
+    let before = run.told.map_or_else(JobsTally::default, |t| t.jobs);
+    let result = JobsResult::summed(before, run.scheduler.snapshot(), run.scheduler.timeline(), ask.topology, grain, network);
+    let Some(rows) = course.rows else { return Ok(JobsResult { explained, ..result }) };
+    result.timeline.iter().for_each(|t| rows(Row::Task(t)));
+    result.jobs.iter().for_each(|j| rows(Row::Job(j)));
+    Ok(JobsResult { explained, jobs: Vec::new(), timeline: Vec::new(), ..result })
 }
 
 /// The simulated network, and its clock.
@@ -288,6 +297,10 @@ impl Transport for Virtual<'_> {
 
     fn is_over(&self) -> bool {
         self.network.unfinished() == 0
+    }
+
+    fn take_ended(&mut self) -> Vec<CoflowRecord> {
+        self.network.take_ended()
     }
 
     fn is_stuck(&self) -> bool {

@@ -8,6 +8,7 @@ use crate::ids::{HostId, PlaneId, RackId};
 use crate::placement::coscheduler::executor::CoSchedulerOptions;
 use crate::placement::{Kind, Policy};
 use crate::runtime::report::End;
+use crate::runtime::rows::Row;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
@@ -99,6 +100,46 @@ fn hosts_and_racks_may_fail_under_every_policy() {
         let s = &r.summary;
         assert_eq!((s.finished, s.counters.violations, s.counters.hosts_failed), (6, 0, 3), "{kind:?}");
         assert!(r.jobs.iter().map(|j| j.reruns).sum::<u32>() > 0, "{kind:?}: something ran there");
+    }
+}
+
+/// What a run with rows tells, as the result that the same run has without them.
+fn told(kind: Kind, grain: Grain, failures: &[(Time, Event)], until: Option<Time>) -> JobsResult {
+    let elephant_threshold = Bytes(2_000_000);
+    let policy =
+        CircuitPolicy { demand: Estimator::Declared, scheduler: SchedulerKind::Bipartite, elephant_threshold, ..CircuitPolicy::default() };
+    let mut jobs_by = JobPolicy::new(kind);
+    jobs_by.settings.grain = grain;
+    let (topology, jobs, told) = (network(), jobs(), std::cell::RefCell::new((vec![], vec![], vec![])));
+    let take = |row: Row| match row {
+        Row::Coflow(c) => told.borrow_mut().0.push(c.clone()),
+        Row::Job(j) => told.borrow_mut().1.push(j.clone()),
+        Row::Task(t) => told.borrow_mut().2.push(t.clone()),
+    };
+    let ask = Ask { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures, faults: &[], until };
+    let r = simulate_with(&ask, &Course { rows: Some(&take), ..Course::default() }, &mut |_| {}).unwrap();
+    assert!(r.jobs.is_empty() && r.coflows.is_empty() && r.timeline.is_empty(), "nothing is kept");
+    let (mut coflows, mut jobs, timeline) = told.into_inner();
+    coflows.sort_by_key(|c| c.id);
+    jobs.sort_by_key(|j| j.id);
+    JobsResult { coflows, jobs, timeline, ..r }
+}
+
+#[test]
+fn rows_are_the_lists_of_the_result_and_its_sums_are_over_all_of_them() {
+    let at = |ms: u64| Time(ms * 1_000_000);
+    let failures = [
+        (at(500), Event::HostFailed(HostId(1))),
+        (at(900), Event::RackFailed(RackId(2))),
+        (at(1500), Event::RackRecovered(RackId(2))),
+        (at(2500), Event::HostRecovered(HostId(1))),
+    ];
+    for kind in kinds() {
+        for grain in [Grain::Host, Grain::Rack] {
+            for (failures, until) in [(&[][..], None), (&failures[..], None), (&failures[..], Some(at(1600)))] {
+                assert_eq!(told(kind, grain, failures, until), run(kind, grain, failures, until).0, "{kind:?} {grain:?} {until:?}");
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::record::Recorder;
 use super::report::{End, RunResult};
+use super::rows::{Row, Rows};
 use super::settings::RunPlan;
 use crate::control::Rejected;
 use crate::control::record::Record;
@@ -44,7 +45,7 @@ pub fn simulate(
 }
 
 /// What else a run is asked for.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct How<'a> {
     /// Ends the run then, even if coflows are unfinished.
     pub until: Option<Time>,
@@ -52,6 +53,8 @@ pub struct How<'a> {
     pub extras: Extras<'a>,
     /// Takes what the controller is told and wants.
     pub record: Option<&'a Recorder>,
+    /// Takes every coflow's account as it ends; the result has none of them then, and sums over all.
+    pub rows: Option<Rows<'a>>,
 }
 
 /// A length of buckets for a run of `workload`: it takes at least up to the last arrival, and as long as any rack needs for what it sends
@@ -80,6 +83,13 @@ pub fn least(topology: &Topology, bytes: Bytes) -> Span {
     let planes = topology.planes.iter().map(|p| p.rate.0.saturating_mul(topology.rack_count() as u64));
     let all = planes.fold(uplinks, u64::saturating_add);
     if all == 0 { Span::ZERO } else { BitRate(all).time_for(bytes) }
+}
+
+/// A result whose coflows that are left are told, and not kept, if rows are wanted.
+pub fn told(result: RunResult, rows: Option<Rows>) -> RunResult {
+    let Some(rows) = rows else { return result };
+    result.coflows.iter().for_each(|c| rows(Row::Coflow(c)));
+    RunResult { coflows: Vec::new(), ..result }
 }
 
 /// How far a run is.
@@ -132,9 +142,10 @@ pub fn simulate_watched(
         }
         run.wake()?;
         run.forget_finished();
+        how.rows.inspect(|rows| run.take_ended().iter().for_each(|c| rows(Row::Coflow(c))));
     }
     watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() });
     let rest = coming.collect::<Vec<_>>();
     let end = end.unwrap_or(if run.unfinished() > 0 { End::Stuck } else { End::Finished });
-    Ok(RunResult { end, events: Some(events), ..run.result(&workload.name, &rest) })
+    Ok(RunResult { end, events: Some(events), ..told(run.result(&workload.name, &rest), how.rows) })
 }

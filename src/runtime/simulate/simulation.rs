@@ -18,7 +18,7 @@ use crate::placement::codecide::{self, Proposal, Request};
 use crate::runtime::drive::{Driver, Host};
 use crate::runtime::external::{self, Program};
 use crate::runtime::record::Recorder;
-use crate::runtime::report::{Counted, Names, RunResult};
+use crate::runtime::report::{Counted, Names, RunResult, Tally};
 use crate::runtime::settings::{ProgramSpec, RunPlan};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -88,8 +88,13 @@ pub struct Simulation<'a> {
     circuits: bool,
     /// When a flow last moved.
     moved: Time,
+    /// Coflows that have not ended.
     coflows: BTreeMap<CoflowId, Known>,
-    unfinished: usize,
+    /// The accounts of those that have, and sums over all that ever did.
+    ended: Vec<CoflowRecord>,
+    sums: Tally,
+    /// Bytes that these received.
+    received: Bytes,
     finished: Finished,
     /// What breaks, and what is mended, by time.
     faults: VecDeque<(Time, bool, Fault)>,
@@ -160,6 +165,11 @@ fn bound(coflow: &CoflowSpec, topology: &Topology, kind: NetworkKind) -> Span {
     if kind == NetworkKind::Sunflow { bounds::locals_apart(coflow, topology) } else { bounds::hybrid(coflow, topology) }
 }
 
+/// The account of a coflow of which so much went over circuits.
+fn with_share(record: CoflowRecord, over_ocs: Bytes) -> CoflowRecord {
+    CoflowRecord { ocs_share: over_ocs.0 as f64 / record.bytes_between_racks.0.max(1) as f64, ..record }
+}
+
 /// Workloads begin between two decisions, here as in an emulation: half an interval before the first.
 fn first_cycle(plan: &RunPlan) -> Time {
     Time(plan.policy.interval.0 / 2)
@@ -174,7 +184,7 @@ impl<'a> Simulation<'a> {
     /// The same with extras.
     pub fn with(topology: &Arc<Topology>, plan: &RunPlan, extras: Extras, log: &'a mut dyn FnMut(Record)) -> Self {
         let Extras { faults, bucket, resolution, proposals } = extras;
-        let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
+        let circuits = !topology.planes.is_empty() && plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
         let (admit, network, buffer) = (plan.run.admit, plan.run.network, plan.run.buffer);
         let counters = plan.policy.demand.reads_counters();
         // A circuit that carries nothing is looked for where bytes wait for it. One that is broken may have no light.
@@ -203,7 +213,9 @@ impl<'a> Simulation<'a> {
             circuits,
             moved: Time::ZERO,
             coflows: BTreeMap::new(),
-            unfinished: 0,
+            ended: Vec::new(),
+            sums: Tally::default(),
+            received: Bytes::ZERO,
             finished: Finished::default(),
             faults: by_time(faults),
             driver: Driver::new(controller, fabric, host),
@@ -223,9 +235,9 @@ impl<'a> Simulation<'a> {
         self.driver.host.now
     }
 
-    /// Coflows that have arrived and not finished.
+    /// Coflows that have arrived and not ended.
     pub fn unfinished(&self) -> usize {
-        self.unfinished
+        self.coflows.len()
     }
 
     /// When something will next happen by itself: a flow finishes, a circuit gets or loses its light, a probe arrives or the
@@ -239,7 +251,7 @@ impl<'a> Simulation<'a> {
 
     /// Whether coflows wait and nothing will ever move again, unless others come.
     pub fn is_stuck(&self) -> bool {
-        let waiting = self.unfinished > 0 && !self.driver.fabric.is_moving() && self.faults.is_empty();
+        let waiting = self.unfinished() > 0 && !self.driver.fabric.is_moving() && self.faults.is_empty();
         waiting && (self.next_event().is_none() || self.driver.host.now.since(self.moved) > self.plan.policy.interval * PATIENCE)
     }
 
@@ -269,9 +281,8 @@ impl<'a> Simulation<'a> {
         if self.topology.eps.graph().is_some() {
             self.driver.tell_of(Event::CoflowFlows { id, flows: coflow.flows.to_vec(), types: coflow.types.clone() }, now)?;
         }
-        let record = CoflowRecord { arrival: now, bound, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
+        let record = CoflowRecord { arrival: now, ..CoflowRecord::unfinished(coflow, &self.topology, bound) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
-        self.unfinished += 1;
         self.driver.fabric.add_flows(coflow, &marks, now);
         if coflow.flows.is_empty() {
             self.over(id, now)?;
@@ -290,10 +301,11 @@ impl<'a> Simulation<'a> {
     pub fn cancel(&mut self, coflow: CoflowId) -> Result<(), Rejected> {
         // Flows that finish at this instant have finished.
         self.enter(self.driver.host.now)?;
-        let Some(known) = self.coflows.get_mut(&coflow).filter(|k| k.left > 0) else { return Ok(()) };
-        known.left = 0;
+        if !self.coflows.contains_key(&coflow) {
+            return Ok(());
+        }
         self.driver.fabric.cancel(coflow, self.driver.host.now);
-        self.unfinished -= 1;
+        self.end(coflow, None);
         self.driver.tell_of(Event::CoflowCancelled { id: coflow, why: None }, self.driver.host.now)
     }
 
@@ -361,9 +373,9 @@ impl<'a> Simulation<'a> {
         let now = self.driver.host.now;
         self.probe(now)?;
         // Without coflows the fabric shows nothing new: what was still under way when it was last observed has been told.
-        self.driver.wake(self.unfinished == 0)?;
+        self.driver.wake(self.unfinished() == 0)?;
         self.driver.act()?;
-        if self.driver.fabric.is_moving() || self.unfinished == 0 {
+        if self.driver.fabric.is_moving() || self.unfinished() == 0 {
             self.moved = now;
         }
         Ok(())
@@ -400,7 +412,6 @@ impl<'a> Simulation<'a> {
             }
         }
         for (id, at) in self.driver.fabric.take_over() {
-            self.coflows.get_mut(&id).expect("only known coflows run").left = 0;
             self.finished.wholes.push(id);
             self.over(id, at)?;
         }
@@ -425,11 +436,20 @@ impl<'a> Simulation<'a> {
     }
 
     fn over(&mut self, id: CoflowId, at: Time) -> Result<(), Rejected> {
-        let record = &mut self.coflows.get_mut(&id).expect("only known coflows finish").record;
-        (record.finished, record.cct) = (Some(at), Some(at.since(record.arrival)));
-        self.unfinished -= 1;
+        self.end(id, Some(at));
         self.finished.coflows.push((id, at));
         self.driver.tell_of(Event::CoflowFinished { id, at }, at)
+    }
+
+    /// A coflow is over, finished or not: nothing of its account changes any more.
+    fn end(&mut self, id: CoflowId, finished: Option<Time>) {
+        let Known { record, .. } = self.coflows.remove(&id).expect("only known coflows end");
+        let delivered = self.driver.fabric.forget(id);
+        let cct = finished.map(|at| at.since(record.arrival));
+        let record = CoflowRecord { finished, cct, ..with_share(record, delivered.over_ocs) };
+        self.received = self.received.saturating_add(delivered.bytes);
+        self.sums.add(&record);
+        self.ended.push(record);
     }
 
     fn probe(&mut self, now: Time) -> Result<(), Rejected> {
@@ -448,27 +468,33 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// The account of the run up to now; coflows of `rest` have never arrived, and count as unfinished.
+    /// The accounts of coflows that have ended since the last call, in the order in which they did: for runs that are too long to keep
+    /// them all.
+    pub fn take_ended(&mut self) -> Vec<CoflowRecord> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// The account of the run up to now; coflows of `rest` have never arrived, and count as unfinished. Sums are over all coflows; the
+    /// list has those that were not taken ([`Self::take_ended`]).
     pub fn result(mut self, workload: &str, rest: &[&CoflowSpec]) -> RunResult {
         let delivered = self.driver.fabric.delivered();
-        let received = delivered.values().map(|d| d.bytes).sum();
+        let received = delivered.values().map(|d| d.bytes).fold(self.received, Bytes::saturating_add);
         let last = self.driver.controller.snapshot(self.driver.host.now, self.driver.fabric.mechanism());
         let utilisation = self.driver.fabric.utilisation();
-        let mut coflows: Vec<CoflowRecord> = Vec::with_capacity(self.coflows.len() + rest.len());
-        for (id, known) in self.coflows {
-            let over_ocs = delivered.get(&id).map_or(Bytes::ZERO, |d| d.over_ocs);
-            let ocs_share = over_ocs.0 as f64 / known.record.bytes_between_racks.0.max(1) as f64;
-            coflows.push(CoflowRecord { ocs_share, ..known.record });
-        }
+        let (mut coflows, listed) = (self.ended, self.coflows.len() + rest.len());
+        coflows.reserve(listed);
+        let over_ocs = |id: &CoflowId| delivered.get(id).map_or(Bytes::ZERO, |d| d.over_ocs);
+        coflows.extend(self.coflows.into_iter().map(|(id, known)| with_share(known.record, over_ocs(&id))));
         let bound = |c: &CoflowSpec| bound(c, &self.topology, self.plan.run.network.kind);
-        coflows.extend(rest.iter().map(|c| CoflowRecord { bound: bound(c), ..CoflowRecord::new(c, &self.topology, None, 0.0) }));
+        coflows.extend(rest.iter().map(|c| CoflowRecord::unfinished(c, &self.topology, bound(c))));
+        coflows[coflows.len() - listed..].iter().for_each(|c| self.sums.add(c));
         coflows.sort_by_key(|c| c.id);
         let of =
             Names { mechanism: self.driver.fabric.mechanism(), topology: &self.topology.name, policy: &self.plan.policy.name, workload };
         // The snapshot has what each pair of racks sent only where a policy reads that, and as of the last cycle.
         let [sent, over_ocs] = self.driver.fabric.sent_between_racks();
         let counted = Counted { sent, over_ocs, ..Counted::from(&last) };
-        RunResult { utilisation, ..RunResult::new(of, coflows, counted, received) }
+        RunResult { utilisation, ..RunResult::summed(of, coflows, self.sums, counted, received) }
     }
 }
 

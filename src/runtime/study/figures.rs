@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::runtime::jobs::report::JobsResult;
-use crate::runtime::report::{RunResult, percentile};
+use crate::runtime::report::RunResult;
+use crate::runtime::spans::percentile;
 use crate::units::Span;
 
 /// One number of one run.

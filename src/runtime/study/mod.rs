@@ -13,7 +13,8 @@ mod figures;
 pub use figures::{Figure, Unit};
 
 use crate::runtime::jobs::report::JobsResult;
-use crate::runtime::report::{RunResult, percentile};
+use crate::runtime::report::RunResult;
+use crate::runtime::spans::percentile;
 use crate::runtime::statistics::{Estimate, Paired, mean};
 use crate::units::{Bytes, Span};
 use crate::workload::stats::{CLASSES, class_of};

@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use crate::ids::{HostId, JobId, RackId};
-use crate::scheduler::stage::Doing;
+use crate::scheduler::stage::{Doing, Stage};
 use crate::scheduler::state::Grain;
 use crate::scheduler::{Action, TaskRef};
 use crate::units::Time;
@@ -134,7 +134,7 @@ impl Scheduler {
     /// Whether tasks wait and nothing is on its way that could end that.
     fn is_stuck(&self) -> bool {
         let s = &self.state;
-        s.fetching > 0 && s.computing == 0 && s.transfers.is_empty() && s.jobs.iter().all(|j| j.placed)
+        s.fetching > 0 && s.computing == 0 && s.transfers.is_empty() && s.jobs.iter().all(|(_, j)| j.placed)
     }
 
     /// Lets a held shuffle go; if there is none, takes a slot from a waiting task, the youngest of the youngest job. Its stage gets no slot
@@ -151,7 +151,7 @@ impl Scheduler {
         if self.policy.wake_at().is_some() {
             return false;
         }
-        let Some(r) = (0..self.state.jobs.len()).rev().find_map(|j| self.blocker(JobId::from(j))) else { return false };
+        let Some(r) = self.state.jobs.iter().rev().find_map(|(job, j)| blocker(job, &j.stages)) else { return false };
         let now = self.state.now;
         self.state.stage_mut(r.job, r.stage as usize).unstuck = Some(now);
         self.unstuck = Some(now);
@@ -159,14 +159,13 @@ impl Scheduler {
         self.give_up(r, Doing::Fetching);
         true
     }
+}
 
-    /// The last waiting task of a job that waits for one without a slot.
-    fn blocker(&self, job: JobId) -> Option<TaskRef> {
-        let stages = &self.state.jobs[job.index()].stages;
-        stages.iter().enumerate().rev().find_map(|(s, stage)| {
-            let needs = stage.incoming.iter().any(|e| stages[e.from].counts.pending > 0);
-            let last = stage.waiting.last().filter(|_| needs)?;
-            Some(TaskRef { job, stage: s as u32, task: *last })
-        })
-    }
+/// The last waiting task of a job that waits for one without a slot.
+fn blocker(job: JobId, stages: &[Stage]) -> Option<TaskRef> {
+    stages.iter().enumerate().rev().find_map(|(s, stage)| {
+        let needs = stage.incoming.iter().any(|e| stages[e.from].counts.pending > 0);
+        let last = stage.waiting.last().filter(|_| needs)?;
+        Some(TaskRef { job, stage: s as u32, task: *last })
+    })
 }

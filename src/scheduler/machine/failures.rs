@@ -13,9 +13,9 @@ type Receiver = (usize, u32);
 impl Scheduler {
     pub(super) fn hosts_failed(&mut self, hosts: &[HostId]) {
         let dead: BTreeSet<HostId> = hosts.iter().copied().filter(|&h| self.state.slots.is_up(h)).collect();
-        let jobs: Vec<JobId> = self.state.jobs.iter().filter(|j| j.account.finished.is_none()).map(|j| j.spec.id).collect();
+        let jobs: Vec<JobId> = self.state.jobs.iter().filter(|(_, j)| j.account.finished.is_none()).map(|j| j.0).collect();
         for &job in &jobs {
-            for stage in 0..self.state.jobs[job.index()].stages.len() {
+            for stage in 0..self.state.jobs[job].stages.len() {
                 let running: Vec<u32> = self.state.running(job, stage).collect();
                 for task in running {
                     let on = self.state.stage(job, stage).tasks[task as usize];
@@ -29,7 +29,7 @@ impl Scheduler {
         let mut hit = BTreeSet::new();
         for &job in &jobs {
             // Later stages first: what they lose tells whether earlier outputs are needed.
-            for stage in (0..self.state.jobs[job.index()].stages.len()).rev() {
+            for stage in (0..self.state.jobs[job].stages.len()).rev() {
                 if self.void(job, stage, &dead) {
                     hit.extend(self.state.stage(job, stage).outgoing.iter().map(|&to| (job, to)));
                 }
@@ -51,7 +51,8 @@ impl Scheduler {
 
     fn cluster_changed(&mut self) {
         self.policy.cluster_changed(&self.state);
-        (0..self.state.jobs.len()).for_each(|j| self.confine(JobId::from(j)));
+        let jobs: Vec<JobId> = self.state.jobs.iter().map(|j| j.0).collect();
+        jobs.into_iter().for_each(|j| self.confine(j));
         self.all_dirty();
     }
 
@@ -149,7 +150,7 @@ impl Scheduler {
         s.counts.pending += 1;
         s.put_back(&t, k);
         let senders: Vec<usize> = s.incoming.iter_mut().map(|e| (e.cursor[k as usize] = 0, e.from).1).collect();
-        self.state.jobs[job.index()].unfinished += u32::from(was_done);
+        self.state.jobs[job].unfinished += u32::from(was_done);
         self.counters.outputs_lost += 1;
         for from in senders {
             self.forget_receiver(job, from, (stage, k));
@@ -166,7 +167,7 @@ impl Scheduler {
 
     /// Breaks a transfer off; its tasks wait again.
     fn cancel(&mut self, id: CoflowId) {
-        let Some(t) = self.state.transfers.remove(&id) else { return };
+        let Some(t) = self.take_transfer(id) else { return };
         self.actions.push_back(Action::CancelCoflow(id));
         self.state.net.closed(id, self.state.now);
         if t.shuffle {

@@ -16,8 +16,8 @@ use crate::units::Bytes;
 /// Where flows go: a place, and the task there if each has flows of its own ([`State::end`]).
 type End = (HostId, u32);
 
-/// Bytes by sending place and receiving end.
-type Pairs = BTreeMap<(HostId, End), u64>;
+/// Bytes by sending place and receiving end, in any order; a pair may be there more than once.
+type Pairs = Vec<((HostId, End), u64)>;
 
 impl Scheduler {
     /// A task's output is ready: has the stages after it looked at if it is time for them to fetch.
@@ -51,7 +51,7 @@ impl Scheduler {
     }
 
     fn read(&mut self, job: JobId, stage: usize, tasks: Vec<u32>) {
-        let spec = &self.state.jobs[job.index()].spec.stages[stage];
+        let spec = &self.state.jobs[job].spec.stages[stage];
         let spread = Spread::new(spec.input.0, spec.tasks, 1);
         let mut one = Receivers::default();
         spread.receive(&mut one, 0);
@@ -66,10 +66,10 @@ impl Scheduler {
             let source = self.source(job, stage, k);
             from.push(source);
             let there = self.state.end(job, stage, k);
-            *pairs.entry((self.state.place(source), there)).or_default() += spread.between(&own, &one);
+            pairs.push(((self.state.place(source), there), spread.between(&own, &one)));
             to.entry(there).or_default().push(k);
         }
-        self.send((job, stage, false), &pairs, to, from, Vec::new());
+        self.send((job, stage, false), pairs, to, from, Vec::new());
     }
 
     /// The replica from which a task reads: one in its rack if there is one, else by the task's number; where all are gone, the block
@@ -143,12 +143,12 @@ impl Scheduler {
             self.state.stage_mut(job, stage).waiting.remove(&k);
             self.compute_if_ready(TaskRef { job, stage: stage as u32, task: k });
         }
-        self.send((job, stage, true), &pairs, to, Vec::new(), upto);
+        self.send((job, stage, true), pairs, to, Vec::new(), upto);
         any
     }
 
     /// Starts a coflow for waiting tasks. What needs no network is there at once.
-    fn send(&mut self, what: (JobId, usize, bool), pairs: &Pairs, to: BTreeMap<End, Vec<u32>>, from: Vec<HostId>, upto: Vec<u32>) {
+    fn send(&mut self, what: (JobId, usize, bool), pairs: Pairs, to: BTreeMap<End, Vec<u32>>, from: Vec<HostId>, upto: Vec<u32>) {
         let (job, stage, shuffle) = what;
         if to.is_empty() {
             return;
@@ -159,18 +159,20 @@ impl Scheduler {
             shuffle,
             began: self.state.now,
             flows: Vec::new(),
+            missing: 0,
             crossing: Vec::new(),
             to: to.into_iter().map(|(h, tasks)| (h, (0, tasks))).collect(),
             upto,
             from,
         };
         let (mut flows, mut begun) = (Vec::new(), Vec::new());
-        for (&(a, end), &bytes) in pairs.iter().filter(|p| p.0.0 != p.0.1.0 && *p.1 > 0) {
+        for ((a, end), bytes) in summed(pairs).into_iter().filter(|p| p.0.0 != p.0.1.0 && p.1 > 0) {
             let b = end.0;
             flows.push(FlowSpec { from: a, to: b, bytes: Bytes(bytes) });
             let racks = (self.state.rack_of_place(a), self.state.rack_of_place(b));
             let crossing = if racks.0 == racks.1 { 0 } else { bytes };
             transfer.flows.push(Some(end));
+            transfer.missing += 1;
             transfer.crossing.push((racks.1, Bytes(crossing)));
             let waits = transfer.to.get_mut(&end).expect("flows go where tasks wait");
             waits.0 += 1;
@@ -178,7 +180,7 @@ impl Scheduler {
                 let counts = !self.state.net.needs.rack_local || crossing > 0;
                 begun.push(Begin { from: a, to: b, bytes, counts, tasks: waits.1.clone() });
             }
-            let account = &mut self.state.jobs[job.index()].account;
+            let account = &mut self.state.jobs[job].account;
             account.between_racks += Bytes(crossing);
             *(if shuffle { &mut account.shuffled } else { &mut account.read }) += Bytes(bytes);
             self.state.inbound[racks.1.index()] += if shuffle { crossing } else { 0 };
@@ -189,12 +191,13 @@ impl Scheduler {
         let (upto, now) = (transfer.upto.clone(), self.state.now);
         if !flows.is_empty() {
             let id = self.new_coflow();
-            let spec = &self.state.jobs[job.index()].spec;
+            let spec = &self.state.jobs[job].spec;
             let name = format!("{}/{}{}", spec.name, spec.stages[stage].name, if shuffle { "" } else { "-reads" });
             let types = if shuffle { spec.types_into(stage) } else { Default::default() };
             let coflow = CoflowSpec { types, ..CoflowSpec::new(id, name, now, flows) };
             self.actions.push_back(Action::StartCoflow { coflow, job, stage, shuffle });
             self.state.net.began(id, (job, stage), now, begun);
+            self.state.jobs[job].sending += 1;
             self.state.transfers.insert(id, transfer);
         }
         for (_, tasks) in ready {
@@ -246,6 +249,7 @@ impl Scheduler {
         let now = self.state.now;
         let Some(t) = self.state.transfers.get_mut(&id) else { return };
         let Some(end) = t.flows.get_mut(flow.index()).and_then(Option::take) else { return };
+        t.missing -= 1;
         self.state.net.flow_ended(id, flow, now);
         let (rack, bytes) = t.crossing[flow.index()];
         let what = (t.job, t.stage, t.shuffle);
@@ -254,7 +258,9 @@ impl Scheduler {
             d.0 == 0
         });
         let tasks = if done { t.to.remove(&end).map(|d| d.1) } else { None };
-        let (upto, last) = (t.upto.clone(), t.flows.iter().all(Option::is_none) || t.to.is_empty());
+        let last = t.missing == 0 || t.to.is_empty();
+        // Few flows are the last one of any task.
+        let upto = if tasks.is_some() { t.upto.clone() } else { Vec::new() };
         if what.2 {
             self.state.inbound[rack.index()] -= bytes.0;
             if let Some(s) = &mut self.state.stage_mut(what.0, what.1).shuffle {
@@ -263,7 +269,7 @@ impl Scheduler {
         }
         if last {
             self.state.net.closed(id, now);
-            self.state.transfers.remove(&id);
+            self.take_transfer(id);
         }
         self.arrived(what, &tasks.unwrap_or_default(), &upto);
     }
@@ -272,6 +278,19 @@ impl Scheduler {
         let flows = self.state.transfers.get(&id).map_or(0, |t| t.flows.len());
         (0..flows).for_each(|k| self.flow_finished(id, FlowId::from(k)));
     }
+}
+
+/// Each pair once, in their order. O(pairs) if they are in it, as those of one shuffle are; else O(pairs log pairs).
+fn summed(mut pairs: Pairs) -> Pairs {
+    if !pairs.is_sorted_by(|a, b| a.0 < b.0) {
+        pairs.sort_by_key(|p| p.0);
+        pairs.dedup_by(|next, sum| {
+            let same = next.0 == sum.0;
+            sum.1 += if same { next.1 } else { 0 };
+            same
+        });
+    }
+    pairs
 }
 
 /// Adds what the tasks, whose cursors are at `cursor`, have still to fetch of edge `e`.
@@ -295,12 +314,12 @@ fn add_pairs(state: &State, (job, stage, e): (JobId, usize, usize), cursor: u32,
         for &k in tasks.iter().filter(|&&k| from.needed(o, (stage, k))) {
             let mut to = Receivers::default();
             edge.spread.receive(&mut to, k);
-            *pairs.entry((state.place(o.host), state.end(job, stage, k))).or_default() += edge.spread.between(&one, &to);
+            pairs.push(((state.place(o.host), state.end(job, stage, k)), edge.spread.between(&one, &to)));
         }
     }
     for (&a, s) in &senders {
         for (&b, r) in &receivers {
-            *pairs.entry((a, b)).or_default() += edge.spread.between(s, r);
+            pairs.push(((a, b), edge.spread.between(s, r)));
         }
     }
 }

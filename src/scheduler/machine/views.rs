@@ -2,18 +2,24 @@
 
 use super::Scheduler;
 use crate::ids::JobId;
-use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskCounts, TaskRun};
+use crate::scheduler::record::{Counters, Ended, Explained, JobRecord, Snapshot, TaskCounts, TaskRun};
 use crate::scheduler::stage::Doing;
 use crate::scheduler::state::{JobState, State};
 
 impl Scheduler {
-    /// Everything that the API and the reports show. O(jobs + tasks of stages that run).
+    /// Everything that the API and the reports show, but for what was taken ([`Self::take_ended`]). O(jobs log jobs + tasks of stages that
+    /// run).
     pub fn snapshot(&self) -> Snapshot {
+        let held = self.state.jobs.iter().map(|(_, j)| (record(j), tasks(j)));
+        let ended = self.ended.jobs.iter().map(|j| (j.clone(), TaskCounts { finished: j.tasks, ..TaskCounts::default() }));
+        let mut all: Vec<(JobRecord, TaskCounts)> = ended.chain(held).collect();
+        all.sort_by_key(|j| j.0.id);
+        let (jobs, tasks) = all.into_iter().unzip();
         Snapshot {
             now: self.state.now,
             policy: self.policy.name().into(),
-            jobs: self.state.jobs.iter().map(record).collect(),
-            tasks: self.state.jobs.iter().map(tasks).collect(),
+            jobs,
+            tasks,
             free_slots: self.state.slots.free(),
             computing: self.state.computing,
             fetching: self.state.fetching,
@@ -24,9 +30,14 @@ impl Scheduler {
         }
     }
 
-    /// Every attempt of a task that has ended, in the order of the ends.
+    /// Every attempt of a task that has ended, in the order of the ends, but for those that were taken.
     pub fn timeline(&self) -> &[TaskRun] {
-        &self.timeline
+        &self.ended.tasks
+    }
+
+    /// What has ended since the last call: for runs that are too long to keep it all.
+    pub fn take_ended(&mut self) -> Ended {
+        std::mem::take(&mut self.ended)
     }
 
     /// From now on keeps why the tasks of a job start where they do.
@@ -51,7 +62,7 @@ impl Scheduler {
 
     /// Whether every job that was submitted has finished.
     pub fn is_idle(&self) -> bool {
-        self.counters.jobs_finished == self.state.jobs.len() as u64
+        self.counters.jobs_finished == self.state.jobs.total() as u64
     }
 }
 
@@ -67,7 +78,8 @@ fn tasks(j: &JobState) -> TaskCounts {
     all
 }
 
-fn record(j: &JobState) -> JobRecord {
+/// The account of a job.
+pub(super) fn record(j: &JobState) -> JobRecord {
     let a = &j.account;
     JobRecord {
         started: a.started,

@@ -119,6 +119,7 @@ proptest! {
         prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{:?}", s);
         prop_assert_eq!(w.starts.values().map(|&n| u64::from(n) - 1).sum::<u64>(), s.counters.preempted);
         prop_assert_eq!((s.computing, s.fetching, s.coflows, w.s.state().inbound.iter().sum::<u64>()), (0, 0, 0, 0));
+        prop_assert_eq!(w.s.state().jobs.iter().count(), 0, "nothing is held of a job that is over");
         prop_assert!(w.done.values().all(|&n| n == 1) && w.held.is_empty());
     }
 
@@ -135,6 +136,7 @@ proptest! {
         let stopped = w.s.timeline().iter().filter(|r| !r.finished).count() as u64;
         prop_assert_eq!(again, stopped + s.counters.outputs_lost);
         prop_assert_eq!((s.computing, s.fetching, s.coflows, w.s.state().inbound.iter().sum::<u64>()), (0, 0, 0, 0));
+        prop_assert_eq!(w.s.state().jobs.iter().count(), 0, "nothing is held of a job that is over");
         prop_assert!(w.held.is_empty());
         if c.failures.is_empty() {
             prop_assert_eq!(again, s.counters.preempted);
@@ -207,12 +209,11 @@ fn slots_that_are_given_up_do_not_go_round() {
 
 /// By looking at every pair of tasks: the bytes of a job's shuffles whose two tasks ran in different places.
 fn between_places(w: &World, job: JobId) -> u64 {
-    let state = w.s.state();
-    let j = &state.jobs[job.index()];
-    let place = |s: usize, k: usize| state.place(j.stages[s].tasks[k].host);
+    let j = &w.specs[job.index()];
+    let place = |s: usize, k: usize| w.s.state().place(w.hosts[&TaskRef { job, stage: s as u32, task: k as u32 }]);
     let mut sum = 0;
-    for e in &j.spec.edges {
-        let (m, n) = (j.stages[e.from].tasks.len(), j.stages[e.to].tasks.len());
+    for e in &j.edges {
+        let (m, n) = (j.stages[e.from].tasks as usize, j.stages[e.to].tasks as usize);
         let own = e.by_receiver();
         for p in 0..m * n {
             let bytes = match &own {

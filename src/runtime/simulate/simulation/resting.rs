@@ -39,7 +39,7 @@ fn play(t: &Arc<Topology>, p: &RunPlan, coflows: &[(u64, CoflowSpec)], twin: boo
             run.driver.tell(Event::Trouble { what: Trouble::Names, why: None }).expect("it is heard");
         }
         let due = run.driver.controller.poll_timeout().filter(|w| w.at <= next);
-        rested += usize::from(run.unfinished == 0 && due.is_some_and(|w| w.skip == Skip::IfQuiet));
+        rested += usize::from(run.unfinished() == 0 && due.is_some_and(|w| w.skip == Skip::IfQuiet));
         run.wake().expect("nothing is refused");
     }
     let result = run.result("w", &[]);
