@@ -73,7 +73,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_those_of_a_sorted_list(all in prop::collection::vec(0..50u64, 1..60), percents in prop::collection::vec(0..=100usize, 1..5)) {
+        fn they_are_those_of_a_sorted_list(
+            all in prop::collection::vec(0..50u64, 1..60),
+            percents in prop::collection::vec(0..=100usize, 1..5),
+        ) {
             let mut spans: Spans = all.iter().copied().map(Span).collect();
             let mut sorted = all;
             sorted.sort_unstable();

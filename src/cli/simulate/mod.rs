@@ -113,7 +113,7 @@ pub struct Args {
     json: Option<PathBuf>,
     /// Writes what ends into this directory as it does, a row (a JSON object) a line: coflows.jsonl and, of jobs, jobs.jsonl and
     /// timeline.jsonl; at the end result.json with the sums, which are all that is printed. Memory does not grow with what has ended.
-    /// Commands that read results read DIR, too
+    /// `compare`, `plot` and `report` read DIR as a result
     #[arg(help_heading = "Output", long, value_name = "DIR", conflicts_with_all = ["json", "timeline", "repeat", "alone"])]
     rows: Option<PathBuf>,
     /// Writes the controller's event log to this file, one JSON object a line
