@@ -34,6 +34,11 @@ pub fn tasks(list: &JobList) -> Load {
     Load { tasks: list.jobs.iter().map(JobSpec::tasks).fold(0, u64::saturating_add), ..Load::default() }
 }
 
+/// The same where nothing is kept of tasks that have ended: a job takes as much as two or three tasks that are kept.
+pub fn jobs_alone(list: &JobList) -> Load {
+    Load { tasks: (list.jobs.len() as u64).saturating_mul(3), ..Load::default() }
+}
+
 /// Whether this machine has the memory that a run on a network takes.
 ///
 /// # Errors
@@ -217,6 +222,9 @@ mod tests {
             let told = config::memory(&network(racks), &by, Load { flows: 1 << 40, largest, kept, tasks: 0 }).0 / 1_000_000;
             assert!(told * 2 >= megabytes && told <= megabytes * 2, "{racks} racks by sums: {told} MB, measured {megabytes}");
         }
+        // 100,000 jobs of which nothing is kept when they have ended.
+        let kept = config::memory(&network(400), &plan(SchedulerKind::EpsOnly), Load { tasks: 300_000, ..Load::default() }).0 / 1_000_000;
+        assert!(kept * 2 >= 269 && kept <= 269 * 2, "100,000 jobs: {kept} MB, measured 269");
         // Racks whose uplinks and circuits are as wide as the interface of their host.
         for (racks, admit, megabytes) in [
             (500, Admit::All, 98),

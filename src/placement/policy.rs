@@ -132,7 +132,8 @@ pub trait View {
     fn now(&self) -> Time;
     /// The network.
     fn topology(&self) -> &Topology;
-    /// A job that was submitted.
+    /// A job that was submitted and has not finished. Others are not known any more, here and wherever a job is asked about; they have no
+    /// tasks, and none may start.
     fn job(&self, job: JobId) -> &JobSpec;
     /// Jobs that have a task which may start now, in the order of the queues: who shall have the next slot comes first.
     fn ready(&self) -> Box<dyn Iterator<Item = JobId> + '_>;

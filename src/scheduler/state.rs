@@ -364,8 +364,9 @@ impl View for State {
         self.queues.ready_below(size.0)
     }
     fn counts(&self, job: JobId, stage: usize) -> StageCounts {
-        let s = self.stage(job, stage);
-        StageCounts { waiting: s.waiting.len() as u32, ..s.counts }
+        // A policy may ask about a job that is over by now: it has no tasks.
+        let s = self.jobs.get(job).map(|j| &j.stages[stage]);
+        s.map_or_else(StageCounts::default, |s| StageCounts { waiting: s.waiting.len() as u32, ..s.counts })
     }
     fn tasks(&self, job: JobId, stage: usize) -> Box<dyn Iterator<Item = TaskAt> + '_> {
         Box::new(self.stage(job, stage).tasks.iter().map(|t| match t.doing {
@@ -375,7 +376,7 @@ impl View for State {
         }))
     }
     fn may_start(&self, job: JobId, stage: usize) -> bool {
-        let s = self.stage(job, stage);
+        let Some(s) = self.jobs.get(job).map(|j| &j.stages[stage]) else { return false };
         let allowed = || u64::from(s.counts.running) < self.sides(job, stage).allowed();
         s.open && s.unstuck != Some(self.now) && (!self.is_ahead(job, stage) || allowed())
     }

@@ -292,7 +292,8 @@ impl Args {
 
     /// Whether nothing reads the lists of the result: what has ended need not be kept.
     fn has_no_lists(&self) -> bool {
-        let reads = self.json.is_some() || self.tuning.timeline.is_some() || self.alone;
+        // What is explained names jobs.
+        let reads = self.json.is_some() || self.tuning.timeline.is_some() || self.alone || self.explain.is_some();
         self.rows.is_some() || self.shown.summary && !reads
     }
 

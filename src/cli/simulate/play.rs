@@ -179,7 +179,8 @@ impl<'a> Play<'a> {
         let may_last = limits::jobs_end_in_time(topology, plan, &list, args.until())?;
         // A run among many says nothing.
         may_last.filter(|_| watch.is_some()).into_iter().for_each(|why| say!("note: {why}"));
-        let _held = limits::promise(topology, plan, limits::tasks(&list))?;
+        let load = if rows.is_some() { limits::jobs_alone(&list) } else { limits::tasks(&list) };
+        let _held = limits::promise(topology, plan, load)?;
         let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
         let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
         let explain = args.explain.as_ref().map(|job| explain::find(&list, job)).transpose()?;

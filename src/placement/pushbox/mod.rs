@@ -329,6 +329,8 @@ impl Placement for PushBox {
     fn stage_finished(&mut self, view: &dyn View, job: JobId, _: usize) {
         if is_over(view, job) {
             self.selector.forget(job);
+            // A job whose tasks take no time may be over at the instant in which it came to wait.
+            self.arrivals.retain(|a| a.0 != job);
         }
     }
 }

@@ -283,3 +283,13 @@ fn what_the_laws_are_about_happens() {
     }
     assert!(most > 3 && seen.iter().all(|&n| n > 0), "{most} {seen:?}");
 }
+
+/// A job may be over at the instant in which it came to wait, while another one of that instant still waits.
+#[test]
+fn jobs_that_take_no_time_are_forgotten_before_the_next_offer() {
+    let mut w = World::new(&network(1, 1, 1), Order::Fifo, Box::new(Checked::new(PushBoxOptions::default(), 100)));
+    let job = || JobSpec { stages: vec![stage("s", 1, 0, 0)], edges: vec![], ..map_reduce(0, (1, 0), (1, 0), 0) };
+    w.submit(vec![job(), job(), job()]);
+    w.run(Time::MAX);
+    assert_eq!(w.ends(), [Some(0); 3]);
+}
