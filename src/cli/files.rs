@@ -175,7 +175,8 @@ pub fn write_bytes(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
     write().map(drop).map_err(|e| failed(file, &e))
 }
 
-fn failed(file: &Path, e: &io::Error) -> CliError {
+/// An error of a file that is written.
+pub fn failed(file: &Path, e: &io::Error) -> CliError {
     CliError::Failed(format!("{}: {}", file.display(), reason(e)))
 }
 

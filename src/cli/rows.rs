@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::files::{read_result, reason};
+use super::files::{failed, read_result};
 use super::{CliError, tables, write_text};
 use crate::runtime::rows::Row;
 
@@ -61,10 +61,6 @@ impl Lines {
         let mut file = self.file.borrow_mut();
         file.flush().and_then(|()| file.get_ref().sync_all()).map_err(|e| failed(&self.path, &e))
     }
-}
-
-fn failed(path: &Path, e: &std::io::Error) -> CliError {
-    CliError::Failed(format!("{}: {}", path.display(), reason(e)))
 }
 
 impl<'a> Writer<'a> {

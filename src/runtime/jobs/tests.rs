@@ -1,5 +1,7 @@
 //! Jobs in virtual time, scheduler and controller together.
 
+use std::cell::RefCell;
+
 use super::report::JobsResult;
 use super::simulate::{Ask, Course, Line, simulate, simulate_with};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
@@ -8,7 +10,7 @@ use crate::ids::{HostId, PlaneId, RackId};
 use crate::placement::coscheduler::executor::CoSchedulerOptions;
 use crate::placement::{Kind, Policy};
 use crate::runtime::report::End;
-use crate::runtime::rows::Row;
+use crate::runtime::rows::{Row, Rows};
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
@@ -43,7 +45,8 @@ pub(crate) fn jobs() -> JobList {
     JobList::new("six", (0..6).map(job).collect())
 }
 
-fn run(kind: Kind, grain: Grain, failures: &[(Time, Event)], until: Option<Time>) -> (JobsResult, String) {
+/// One run, and its event log; `rows` takes what ends.
+fn run_with(kind: Kind, grain: Grain, failures: &[(Time, Event)], until: Option<Time>, rows: Option<Rows>) -> (JobsResult, String) {
     let elephant_threshold = Bytes(2_000_000);
     let policy =
         CircuitPolicy { demand: Estimator::Declared, scheduler: SchedulerKind::Bipartite, elephant_threshold, ..CircuitPolicy::default() };
@@ -52,8 +55,13 @@ fn run(kind: Kind, grain: Grain, failures: &[(Time, Event)], until: Option<Time>
     let (topology, jobs) = (network(), jobs());
     let mut log = String::new();
     let ask = Ask { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures, faults: &[], until };
-    let r = simulate(&ask, &mut |line: Line| log.push_str(&(serde_json::to_string(&line).unwrap() + "\n"))).unwrap();
+    let mut line = |line: Line| log.push_str(&(serde_json::to_string(&line).unwrap() + "\n"));
+    let r = simulate_with(&ask, &Course { rows, ..Course::default() }, &mut line).unwrap();
     (r, log)
+}
+
+fn run(kind: Kind, grain: Grain, failures: &[(Time, Event)], until: Option<Time>) -> (JobsResult, String) {
+    run_with(kind, grain, failures, until, None)
 }
 
 /// Every policy there is.
@@ -103,26 +111,20 @@ fn hosts_and_racks_may_fail_under_every_policy() {
     }
 }
 
-/// What a run with rows tells, as the result that the same run has without them.
-fn told(kind: Kind, grain: Grain, failures: &[(Time, Event)], until: Option<Time>) -> JobsResult {
-    let elephant_threshold = Bytes(2_000_000);
-    let policy =
-        CircuitPolicy { demand: Estimator::Declared, scheduler: SchedulerKind::Bipartite, elephant_threshold, ..CircuitPolicy::default() };
-    let mut jobs_by = JobPolicy::new(kind);
-    jobs_by.settings.grain = grain;
-    let (topology, jobs, told) = (network(), jobs(), std::cell::RefCell::new((vec![], vec![], vec![])));
+/// What a run with rows tells, as the result that the same run has without them; and its event log.
+fn told(kind: Kind, grain: Grain, failures: &[(Time, Event)], until: Option<Time>) -> (JobsResult, String) {
+    let told = RefCell::new((vec![], vec![], vec![]));
     let take = |row: Row| match row {
         Row::Coflow(c) => told.borrow_mut().0.push(c.clone()),
         Row::Job(j) => told.borrow_mut().1.push(j.clone()),
         Row::Task(t) => told.borrow_mut().2.push(t.clone()),
     };
-    let ask = Ask { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures, faults: &[], until };
-    let r = simulate_with(&ask, &Course { rows: Some(&take), ..Course::default() }, &mut |_| {}).unwrap();
+    let (r, log) = run_with(kind, grain, failures, until, Some(&take));
     assert!(r.jobs.is_empty() && r.coflows.is_empty() && r.timeline.is_empty(), "nothing is kept");
     let (mut coflows, mut jobs, timeline) = told.into_inner();
     coflows.sort_by_key(|c| c.id);
     jobs.sort_by_key(|j| j.id);
-    JobsResult { coflows, jobs, timeline, ..r }
+    (JobsResult { coflows, jobs, timeline, ..r }, log)
 }
 
 #[test]
@@ -137,7 +139,7 @@ fn rows_are_the_lists_of_the_result_and_its_sums_are_over_all_of_them() {
     for kind in kinds() {
         for grain in [Grain::Host, Grain::Rack] {
             for (failures, until) in [(&[][..], None), (&failures[..], None), (&failures[..], Some(at(1600)))] {
-                assert_eq!(told(kind, grain, failures, until), run(kind, grain, failures, until).0, "{kind:?} {grain:?} {until:?}");
+                assert_eq!(told(kind, grain, failures, until), run(kind, grain, failures, until), "{kind:?} {grain:?} {until:?}");
             }
         }
     }
