@@ -94,6 +94,20 @@ fn the_systems_of_a_setting_have_one_grain() {
 }
 
 #[test]
+fn flows_go_between_the_places_that_are_asked_for() {
+    for paper in PAPERS {
+        let mut e = paper.experiment(size(1, 100));
+        let grains = |e: &Experiment, grain| e.settings.iter().flat_map(|s| &s.systems).all(|y| y.jobs_by.settings.grain == grain);
+        e.between(Grain::Host).expect("every system may look at hosts");
+        assert!(grains(&e, Grain::Host), "{paper:?}");
+        let by_host = matches!(paper, Paper::Hit | Paper::Pushbox);
+        let told = e.between(Grain::Rack);
+        assert!(told.as_ref().is_err_and(|why| why.contains("allowed: host")) == by_host, "{paper:?}: {told:?}");
+        assert!(grains(&e, if by_host { Grain::Host } else { Grain::Rack }), "{paper:?}");
+    }
+}
+
+#[test]
 fn jobpacker_is_the_published_one_and_ours_is_the_shipped_file() {
     let e = Paper::Jobpacker.experiment(size(1, 100));
     for setting in ["batch", "online", "mixed", "GENI batch", "GENI online", "GENI mixed"] {

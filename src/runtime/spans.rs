@@ -1,6 +1,7 @@
 //! Spans of which there may be very many, for their mean and exact percentiles.
 
 use crate::units::Span;
+use crate::workload::stats::place_of;
 
 /// Spans, in no order.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +34,11 @@ impl Spans {
 
     /// The `percent`th percentile by nearest rank; zero of nothing. O(n).
     pub fn percentile(&mut self, percent: usize) -> Span {
-        let Some(k) = nearest(self.len(), percent) else { return Span::ZERO };
-        *self.values.select_nth_unstable(k).1
+        if self.is_empty() {
+            return Span::ZERO;
+        }
+        let place = place_of(self.len(), percent);
+        *self.values.select_nth_unstable(place).1
     }
 }
 
@@ -49,11 +53,6 @@ impl FromIterator<Span> for Spans {
 /// The `percent`th percentile of a list by nearest rank; zero of nothing. O(n).
 pub fn percentile(values: &[Span], percent: usize) -> Span {
     values.iter().copied().collect::<Spans>().percentile(percent)
-}
-
-/// The place in a sorted list of `n` of the smallest value that `percent` per cent do not exceed; `None` of an empty list.
-fn nearest(n: usize, percent: usize) -> Option<usize> {
-    (n > 0).then(|| (n * percent).div_ceil(100).clamp(1, n) - 1)
 }
 
 #[cfg(test)]

@@ -90,8 +90,12 @@ pub struct Percentiles {
 
 /// The smallest value of a sorted list that `percent` per cent of it do not exceed (nearest rank); `None` if it is empty.
 pub fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
-    let rank = (sorted.len() * percent).div_ceil(100).clamp(1, sorted.len().max(1));
-    sorted.get(rank - 1).copied()
+    sorted.get(place_of(sorted.len(), percent)).copied()
+}
+
+/// The place of that value in a sorted list of `n`; zero if that is empty.
+pub fn place_of(n: usize, percent: usize) -> usize {
+    (n * percent).div_ceil(100).clamp(1, n.max(1)) - 1
 }
 
 impl Percentiles {

@@ -139,6 +139,26 @@ fn a_workload_too_long_for_yaml_is_not_written_as_yaml() {
     assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("short narrow: coflows, bytes"), "{}", said(&o));
 }
 
+/// Racks whose uplinks bind are places as hosts are, where flows go between racks as wholes.
+#[test]
+fn jobs_on_racks_as_wholes_may_be_known_by_their_sums() {
+    let scratch = Scratch::new("sums");
+    let shipped = std::fs::read_to_string(file("policies/fair.yaml")).expect("a policy");
+    let by_sums = shipped.replace("scheduler: bipartite", "scheduler: eps-only\nnetwork: max-min\nwithin: sums");
+    let policy = scratch.write("sums.yaml", &by_sums);
+    // A port that is shared among destinations first would be another limit.
+    let shipped = std::fs::read_to_string(file("topologies/hybrid-8x2.yaml")).expect("a topology");
+    let topology = scratch.write("plain.yaml", &shipped.replace("  queues: racks\n", ""));
+    let run = |grain: &str| {
+        let mut c = heliostat();
+        c.arg("simulate").arg(&topology).arg("--policy").arg(&policy);
+        output(c.args(["--jobs", "jobs-8", "--grain", grain, "--summary"]))
+    };
+    let (host, rack) = (run("host"), run("rack"));
+    assert!(host.status.code() == Some(3) && said(&host).contains("other limits than their interfaces"), "{}", said(&host));
+    assert!(rack.status.success() && String::from_utf8_lossy(&rack.stdout).contains("makespan"), "{}", said(&rack));
+}
+
 /// Coflows and jobs that can never end: the exit code says so, and the result so far is there.
 #[test]
 fn a_run_that_is_stuck_fails_and_leaves_its_result() {

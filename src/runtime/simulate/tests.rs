@@ -119,6 +119,26 @@ fn circuits_help_when_the_scheduler_sets_them() {
 }
 
 #[test]
+fn rows_are_the_coflows_of_the_result_and_its_sums_are_over_all_of_them() {
+    let t = network(4, 2, 100);
+    let (p, w) = (policy(SchedulerKind::Bipartite), workload(&t, 5));
+    for until in [None, Some(Time(300_000_000))] {
+        let told = std::cell::RefCell::new(vec![]);
+        let take = |row: Row| match row {
+            Row::Coflow(c) => told.borrow_mut().push(c.clone()),
+            Row::Job(_) | Row::Task(_) => panic!("there are no jobs"),
+        };
+        let how = How { until, rows: Some(&take), ..How::default() };
+        let r = simulate_watched(&t, &p, &w, &how, &mut |_| (), &mut |_| true).unwrap();
+        assert!(r.coflows.is_empty(), "nothing is kept");
+        let mut coflows = told.take();
+        assert_eq!(coflows.len(), w.coflows.len());
+        coflows.sort_by_key(|c| c.id);
+        assert_eq!(RunResult { coflows, ..r }, run(&t, &p, &w, until).0, "{until:?}");
+    }
+}
+
+#[test]
 fn a_caller_may_decide_while_it_goes_on() {
     // The same workload, handed over coflow by coflow: a second coflow begins when the first has finished.
     let t = network(2, 1, 100);
