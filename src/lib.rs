@@ -65,6 +65,7 @@
 //! | `fabric/sim/sums/mod.rs` | model: capacities |
 //! | `fabric/sim/sums/room.rs` | model: rates |
 //! | `fabric/sim/sums/side.rs` | model: rates and what is left |
+//! | `fabric/sim/teams.rs` | model: parts of hosts, and rates under max-min |
 //! | `placement/baselines/tetris.rs` | score: Tetris' alignment and remaining work |
 //! | `placement/jobpacker/sort.rs` | score: JobPacker's packing into sub-batches |
 //! | `coflows/mod.rs` | report: shares |

@@ -106,8 +106,9 @@ pub enum Within {
     /// Max-min fairly; coflows of equal priority too.
     MaxMin,
     /// As any division of what its senders send among its receivers would allow (under [`NetworkKind::MaxMin`]: as flows that are alike
-    /// would share): simulations know what each sender and each receiver has left, and no flow. Where flows must be told apart (circuits, a
-    /// graph of switches, uplinks that bind, faults) as [`Within::Greedy`].
+    /// would share): simulations know what each sender and each receiver has left, and no flow. Where circuits or uplinks bind they know
+    /// under [`NetworkKind::MaxMin`] what is left between each two racks. Where flows must be told apart (a graph of switches, queues by
+    /// rack, faults; under other kinds circuits and uplinks that bind) as [`Within::Greedy`].
     Sums,
 }
 

@@ -87,18 +87,31 @@ fn knows_sums(topology: &Topology, plan: &RunPlan) -> bool {
 /// Coflows are known by their sums only where nothing tells their flows apart.
 fn sums(topology: &Topology, plan: &RunPlan) -> Option<Flaw> {
     let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits && !topology.planes.is_empty();
+    let by_rack = plan.run.network.kind == NetworkKind::MaxMin;
+    if plan.run.network.within == Within::Sums && circuits && plan.policy.demand.reads_flows() {
+        return Some(Flaw {
+            path: vec![Step::Key("within".into())],
+            message: "`demand: hedera` reads the flows between hosts, and `sums` knows what racks send to each other".into(),
+            allowed: "`sums` with another `demand`: hedera-racks is the nearest one".into(),
+        });
+    }
     (plan.run.network.within == Within::Sums && !knows_sums(topology, plan)).then(|| Flaw {
         path: vec![Step::Key("within".into())],
         message: match circuits {
+            _ if by_rack => format!("`sums` has one way between two racks, and the packet network of topology {} has more", topology.name),
             true => "circuits tell the flows of a coflow apart, and `sums` knows senders and receivers only".into(),
             false => {
                 format!("`sums` knows what hosts send and receive, and topology {} has other limits than their interfaces", topology.name)
             }
         },
-        allowed:
-            "`sums` only with `scheduler: eps-only` on a network whose uplinks carry what the hosts of their rack can send (or with one \
-                  host a rack), without `pods`, `core` and `graph`"
-                .into(),
+        allowed: match by_rack {
+            true => "`sums` only without `graph` and `eps.queues: racks`".into(),
+            false => {
+                "`sums` only with `network: max-min`; or with `scheduler: eps-only` on a network whose uplinks carry what the hosts of \
+                      their rack can send (or with one host a rack), without `pods`, `core` and `graph`"
+                    .into()
+            }
+        },
     })
 }
 
@@ -127,6 +140,7 @@ pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
             // Matrices of more racks hold only the pairs that have flows: what is left is kept by rack.
             if racks <= MOST_SIDE_BY_SIDE as u64 { (7, pairs) } else { (0, racks * RACK + pairs) }
         }
+        _ if by_sums => (12, 0),
         _ => (12, sim::pairs_kept(&Arc::new(topology.clone()), plan.run.admit, plan.run.network.kind) as u64 * CHANGING),
     };
     let square = racks.saturating_mul(racks);

@@ -1,6 +1,7 @@
 //! Runs in virtual time: stopped by Ctrl-C at a terminal, repeated, refused.
 
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -139,24 +140,31 @@ fn a_workload_too_long_for_yaml_is_not_written_as_yaml() {
     assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("short narrow: coflows, bytes"), "{}", said(&o));
 }
 
-/// Racks whose uplinks bind are places as hosts are, where flows go between racks as wholes.
+/// Between hosts and between racks as wholes, with circuits and uplinks that bind.
 #[test]
-fn jobs_on_racks_as_wholes_may_be_known_by_their_sums() {
+fn jobs_may_be_known_by_their_sums() {
     let scratch = Scratch::new("sums");
     let shipped = std::fs::read_to_string(file("policies/fair.yaml")).expect("a policy");
-    let by_sums = shipped.replace("scheduler: bipartite", "scheduler: eps-only\nnetwork: max-min\nwithin: sums");
+    let by_sums = shipped.replace("scheduler: bipartite", "scheduler: bipartite\nnetwork: max-min\nwithin: sums");
     let policy = scratch.write("sums.yaml", &by_sums);
-    // A port that is shared among destinations first would be another limit.
+    let hedera = scratch.write("hedera.yaml", &by_sums.replace("demand: declared", "demand: hedera"));
     let shipped = std::fs::read_to_string(file("topologies/hybrid-8x2.yaml")).expect("a topology");
     let topology = scratch.write("plain.yaml", &shipped.replace("  queues: racks\n", ""));
-    let run = |grain: &str| {
+    let run = |topology: &Path, policy: &Path, grain: &str| {
         let mut c = heliostat();
-        c.arg("simulate").arg(&topology).arg("--policy").arg(&policy);
+        c.arg("simulate").arg(topology).arg("--policy").arg(policy);
         output(c.args(["--jobs", "jobs-8", "--grain", grain, "--summary"]))
     };
-    let (host, rack) = (run("host"), run("rack"));
-    assert!(host.status.code() == Some(3) && said(&host).contains("other limits than their interfaces"), "{}", said(&host));
-    assert!(rack.status.success() && String::from_utf8_lossy(&rack.stdout).contains("makespan"), "{}", said(&rack));
+    for grain in ["host", "rack"] {
+        let o = run(&topology, &policy, grain);
+        assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("makespan"), "{grain}: {}", said(&o));
+    }
+    // A port that is shared among destinations first is another limit, and natural demand is that of hosts.
+    let refused = [(Path::new("hybrid-8x2"), &policy, "has more"), (&topology, &hedera, "hedera-racks")];
+    for (topology, policy, why) in refused {
+        let o = run(topology, policy, "host");
+        assert!(o.status.code() == Some(3) && said(&o).contains(why), "{}", said(&o));
+    }
 }
 
 /// Coflows and jobs that can never end: the exit code says so, and the result so far is there.

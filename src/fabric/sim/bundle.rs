@@ -65,6 +65,8 @@ pub struct Bundle {
     pub racks: (RackId, RackId),
     /// Whether its packets are marked.
     pub elephant: bool,
+    /// How many equal flows each of its flows stands for, which begin and end together.
+    pub width: u32,
     /// Which way it goes now.
     pub route: Route,
     /// The link whose clock measures its service.
@@ -92,6 +94,7 @@ impl Bundle {
             to,
             racks,
             elephant,
+            width: 1,
             route,
             link: None,
             ahead: 0,
@@ -103,9 +106,13 @@ impl Bundle {
         }
     }
 
-    /// Adds a flow. The bundle must be booked at its start.
-    pub fn push(&mut self, coflow: CoflowId, flow: FlowId, size: Bytes) {
-        let size = u128::from(size.0) * BYTE;
+    /// The racks, the way that it goes now, and how far it is ahead of its clock.
+    pub fn at(&self) -> ((RackId, RackId), Route, u128) {
+        (self.racks, self.route, self.ahead)
+    }
+
+    /// Adds a flow of a size in units. The bundle must be booked at its start.
+    pub fn push(&mut self, coflow: CoflowId, flow: FlowId, size: u128) {
         let due = self.booked + size;
         self.flows.push(Reverse(Underway { due, coflow, flow, ocs_before: self.booked_ocs, size }));
         self.due = self.due.min(due);
@@ -135,7 +142,7 @@ impl Bundle {
         if matches!(self.route, Route::Ocs(_)) {
             self.booked_ocs += each;
         }
-        each * self.flows.len() as u128
+        each * self.flows.len() as u128 * u128::from(self.width)
     }
 
     /// The next flow that is done, its units over circuits, and how many units were booked beyond its end.
@@ -144,7 +151,7 @@ impl Bundle {
         self.flows.pop();
         self.due = self.first().map_or(u128::MAX, |f| f.due);
         self.waiting.iter_mut().for_each(|w| w.pop(first.due));
-        let beyond = self.booked - first.due;
+        let beyond = (self.booked - first.due) * u128::from(self.width);
         Some((first, self.over_ocs(&first), beyond))
     }
 
@@ -168,11 +175,12 @@ impl Bundle {
     /// What all flows still have to send, of each at most `most`, which must be the same at every call or grow. No flow is overdue.
     pub fn backlog(&mut self, most: u128) -> u128 {
         // Most bundles have flows that are all far from their ends.
+        let width = u128::from(self.width);
         if self.due.saturating_sub(self.booked) >= most {
-            return most * self.flows.len() as u128;
+            return most * self.flows.len() as u128 * width;
         }
         let flows = &self.flows;
-        self.waiting.get_or_insert_with(|| Box::new(flows.iter().map(|f| f.0.due).collect())).sum(self.booked, most)
+        self.waiting.get_or_insert_with(|| Box::new(flows.iter().map(|f| f.0.due).collect())).sum(self.booked, most) * width
     }
 
     /// What a flow has sent over circuits, in units.
@@ -189,8 +197,8 @@ mod tests {
     #[test]
     fn work_is_exact_and_what_lies_beyond_the_end_is_known() {
         let mut b = Bundle::new(HostId(0), HostId(1), (RackId(0), RackId(1)), true);
-        b.push(CoflowId(0), FlowId(1), Bytes(2));
-        b.push(CoflowId(0), FlowId(0), Bytes(1));
+        b.push(CoflowId(0), FlowId(1), 2 * BYTE);
+        b.push(CoflowId(0), FlowId(0), BYTE);
         assert_eq!(b.book(3_000_000_000), 6_000_000_000);
         assert_eq!(b.pop(), None);
         b.route = Route::Ocs(PlaneId(0));
@@ -198,7 +206,7 @@ mod tests {
         let (f, ocs, beyond) = b.pop().unwrap();
         assert_eq!((f.flow, f.size, ocs, beyond), (FlowId(0), BYTE, 5_000_000_000, 1_000_000_000));
         assert_eq!((b.pop(), b.left(b.first().unwrap())), (None, 7_000_000_000));
-        b.push(CoflowId(0), FlowId(2), Bytes(9));
+        b.push(CoflowId(0), FlowId(2), 9 * BYTE);
         assert_eq!((b.backlog(7), b.backlog(9_000_000_000)), (14, 16_000_000_000));
         (b.link, b.ahead) = (Some(3), 2);
         assert!(b.is_due_at(3, 2 * BYTE - 2) && !b.is_due_at(4, 2 * BYTE - 2));
@@ -207,13 +215,13 @@ mod tests {
     #[test]
     fn when_the_first_is_cancelled_the_next_one_is_expected() {
         let mut b = Bundle::new(HostId(0), HostId(1), (RackId(0), RackId(1)), true);
-        b.push(CoflowId(0), FlowId(0), Bytes(1));
-        b.push(CoflowId(1), FlowId(0), Bytes(2));
+        b.push(CoflowId(0), FlowId(0), BYTE);
+        b.push(CoflowId(1), FlowId(0), 2 * BYTE);
         b.link = Some(3);
         b.cancel(CoflowId(0));
         assert!(b.is_due_at(3, 2 * BYTE) && b.flows().count() == 1);
         b.cancel(CoflowId(1));
-        b.push(CoflowId(2), FlowId(0), Bytes(5));
+        b.push(CoflowId(2), FlowId(0), 5 * BYTE);
         assert!(b.is_due_at(3, 5 * BYTE));
     }
 }

@@ -48,12 +48,14 @@ mod crossbar;
 mod delays;
 mod engine;
 pub mod faults;
+mod groups;
 mod ledger;
 mod links;
 pub mod maxmin;
 pub mod meter;
 mod numbers;
 mod ordered;
+mod paced;
 mod pairs;
 mod queues;
 mod settings;
@@ -62,6 +64,7 @@ mod soonest;
 mod sums;
 mod sunflow;
 mod table;
+mod teams;
 mod waiting;
 
 #[cfg(test)]
@@ -154,8 +157,8 @@ pub fn pairs_kept(topology: &Arc<Topology>, admit: Admit, kind: NetworkKind) -> 
 /// Whether a network simulates coflows by their sums ([`Within::Sums`]); `circuits`: some may be set. O(hosts + racks log racks).
 pub fn knows_sums(topology: &Arc<Topology>, network: Network, circuits: bool) -> bool {
     let dark = !circuits || topology.planes.is_empty();
-    network.within == Within::Sums
-        && sums::serves(network, &Links::new(topology.clone(), !dark, false, network.kind == NetworkKind::MaxMin), dark)
+    let links = Links::new(topology.clone(), !dark, false, network.kind == NetworkKind::MaxMin);
+    network.within == Within::Sums && (sums::serves(network, &links, dark) || groups::serves(network, &links))
 }
 
 impl SimFabric {
@@ -169,6 +172,7 @@ impl SimFabric {
         let engine: Box<dyn Engine> = match (network.kind, by_pair(&links, dark, admit)) {
             (NetworkKind::MaxMin, _) if by_sums => Box::new(sums::MaxMin::new(interfaces)),
             _ if by_sums => Box::new(sums::Sums::new(network, interfaces)),
+            _ if groups::serves(network, &links) => Box::new(groups::Groups::new(&links)),
             (NetworkKind::MaxMin, Some(classes)) if dark => Box::new(pairs::Pairs::<pairs::Fixed>::new(interfaces, classes)),
             (NetworkKind::MaxMin, Some(classes)) => Box::new(pairs::Pairs::<pairs::Changing>::new(interfaces, classes)),
             (NetworkKind::MaxMin, None) => Box::new(shared::Shared::new(links.capacity(), links.queues())),

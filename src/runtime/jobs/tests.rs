@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use super::report::JobsResult;
 use super::simulate::{Ask, Course, Line, simulate, simulate_with};
+use crate::coflows::network::Within;
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::ids::{HostId, PlaneId, RackId};
@@ -11,6 +12,7 @@ use crate::placement::coscheduler::executor::CoSchedulerOptions;
 use crate::placement::{Kind, Policy};
 use crate::runtime::report::End;
 use crate::runtime::rows::{Row, Rows};
+use crate::runtime::settings::RunPlan;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
@@ -192,6 +194,33 @@ fn jobs_that_write_finish_under_every_policy_whatever_fails() {
         let copies = if grain == Grain::Rack { 1 } else { 2 };
         assert_eq!(calm.summary.bytes_received, calm.summary.bytes_planned + Bytes(copies * 6 * 9_000_001), "{kind:?} {grain:?}");
         assert_eq!(play(&failures), r, "the same, to the byte");
+    }
+}
+
+/// Between hosts, with circuits and uplinks that bind.
+#[test]
+fn jobs_take_by_sums_about_what_they_take_by_flows() {
+    let (topology, jobs) = (network(), jobs());
+    for kind in [Kind::Fair, Kind::Jobpacker, Kind::CoScheduler, Kind::Corral] {
+        let [sums, flows] = [Within::Sums, Within::Greedy].map(|within| {
+            let policy = CircuitPolicy {
+                demand: Estimator::Declared,
+                scheduler: SchedulerKind::Bipartite,
+                elephant_threshold: Bytes(2_000_000),
+                ..CircuitPolicy::default()
+            };
+            let mut jobs_by = JobPolicy::new(kind);
+            jobs_by.settings.grain = Grain::Host;
+            let mut plan: RunPlan = policy.into();
+            plan.run.network.within = within;
+            let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+            let r = simulate(&ask, &mut |_| ()).unwrap();
+            assert_eq!((r.summary.unfinished, r.summary.bytes_planned), (0, r.summary.bytes_received));
+            r
+        });
+        let ratio = sums.summary.average_jct.as_secs_f64() / flows.summary.average_jct.as_secs_f64();
+        // Tasks that come a little later are placed elsewhere.
+        assert!((ratio - 1.0).abs() < 0.1, "{kind:?}: {ratio}");
     }
 }
 

@@ -452,7 +452,7 @@ impl Coflow {
 }
 
 /// Places of the flows of a coflow that need no time, in order: within a host without a loopback, and without bytes.
-fn free(spec: &CoflowSpec, loopback: bool) -> Vec<u32> {
+pub fn free(spec: &CoflowSpec, loopback: bool) -> Vec<u32> {
     let own = if loopback { vec![] } else { spec.flows.inside(|h| h) };
     let mut free: Vec<u32> = own.iter().map(|f| f.0 as u32).chain(spec.flows.empty()).collect();
     free.sort_unstable();
