@@ -22,7 +22,7 @@ use crate::experiment::runs::{Measure, Progress, run as run_all};
 use crate::experiment::setting::shuffling;
 use crate::experiment::{Experiment, Paper, Size, Traces};
 use crate::fabric::kernel::{ownership, rights};
-use crate::units::Bytes;
+use crate::units::{Bytes, Span};
 use crate::workload::{TraceError, coflow_benchmark, swim};
 
 /// Runs a paper's evaluation, and prints each of its numbers beside ours
@@ -63,6 +63,10 @@ pub struct Args {
     /// and less, and times of shuffles that are a few per cent off
     #[arg(long, conflicts_with = "live")]
     sums: bool,
+    /// What the ends of flows leave is shared anew only at multiples of this time, such as 100ms, or when a shuffle begins or a circuit
+    /// changes its way, as by `simulate --resolution` [default: at once, which is exact]
+    #[arg(long, value_name = "TIME", conflicts_with = "live")]
+    resolution: Option<Span>,
     /// PushBox: the Facebook coflow trace (FB2010-1Hr-150-0.txt), whose coflows are the jobs' shuffles. JobPacker, Co-scheduler: a SWIM
     /// trace from whose rows the jobs are drawn; more than one are pooled [default: coflow-benchmark/FB2010-1Hr-150-0.txt, or
     /// SWIM/FB-2009_samples_24_times_1hr_0.tsv and _1.tsv, in the folder that HELIOSTAT_TRACES names; else published percentiles]
@@ -167,6 +171,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         experiment.only(&args.only, &args.system).map_err(CliError::Usage)?;
         let grain = args.grain.map_or(Ok(()), |grain| experiment.between(grain.into()));
         grain.map_err(|e| CliError::Usage(format!("--grain: {e}")))?;
+        experiment.resolution = args.resolution.unwrap_or(Span::ZERO);
         let sums = if args.sums { experiment.by_sums() } else { Ok(()) };
         sums.map_err(|e| CliError::Usage(format!("--sums: {e}")))?;
         let (stop, threads, began) = (stopped_by_ctrl_c(), args.threads as usize, Instant::now());

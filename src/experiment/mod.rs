@@ -40,6 +40,7 @@ use crate::circuits::SetBy;
 use crate::coflows::network::Within;
 use crate::fabric::sim::knows_sums;
 use crate::scheduler::state::Grain;
+use crate::units::Span;
 use crate::workload::coflow_benchmark::Trace;
 use crate::workload::swim::Row;
 
@@ -83,6 +84,9 @@ pub struct Experiment {
     pub calibration: Calibration,
     /// What was taken for them.
     pub free: Free,
+    /// What ends of flows leave is shared anew at multiples of this only; zero: at once
+    /// ([`Extras::resolution`](crate::runtime::simulate::Extras::resolution)).
+    pub resolution: Span,
     /// In the order of the report.
     pub settings: Vec<Setting>,
     /// In the order of the report.
@@ -175,7 +179,7 @@ impl Paper {
             Self::Hit => (hit::settings(size), hit::claims()),
             Self::Pushbox => (pushbox::settings(size, traces.coflows.as_ref()), pushbox::claims(size)),
         };
-        Experiment { paper: self, calibration, free: size.free, settings, claims }
+        Experiment { paper: self, calibration, free: size.free, resolution: Span::ZERO, settings, claims }
     }
 
     /// What the evaluation shows, in a sentence.

@@ -89,7 +89,8 @@ pub fn run(e: &Experiment, size: Size, threads: usize, stop: &AtomicBool, watch:
             return Ok(None);
         }
         let began = Instant::now();
-        let outcome = play(setting, system, seed, stop).map_err(|e| format!("{}, {}, seed {seed}: {e}", setting.name, system.name))?;
+        let outcome =
+            play(setting, system, seed, e.resolution, stop).map_err(|e| format!("{}, {}, seed {seed}: {e}", setting.name, system.name))?;
         let done = (done.fetch_add(1, Ordering::Relaxed) + 1, total);
         watch(Progress { done, last: (setting.name, system.name, seed), took: began.elapsed().as_secs_f64() });
         Ok(outcome)
@@ -100,7 +101,7 @@ pub fn run(e: &Experiment, size: Size, threads: usize, stop: &AtomicBool, watch:
 }
 
 /// One run; `None` if it was stopped.
-fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Result<Option<Outcome>, String> {
+fn play(setting: &Setting, system: &System, seed: u64, resolution: Span, stop: &AtomicBool) -> Result<Option<Outcome>, String> {
     let errors = Errors { seed, ..setting.load.errors };
     if let Work::CaseStudy(places) = setting.work {
         let cost = case_study::costs(&setting.topology, places)
@@ -123,7 +124,8 @@ fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Res
     let ask =
         Ask { topology: &setting.topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
-    let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), writes: setting.load.writes, ..Course::default() };
+    let writes = setting.load.writes;
+    let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), writes, resolution, ..Course::default() };
     simulated(&ask, &course, setting.load.window).map(|o| (!stop.load(Ordering::Relaxed)).then_some(o))
 }
 

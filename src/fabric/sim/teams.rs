@@ -66,15 +66,15 @@ struct Trunk {
     /// All flows, and those that still grow.
     flows: u64,
     growing: u64,
-    /// By side and host: what its interface has to carry of them, by rate of a flow.
+    /// By end and host: what its interface has to carry of them, by rate of a flow.
     takes: [Vec<f64>; 2],
+    /// The same of those groups that still grow, or did when a link held them back.
+    left: [Vec<f64>; 2],
     held_by: u32,
     /// The same, as of the last filling.
     told: u32,
-    /// The highest rate that interfaces have given to any of its groups.
-    highest: u64,
-    /// Tight interfaces by their place, and what its growing groups take of each, by rate of a flow.
-    tight: Vec<(u32, f64)>,
+    /// Tight interfaces that it crosses, by their place.
+    tight: Vec<u32>,
 }
 
 impl Trunk {
@@ -145,8 +145,10 @@ pub struct Shares {
     before: Vec<u32>,
     /// Groups that have come or go another way since then.
     fresh: Vec<u32>,
-    /// By side and host, kept for their memory: what their interfaces would have to carry.
+    /// By side and host: what their interfaces carry, as of the last filling.
     loads: Vec<Vec<f64>>,
+    /// By end and host, kept for their memory: what groups take that an interface holds back.
+    takes: [Vec<f64>; 2],
 }
 
 impl Shares {
@@ -171,6 +173,7 @@ impl Shares {
             held: Vec::new(),
             before: Vec::new(),
             fresh: Vec::new(),
+            takes: Default::default(),
             loads: sides.iter().map(|links| vec![0.0; links.len()]).collect(),
             sides,
             at,
@@ -267,9 +270,10 @@ impl Shares {
             }
             sides.iter().for_each(|&side| self.crossed[side as usize].push(new));
             let takes = sides.map(|side| vec![0.0; self.sides[side as usize].len()]);
+            let left = takes.clone();
             let (groups, live, tight) = (Vec::new(), Vec::new(), Vec::new());
             let (held_by, told) = (NOWHERE, NOWHERE);
-            self.trunks.push(Trunk { links, sides, groups, live, flows: 0, growing: 0, takes, held_by, told, highest: 0, tight });
+            self.trunks.push(Trunk { links, sides, groups, live, flows: 0, growing: 0, takes, left, held_by, told, tight });
         }
         let trunk = &mut self.trunks[g.trunk as usize];
         g.place = trunk.groups.len() as u32;
@@ -366,12 +370,14 @@ impl Shares {
             (link.left, link.growing, link.level) = (self.capacity[l as usize], 0, None);
         }
         for t in &mut self.trunks {
-            (t.growing, t.held_by, t.highest) = (t.flows, NOWHERE, 0);
+            (t.growing, t.held_by) = (t.flows, NOWHERE);
             t.tight.clear();
             if t.flows > 0 {
+                t.left.clone_from(&t.takes);
                 t.links.links().iter().for_each(|&l| self.links[l as usize].growing += t.flows);
             }
         }
+        self.loads.iter_mut().for_each(|l| l.fill(0.0));
         (0..self.tight.len()).for_each(|k| self.begin(k));
         let all = self.between.iter().copied().chain(self.tight.iter().map(|t| t.link));
         let mut heap: BinaryHeap<Reverse<Turn>> = all.filter_map(|l| Some(Reverse((self.share(l)?, l)))).collect();
@@ -412,7 +418,7 @@ impl Shares {
             let trunk = &mut self.trunks[t as usize];
             let takes = trunk.takes[trunk.end(side)][host as usize];
             if trunk.flows > 0 && takes > 0.0 {
-                trunk.tight.push((k as u32, takes));
+                trunk.tight.push(k as u32);
                 all += takes;
             }
         }
@@ -434,7 +440,12 @@ impl Shares {
                 link.growing -= trunk.growing;
                 link.left -= trunk.growing * level;
             }
-            trunk.tight.drain(..).for_each(|(k, takes)| self.tight[k as usize].hold(takes, level));
+            for k in trunk.tight.drain(..) {
+                let tight = &mut self.tight[k as usize];
+                let (side, host) = self.at[tight.link as usize];
+                tight.hold(trunk.left[usize::from(trunk.sides[0] != side)][host as usize], level);
+            }
+            (0..2).for_each(|end| add(&mut self.loads[trunk.sides[end] as usize], &trunk.left[end], level as f64));
         }
     }
 
@@ -448,13 +459,18 @@ impl Shares {
         for &t in &self.crossed[side as usize] {
             let trunk = &mut self.trunks[t as usize];
             let end = trunk.end(side);
-            if trunk.held_by != NOWHERE || trunk.growing == 0 || trunk.takes[end][host as usize] <= 0.0 {
+            let there = trunk.left[end][host as usize] > trunk.takes[end][host as usize] * NOTHING;
+            if trunk.held_by != NOWHERE || trunk.growing == 0 || !there {
                 continue;
             }
             if trunk.growing == trunk.flows {
                 trunk.live.clone_from(&trunk.groups);
             }
-            let (mut flows, mut takes) = (0, [0, 1].map(|end| vec![0.0; trunk.takes[end].len()]));
+            let (mut flows, takes) = (0, &mut self.takes);
+            (0..2).for_each(|end| {
+                takes[end].clear();
+                takes[end].resize(trunk.takes[end].len(), 0.0);
+            });
             trunk.live.retain(|&number| {
                 let g = &mut self.groups[number as usize];
                 let stays = self.teams[g.teams[end] as usize].parts[host as usize] == 0.0;
@@ -468,49 +484,33 @@ impl Shares {
                 }
                 stays
             });
-            if flows == 0 {
-                continue;
-            }
             trunk.growing -= flows;
-            trunk.highest = level;
             for &l in trunk.links.links() {
                 let link = &mut self.links[l as usize];
                 link.growing -= flows;
                 link.left -= flows * level;
             }
-            for (k, all) in &mut trunk.tight {
-                let tight = &mut self.tight[*k as usize];
+            for ((left, side), takes) in trunk.left.iter_mut().zip(trunk.sides).zip(takes.iter()) {
+                add(left, takes, -1.0);
+                add(&mut self.loads[side as usize], takes, level as f64);
+            }
+            for &k in &trunk.tight {
+                let tight = &mut self.tight[k as usize];
                 let (side, host) = self.at[tight.link as usize];
-                let part = takes[usize::from(trunk.sides[0] != side)][host as usize];
-                *all -= part;
-                tight.hold(part, level);
+                tight.hold(takes[usize::from(trunk.sides[0] != side)][host as usize], level);
             }
         }
     }
 
     /// Finds interfaces that would have to carry more than they can, which are tight from now on. Says whether there are any.
     fn find_tight(&mut self) -> bool {
-        self.loads.iter_mut().for_each(|l| l.fill(0.0));
-        for t in self.trunks.iter().filter(|t| t.flows > 0) {
-            if let Some(rate) = self.rate(t) {
-                (0..2).for_each(|end| add(&mut self.loads[t.sides[end] as usize], &t.takes[end], rate));
-                continue;
-            }
-            for g in t.groups.iter().map(|&g| &self.groups[g as usize]) {
-                let rate = if g.held_by == NOWHERE { f64::INFINITY } else { self.level(g.held_by) as f64 };
-                for (end, side) in t.sides.into_iter().enumerate() {
-                    let parts = self.teams[g.teams[end] as usize].parts.iter();
-                    let loads = self.loads[side as usize].iter_mut().zip(parts).filter(|l| *l.1 > 0.0);
-                    loads.for_each(|(load, part)| *load += part * f64::from(g.flows) * rate);
+        for t in self.trunks.iter().filter(|t| t.held_by == NOWHERE && t.growing > 0) {
+            for ((&side, left), takes) in t.sides.iter().zip(&t.left).zip(&t.takes) {
+                for ((load, left), takes) in self.loads[side as usize].iter_mut().zip(left).zip(takes) {
+                    if *left > takes * NOTHING {
+                        *load = f64::INFINITY;
+                    }
                 }
-            }
-        }
-        // What an interface holds back is slower than its trunk.
-        for g in self.held.iter().map(|&g| &self.groups[g as usize]) {
-            let t = &self.trunks[g.trunk as usize];
-            if let Some(rate) = self.rate(t) {
-                let less = (rate - self.level(g.held_by) as f64) * f64::from(g.flows);
-                (0..2).for_each(|end| add(&mut self.loads[t.sides[end] as usize], &self.teams[g.teams[end] as usize].parts, -less));
             }
         }
         let exceeds = |&l: &u32| self.load(l) > 1.0 + SLACK && self.place[l as usize].is_none();
@@ -521,15 +521,6 @@ impl Shares {
         let near: Vec<u32> = self.sides.iter().flatten().copied().filter(|&l| self.load(l) > NEAR).collect();
         near.into_iter().for_each(|l| self.tighten(l));
         true
-    }
-
-    /// The rate of a trunk's flows, or if interfaces hold all of them back the highest one; `None`: nothing holds some of them back.
-    fn rate(&self, t: &Trunk) -> Option<f64> {
-        match t.held_by {
-            NOWHERE if t.growing > 0 => None,
-            NOWHERE => Some(t.highest as f64),
-            link => Some(self.level(link) as f64),
-        }
     }
 }
 
