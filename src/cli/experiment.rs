@@ -59,8 +59,8 @@ pub struct Args {
     /// Co-scheduler's and Corral's simulators have racks]
     #[arg(long, value_enum, conflicts_with = "live")]
     grain: Option<GrainArg>,
-    /// Knows coflows by their sums between hosts and racks, as `within: sums` of a policy does: with `--grain host` a tenth of the time
-    /// and less, and times of shuffles that are a few per cent off
+    /// Knows coflows by their sums between hosts and racks, as `within: sums` of a policy does: with `--grain host` often a tenth of
+    /// the time, and mean times of shuffles about a per cent off
     #[arg(long, conflicts_with = "live")]
     sums: bool,
     /// What the ends of flows leave is shared anew only at multiples of this time, such as 100ms, or when a shuffle begins or a circuit

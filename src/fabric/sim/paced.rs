@@ -61,6 +61,54 @@ impl Shares {
     }
 }
 
+/// What an engine does that has its bundles in `self.paced`, and finishes what is due by `self.finish_all`.
+macro_rules! paced_engine {
+    () => {
+        fn limit(&mut self, world: &mut $crate::fabric::sim::engine::World) {
+            self.paced.limit(world);
+        }
+
+        fn next_event(&self) -> Option<$crate::units::Time> {
+            self.paced.next_event()
+        }
+
+        fn is_moving(&self) -> bool {
+            self.next_event().is_some()
+        }
+
+        fn pass(&mut self, world: &mut $crate::fabric::sim::engine::World) {
+            if self.finish_all(world) || self.paced.has_ended() {
+                self.paced.rerate(world);
+            }
+        }
+
+        fn catch_up(&mut self, world: &mut $crate::fabric::sim::engine::World) {
+            if self.finish_all(world) {
+                self.paced.go_on(world.now);
+            }
+        }
+
+        fn reroute(&mut self, pairs: &[($crate::ids::RackId, $crate::ids::RackId)], world: &mut $crate::fabric::sim::engine::World) {
+            self.paced.reroute(pairs, world);
+        }
+
+        fn settle(&mut self, world: &mut $crate::fabric::sim::engine::World) {
+            self.paced.settle(world);
+        }
+
+        fn backlog(
+            &mut self,
+            most: u128,
+            _books: bool,
+            each: &mut dyn FnMut(($crate::ids::HostId, $crate::ids::HostId), u128),
+            world: &mut $crate::fabric::sim::engine::World,
+        ) {
+            self.paced.backlog(most, each, world);
+        }
+    };
+}
+pub(super) use paced_engine;
+
 /// Bundles and their shares.
 pub struct Paced {
     pub shares: Shares,

@@ -9,11 +9,10 @@ use super::FlowFinished;
 use super::bundle::{BYTE, Bundle};
 use super::engine::{Engine, Part, World};
 use super::maxmin::MaxMin;
-use super::paced::{Paced, Shares};
+use super::paced::{Paced, Shares, paced_engine};
 use super::queues::{self, Queues};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
-use crate::units::Time;
 
 /// Bundles by pair of hosts.
 pub struct Shared {
@@ -103,33 +102,7 @@ impl Engine for Shared {
         self.paced.rerate(world);
     }
 
-    fn limit(&mut self, world: &mut World) {
-        self.paced.limit(world);
-    }
-
-    fn next_event(&self) -> Option<Time> {
-        self.paced.next_event()
-    }
-
-    fn is_moving(&self) -> bool {
-        self.next_event().is_some()
-    }
-
-    fn pass(&mut self, world: &mut World) {
-        if self.finish_all(world) || self.paced.has_ended() {
-            self.paced.rerate(world);
-        }
-    }
-
-    fn catch_up(&mut self, world: &mut World) {
-        if self.finish_all(world) {
-            self.paced.go_on(world.now);
-        }
-    }
-
-    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
-        self.paced.reroute(pairs, world);
-    }
+    paced_engine!();
 
     fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut World) {
         for (&(from, to), elephant) in pairs.iter().flat_map(|p| [(p, false), (p, true)]) {
@@ -138,10 +111,6 @@ impl Engine for Shared {
             }
         }
         self.paced.rerate_touched(world);
-    }
-
-    fn settle(&mut self, world: &mut World) {
-        self.paced.settle(world);
     }
 
     fn parts(&self, each: &mut dyn FnMut(Part)) {
@@ -157,9 +126,5 @@ impl Engine for Shared {
         for b in self.paced.underway() {
             b.flows().for_each(|f| each(f.coflow, f.flow, b.left(f)));
         }
-    }
-
-    fn backlog(&mut self, most: u128, _books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
-        self.paced.backlog(most, each, world);
     }
 }

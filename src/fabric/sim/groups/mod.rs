@@ -14,7 +14,7 @@ use super::FlowFinished;
 use super::bundle::{BYTE, Bundle, Underway};
 use super::engine::{Engine, Part, World};
 use super::links::Links;
-use super::paced::{Paced, Shares as Paces};
+use super::paced::{Paced, Shares as Paces, paced_engine};
 use super::sums;
 use super::teams::Shares;
 use crate::coflows::CoflowSpec;
@@ -22,7 +22,6 @@ use crate::coflows::flows::Flows;
 use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::topology::Topology;
-use crate::units::Time;
 
 #[cfg(test)]
 mod tests;
@@ -175,13 +174,7 @@ fn retire(paced: &mut Paced, coflow: Option<Coflow>) {
 impl Engine for Groups {
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
         let topology = world.links.shared_topology();
-        let free = sums::free(coflow, topology.loopback);
-        world.ledger.open_all(coflow.id, free.len());
-        for &k in &free {
-            let f = coflow.flows.at(k as usize);
-            world.ledger.close(coflow.id, (world.rack(f.from), world.rack(f.to)), u128::from(f.bytes.0) * BYTE, 0);
-            world.done.push(FlowFinished { coflow: coflow.id, flow: FlowId(k), at: world.now });
-        }
+        let free = sums::finish_free(coflow, world);
         // By pair of racks: bytes, flows, and the place of the first one.
         let racks = topology.rack_count();
         let mut cells = vec![(0u128, 0u32, 0usize); racks * racks];
@@ -208,8 +201,7 @@ impl Engine for Groups {
             return;
         }
         world.ledger.open_all(coflow.id, groups.len());
-        let mut teams: Vec<u32> = teams.into_values().collect();
-        teams.sort_unstable();
+        let teams = teams.into_values().collect();
         let open = groups.len();
         self.coflows.insert(coflow.id, Coflow { id: coflow.id, flows: coflow.flows.clone(), free, groups, open, teams });
         self.paced.rerate(world);
@@ -256,39 +248,9 @@ impl Engine for Groups {
         self.paced.rerate(world);
     }
 
-    fn limit(&mut self, world: &mut World) {
-        self.paced.limit(world);
-    }
-
-    fn next_event(&self) -> Option<Time> {
-        self.paced.next_event()
-    }
-
-    fn is_moving(&self) -> bool {
-        self.next_event().is_some()
-    }
-
-    fn pass(&mut self, world: &mut World) {
-        if self.finish_all(world) || self.paced.has_ended() {
-            self.paced.rerate(world);
-        }
-    }
-
-    fn catch_up(&mut self, world: &mut World) {
-        if self.finish_all(world) {
-            self.paced.go_on(world.now);
-        }
-    }
-
-    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
-        self.paced.reroute(pairs, world);
-    }
+    paced_engine!();
 
     fn steer(&mut self, _: &BTreeSet<(HostId, HostId)>, _: &mut World) {}
-
-    fn settle(&mut self, world: &mut World) {
-        self.paced.settle(world);
-    }
 
     fn parts(&self, each: &mut dyn FnMut(Part)) {
         for b in self.paced.underway() {
@@ -300,10 +262,6 @@ impl Engine for Groups {
                 each(Part { coflow, flow, flows, hosts, sent, over_ocs: over_ocs(b, f, sent), left });
             }
         }
-    }
-
-    fn backlog(&mut self, most: u128, _books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
-        self.paced.backlog(most, each, world);
     }
 }
 

@@ -85,7 +85,8 @@ fn by_hand() {
 
 #[test]
 fn a_host_where_coflows_meet_is_shared() {
-    // Three racks of two hosts, wide uplinks: from hosts 0 and 2 to host 4, and a third coflow from host 1 to host 5, in nobody's way.
+    // Three racks of two hosts with wide uplinks. Hosts 0 and 2 send to host 4, whose interface they share: 2 MB take 16 ms. Host 1 sends
+    // 1 MB to host 5, and shares no interface: 8 ms.
     let t = topology(3, 2, 1_000, 1_000);
     let coflows = [coflow(0, 0, [(0, 4, 1_000_000)]), coflow(1, 0, [(2, 4, 1_000_000)]), coflow(2, 0, [(1, 5, 1_000_000)])];
     assert_eq!(ends(Within::Sums, &t, &coflows, &[], 0), [16_000_000, 16_000_000, 8_000_000]);

@@ -62,13 +62,8 @@ impl Coflow {
     pub fn new(spec: &CoflowSpec, job: Option<JobId>, pairs: bool, world: &mut World) -> Option<Self> {
         let topology = world.links.shared_topology();
         let rack = |h: HostId| topology.rack_of(h);
-        let free = free(spec, topology.loopback);
-        world.ledger.open_all(spec.id, spec.flows.len());
-        for &k in &free {
-            let f = spec.flows.at(k as usize);
-            world.ledger.close(spec.id, (rack(f.from), rack(f.to)), u128::from(f.bytes.0) * BYTE, 0);
-            world.done.push(FlowFinished { coflow: spec.id, flow: FlowId(k), at: world.now });
-        }
+        let free = finish_free(spec, world);
+        world.ledger.open_all(spec.id, spec.flows.len() - free.len());
         // By host: all bytes, and those of them between racks.
         let mut of_hosts = [(); 2].map(|()| vec![(0u128, 0u128); topology.hosts.len()]);
         for (side, sums) in of_hosts.iter_mut().zip(spec.flows.sums()) {
@@ -451,11 +446,18 @@ impl Coflow {
     }
 }
 
-/// Places of the flows of a coflow that need no time, in order: within a host without a loopback, and without bytes.
-pub fn free(spec: &CoflowSpec, loopback: bool) -> Vec<u32> {
-    let own = if loopback { vec![] } else { spec.flows.inside(|h| h) };
+/// Finishes the flows of a coflow that comes and needs no time for them: within a host without a loopback, and without bytes. Returns
+/// their places, in order.
+pub fn finish_free(spec: &CoflowSpec, world: &mut World) -> Vec<u32> {
+    let own = if world.links.topology().loopback { vec![] } else { spec.flows.inside(|h| h) };
     let mut free: Vec<u32> = own.iter().map(|f| f.0 as u32).chain(spec.flows.empty()).collect();
     free.sort_unstable();
     free.dedup();
+    world.ledger.open_all(spec.id, free.len());
+    for &k in &free {
+        let f = spec.flows.at(k as usize);
+        world.ledger.close(spec.id, (world.rack(f.from), world.rack(f.to)), u128::from(f.bytes.0) * BYTE, 0);
+        world.done.push(FlowFinished { coflow: spec.id, flow: FlowId(k), at: world.now });
+    }
     free
 }

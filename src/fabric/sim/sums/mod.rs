@@ -32,7 +32,7 @@ mod side;
 mod tests;
 
 use coflow::Coflow;
-pub use coflow::free;
+pub use coflow::finish_free;
 pub use maxmin::MaxMin;
 use places::Places;
 use room::Room;
