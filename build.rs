@@ -41,7 +41,9 @@ fn shipped() -> String {
         files.sort();
         let _ = writeln!(text, "const {}: &[(&str, &str)] = &[", directory.to_uppercase());
         for file in files {
-            let _ = writeln!(text, "    ({:?}, include_str!({file:?})),", file.file_stem().expect("a name"));
+            let (name, inside) = (file.file_stem().expect("a name"), file.strip_prefix(&root).expect("a file in the package"));
+            // The package's directory is found by the compiler: a target directory may be shared by copies of the package.
+            let _ = writeln!(text, "    ({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/\", {inside:?}))),");
         }
         text.push_str("];\n");
     }

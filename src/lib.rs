@@ -65,7 +65,8 @@
 //! | `fabric/sim/sums/mod.rs` | model: capacities |
 //! | `fabric/sim/sums/room.rs` | model: rates |
 //! | `fabric/sim/sums/side.rs` | model: rates and what is left |
-//! | `fabric/sim/teams.rs` | model: parts of hosts, and rates under max-min |
+//! | `fabric/sim/teams/looks.rs` | model: rates under max-min |
+//! | `fabric/sim/teams/mod.rs` | model: parts of hosts, and what they add up to |
 //! | `placement/baselines/tetris.rs` | score: Tetris' alignment and remaining work |
 //! | `placement/jobpacker/sort.rs` | score: JobPacker's packing into sub-batches |
 //! | `coflows/mod.rs` | report: shares |

@@ -132,14 +132,19 @@ proptest! {
 
     #[test]
     fn rates_are_those_of_filling_everything(
-        steps in prop::collection::vec((0usize..8, (0u32..3, 0u32..3), 0u32..5, 0usize..3, prop::collection::vec(0u128..5, 4)), 1..25),
+        steps in prop::collection::vec(step(), 1..25),
         capacity in prop::collection::vec(1u64..2_000_000_000, 12 + 6 + 2),
     ) {
+        let mut capacity = capacity;
         // Three racks of two hosts: 6 interfaces up, 6 down; uplinks 12 to 14, down 15 to 17, two circuits.
         let side = |k: u32| [2 * k, 2 * k + 1];
         let mut shares = Shares::new(&capacity, (0..6).map(|k| side(k).to_vec()).collect());
         let mut all: BTreeMap<usize, Twin> = BTreeMap::new();
-        for (k, (a, b), flows, way, parts) in steps {
+        for (k, (a, b), flows, way, parts, (link, width), looks) in steps {
+            if let Some(width) = width {
+                capacity[link] = width;
+                shares.limit(&capacity);
+            }
             if let Some(old) = all.remove(&k) {
                 shares.set(k as u32, Path::default(), 0);
                 old.teams.into_iter().for_each(|team| shares.disband(team));
@@ -160,7 +165,7 @@ proptest! {
                 all.insert(k, Twin { teams, flows, between, hosts: lists });
             }
             let before: BTreeMap<usize, _> = all.keys().map(|&k| (k, shares.bottleneck(k as u32))).collect();
-            let changes = shares.refill();
+            let changes = shares.refill_within(looks);
             let rates = twin(&capacity, &all);
             for &k in all.keys() {
                 let link = shares.bottleneck(k as u32).expect("a group that is there has a bottleneck");
@@ -170,6 +175,16 @@ proptest! {
             }
         }
     }
+}
+
+/// A group, its racks, its flows, over which way it goes, and what its hosts have; a link and its new width; how many looks at links are
+/// allowed before everything is filled anew.
+type Step = (usize, (u32, u32), u32, usize, Vec<u128>, (usize, Option<u64>), usize);
+
+fn step() -> impl Strategy<Value = Step> {
+    let parts = prop::collection::vec(prop_oneof![0u128..5, Just(1 << 40)], 4);
+    let link = (0usize..20, prop::option::weighted(0.2, 0u64..2_000_000_000));
+    (0usize..8, (0u32..3, 0u32..3), 0u32..5, 0usize..3, parts, link, prop::sample::select(vec![0usize, 1, 3, 1_000]))
 }
 
 /// A group as the slow twin knows it.
