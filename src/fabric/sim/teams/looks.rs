@@ -193,3 +193,22 @@ fn settle(link: u32, share: impl Fn(Turn) -> Option<(usize, u64)>) -> Option<u64
         (count, level) = (now, next);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_ends_the_search_for_a_level() {
+        // Level 100 counts two groups that others hold back, which leaves 99 by rounding, and 99 counts one, which leaves 100.
+        let share = |turn: Turn| Some(if turn >= (100, 7) { (2, 99) } else { (1, 100) });
+        assert_eq!(settle(7, share), Some(99));
+        // Two of three groups have 1 and 4 bits a second from other links; of 12 the third has the rest.
+        let crossings = [(1, 0), (4, 1), NEVER];
+        let share = |turn: Turn| {
+            let held: Vec<u64> = crossings.iter().filter(|c| **c < turn).map(|c| c.0).collect();
+            (12 - held.iter().sum::<u64>()).checked_div(3 - held.len() as u64).map(|share| (held.len(), share))
+        };
+        assert_eq!(settle(7, share), Some(7));
+    }
+}
