@@ -9,8 +9,10 @@
 //! when a group of it has another rate, and looked at until none has. That is the same as filling everything anew, since a link is right
 //! once those before it are; links of low levels come first for that reason. Seldom do more than a few links change.
 //!
-//! Groups over the same links between racks are a *trunk*. Those that such a link holds back are together: one number says how many flows
-//! they are, and one list what each interface has to carry of them. Those that an interface holds back are alone.
+//! Groups whose flows cross the same links between racks form a *trunk*. Groups of a trunk that one of these links holds back are
+//! *together*: they have the same rate, and the trunk has one sum of their flows and, for each host, one sum of what its interface carries
+//! of them. So a new rate costs as much for a hundred groups as for one. A group that an interface holds back is *alone*: it has a rate of
+//! its own.
 //!
 //! Source: Bertsekas and Gallager, Data Networks, 2nd edition, section 6.5.2.
 
@@ -25,13 +27,15 @@ mod looks;
 /// No link, and no trunk.
 const NOWHERE: u32 = u32::MAX;
 
-/// Interfaces that carry less than this part of what they can hold nobody back; the rest allows for rounding.
+/// An interface whose load is below this part of its capacity (both in bit/s) holds no group back, so its level need not be computed. It
+/// is a little less than 1 because a load is a running sum of floats, which may be a little too small.
 const FULL: f64 = 1.0 - 1e-6;
 
 /// A level that is a whole number is not to be rounded down.
 const ROUNDING: f64 = 1e-14;
 
-/// A link is looked at so often, on average, before everything is filled anew.
+/// How many levels [`Shares::refill`] computes one by one, as a multiple of the number of links, before it fills all links anew: that
+/// bounds its steps.
 const PATIENCE: usize = 4;
 
 /// Hosts of one rack that send for a coflow, or that receive.
@@ -195,7 +199,7 @@ impl Shares {
         }
     }
 
-    /// Links have these capacities from now on.
+    /// Links have these capacities from now on, by link and in bit/s. O(links).
     pub fn limit(&mut self, capacity: &[u64]) {
         for (l, &capacity) in (0..).zip(capacity) {
             if std::mem::replace(&mut self.links[l as usize].capacity, capacity) != capacity {
@@ -366,7 +370,8 @@ impl Shares {
         self.refill_within(PATIENCE * self.links.len())
     }
 
-    /// As [`Shares::refill`], with so many looks at links before everything is filled anew.
+    /// As [`Shares::refill`], but computes at most `looks` levels one by one; if that does not suffice, it fills all links anew. Both ways
+    /// have the same result, so tests choose a small number to compare them.
     pub fn refill_within(&mut self, mut looks: usize) -> Changes {
         while let Some(Reverse((_, link))) = self.open.pop() {
             if !std::mem::take(&mut self.links[link as usize].is_open) {
