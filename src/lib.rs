@@ -67,6 +67,7 @@
 //! | `fabric/sim/sums/side.rs` | model: rates and what is left |
 //! | `fabric/sim/teams/looks.rs` | model: rates under max-min |
 //! | `fabric/sim/teams/mod.rs` | model: parts of hosts, and what they add up to |
+//! | `fabric/sim/teams/side.rs` | model: sums of these |
 //! | `placement/baselines/tetris.rs` | score: Tetris' alignment and remaining work |
 //! | `placement/jobpacker/sort.rs` | score: JobPacker's packing into sub-batches |
 //! | `coflows/mod.rs` | report: shares |

@@ -23,6 +23,9 @@ use crate::coflows::rates::Path;
 use crate::fabric::sim::maxmin::Changes;
 
 mod looks;
+mod side;
+
+use side::{Side, add};
 
 /// No link, and no trunk.
 const NOWHERE: u32 = u32::MAX;
@@ -44,8 +47,6 @@ struct Team {
     side: u32,
     /// By host of the rack: which part of all that the team sends is the host's.
     parts: Vec<f64>,
-    /// Its groups that are alone.
-    alone: Vec<u32>,
 }
 
 /// When a link is filled: by level, then by number.
@@ -67,6 +68,8 @@ struct Group {
     /// Whether an interface holds it back, or nothing else could; and its place in its trunk's list of those.
     is_alone: bool,
     place: u32,
+    /// If it is alone: its places in its sides' lists of those.
+    places: [u32; 2],
     /// Those that send and those that receive.
     teams: [u32; 2],
     /// If it is alone: what holds it back, and when.
@@ -77,7 +80,7 @@ struct Group {
 
 impl Default for Group {
     fn default() -> Self {
-        Self { flows: 0, trunk: NOWHERE, is_alone: false, place: 0, teams: [NOWHERE; 2], turn: NEVER, told: NOWHERE }
+        Self { flows: 0, trunk: NOWHERE, is_alone: false, place: 0, places: [0; 2], teams: [NOWHERE; 2], turn: NEVER, told: NOWHERE }
     }
 }
 
@@ -93,6 +96,8 @@ struct Trunk {
     /// By end and host: what its interface has to carry of these, by rate of a flow; and of how many of the groups.
     takes: [Vec<f64>; 2],
     counts: [Vec<u32>; 2],
+    /// Its places in the lists of its sides, if it has any.
+    places: [u32; 2],
     /// What holds these back, and when.
     turn: Turn,
 }
@@ -106,35 +111,17 @@ struct Link {
     told: Option<u64>,
     /// Trunks that cross it.
     trunks: Vec<u32>,
+    /// What it carries, in bit/s; not known of interfaces, whose [`Side`] has it.
+    load: u128,
     /// Whether it has to be looked at.
     is_open: bool,
 }
 
-/// Hosts of a rack that send, or that receive.
-#[derive(Debug)]
-struct Side {
-    /// Their interfaces.
-    links: Vec<u32>,
-    /// Teams with groups that are alone.
-    teams: Vec<u32>,
-    trunks: Vec<u32>,
-    /// By host: its interface has to be looked at when it carries another load than before that is larger than this.
-    bounds: Vec<f64>,
-    /// By host: what its interface carries; and what it did before links were looked at, where that is not the same.
-    loads: Vec<f64>,
-    before: Vec<f64>,
-}
-
-/// A group that is alone, or a trunk's groups that are together, on a link that is looked at.
-#[derive(Clone, Copy, Debug)]
-struct Crossing {
-    number: u32,
-    is_trunk: bool,
-    /// [`NEVER`] if the link holds it back itself.
-    turn: Turn,
-    flows: u64,
-    /// What it takes of the link by rate of a flow.
-    takes: f64,
+/// What crosses a link: a group that is alone, or a trunk's groups that are together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Crossing {
+    Group(u32),
+    Trunk(u32),
 }
 
 /// Links and groups.
@@ -156,9 +143,12 @@ pub struct Shares {
     /// Links and groups that may have changed since the last filling.
     leveled: Vec<u32>,
     turned: Vec<u32>,
-    /// Kept for their memory.
-    crossings: Vec<Crossing>,
+    /// Teams that send (or receive) so much more since the last look, and sides whose interfaces carry more.
+    crossings: Vec<(Crossing, Turn, u64)>,
+    held: Vec<Crossing>,
+    carries: Vec<(u32, f64)>,
     stirred: Vec<u32>,
+    risen: Vec<u32>,
 }
 
 impl Shares {
@@ -168,10 +158,6 @@ impl Shares {
         for (side, links) in (0..).zip(&sides) {
             (0..).zip(links).for_each(|(k, &l)| at[l as usize] = (side, k));
         }
-        let side = |links: Vec<u32>| {
-            let (teams, trunks, before) = Default::default();
-            Side { teams, trunks, bounds: vec![0.0; links.len()], loads: vec![0.0; links.len()], before, links }
-        };
         let mut shares = Self {
             links: capacity.iter().map(|&capacity| Link { capacity, ..Link::default() }).collect(),
             groups: Vec::new(),
@@ -179,23 +165,29 @@ impl Shares {
             free_teams: Vec::new(),
             trunks: Vec::new(),
             by_links: HashMap::new(),
-            sides: sides.into_iter().map(side).collect(),
+            sides: sides.into_iter().map(Side::new).collect(),
             at,
             open: BinaryHeap::new(),
             leveled: Vec::new(),
             turned: Vec::new(),
             crossings: Vec::new(),
+            held: Vec::new(),
+            carries: Vec::new(),
             stirred: Vec::new(),
+            risen: Vec::new(),
         };
         (0..shares.at.len() as u32).for_each(|l| shares.bound(l));
         shares
     }
 
-    /// Above which load an interface has to be looked at: always if it holds groups back, else only if it might.
+    /// Above which load an interface has to be looked at: any if it holds groups back, else one with which it might; never if it will be.
     fn bound(&mut self, link: u32) {
         if let Some(&(side, host)) = self.at.get(link as usize) {
-            let l = &self.links[link as usize];
-            self.sides[side as usize].bounds[host as usize] = l.level.map_or(l.capacity as f64 * FULL, |_| f64::NEG_INFINITY);
+            self.sides[side as usize].bounds[host as usize] = match &self.links[link as usize] {
+                Link { is_open: true, .. } => f64::INFINITY,
+                Link { level: Some(_), .. } => f64::NEG_INFINITY,
+                Link { capacity, .. } => *capacity as f64 * FULL,
+            };
         }
     }
 
@@ -204,7 +196,6 @@ impl Shares {
         for (l, &capacity) in (0..).zip(capacity) {
             if std::mem::replace(&mut self.links[l as usize].capacity, capacity) != capacity {
                 self.open(l);
-                self.bound(l);
             }
         }
     }
@@ -216,7 +207,7 @@ impl Shares {
         let mut parts = vec![0.0; self.sides[side as usize].links.len()];
         hosts.iter().for_each(|&(link, bytes)| parts[self.at[link as usize].1 as usize] = bytes as f64 / all as f64);
         let number = self.free_teams.pop().unwrap_or(self.teams.len() as u32);
-        let team = Team { side, parts, alone: Vec::new() };
+        let team = Team { side, parts };
         match self.teams.get_mut(number as usize) {
             Some(old) => *old = team,
             None => self.teams.push(team),
@@ -260,7 +251,7 @@ impl Shares {
 
     fn leave(&mut self, group: u32) {
         self.change(group, self.turn_of(group), NEVER);
-        self.open_stirred(NOWHERE);
+        self.open_stirred();
         self.take_out(group);
         let teams = self.groups[group as usize].teams;
         self.groups[group as usize] = Group { teams, ..Group::default() };
@@ -274,10 +265,10 @@ impl Shares {
         let trunk = *self.by_links.entry((Path::new(between), sides)).or_insert(new);
         if trunk == new {
             between.iter().for_each(|&l| self.links[l as usize].trunks.push(new));
-            sides.iter().for_each(|&side| self.sides[side as usize].trunks.push(new));
             let hosts = sides.map(|side| self.sides[side as usize].links.len());
             let (takes, counts) = (hosts.map(|n| vec![0.0; n]), hosts.map(|n| vec![0; n]));
-            self.trunks.push(Trunk { links: Path::new(between), sides, groups: Default::default(), flows: 0, takes, counts, turn: NEVER });
+            let (links, groups, places) = (Path::new(between), Default::default(), [0; 2]);
+            self.trunks.push(Trunk { links, sides, groups, flows: 0, takes, counts, places, turn: NEVER });
         }
         // Interfaces are all that can hold it back.
         let is_alone = between.is_empty();
@@ -296,7 +287,7 @@ impl Shares {
         let turn = self.turn_of(group);
         self.change(group, NEVER, turn);
         between.iter().for_each(|&l| self.open(l));
-        self.open_stirred(NOWHERE);
+        self.open_stirred();
     }
 
     /// What holds a group back, and when.
@@ -305,28 +296,50 @@ impl Shares {
         if g.is_alone { g.turn } else { self.trunks[g.trunk as usize].turn }
     }
 
-    /// Puts a group among those of its trunk that are alone, or together.
+    /// A crossing is held back in this turn; returns in which it was.
+    fn turn(&mut self, crossing: Crossing, turn: Turn) -> Turn {
+        let (old, sides, places) = match crossing {
+            Crossing::Group(k) => {
+                let g = &mut self.groups[k as usize];
+                (&mut g.turn, self.trunks[g.trunk as usize].sides, g.places)
+            }
+            Crossing::Trunk(t) => {
+                let t = &mut self.trunks[t as usize];
+                (&mut t.turn, t.sides, t.places)
+            }
+        };
+        let old = std::mem::replace(old, turn);
+        if old != turn {
+            sides.into_iter().zip(places).for_each(|(side, place)| self.sides[side as usize].turn(place, turn));
+        }
+        old
+    }
+
+    /// Puts a group among those of its trunk that are alone, or together. Nothing holds it back yet if it is alone.
     fn put(&mut self, group: u32, is_alone: bool) {
         let g = &mut self.groups[group as usize];
         let trunk = &mut self.trunks[g.trunk as usize];
         let list = &mut trunk.groups[usize::from(is_alone)];
         (g.is_alone, g.place, g.turn) = (is_alone, list.len() as u32, NEVER);
         list.push(group);
-        if is_alone {
-            for number in g.teams {
-                let team = &mut self.teams[number as usize];
-                if team.alone.is_empty() {
-                    self.sides[team.side as usize].teams.push(number);
-                }
-                team.alone.push(group);
-            }
-        } else {
+        let is_first = !is_alone && trunk.flows == 0;
+        if !is_alone {
             trunk.flows += u64::from(g.flows);
-            for (end, &team) in g.teams.iter().enumerate() {
-                let parts = &self.teams[team as usize].parts;
-                add(&mut trunk.takes[end], parts, f64::from(g.flows));
-                trunk.counts[end].iter_mut().zip(parts).for_each(|(count, part)| *count += u32::from(*part > 0.0));
+        }
+        for (end, (&side, &team)) in trunk.sides.iter().zip(&g.teams).enumerate() {
+            let (side, parts) = (&mut self.sides[side as usize], &self.teams[team as usize].parts);
+            if is_alone {
+                g.places[end] = side.push(Crossing::Group(group));
+                side.takes(g.places[end], parts, g.flows.into());
+                continue;
             }
+            if is_first {
+                trunk.places[end] = side.push(Crossing::Trunk(g.trunk));
+                side.turn(trunk.places[end], trunk.turn);
+            }
+            add(&mut trunk.takes[end], parts, g.flows.into());
+            trunk.counts[end].iter_mut().zip(parts).for_each(|(count, part)| *count += u32::from(*part > 0.0));
+            side.takes(trunk.places[end], &trunk.takes[end], 1.0);
         }
     }
 
@@ -339,28 +352,31 @@ impl Shares {
         if let Some(&other) = list.get(g.place as usize) {
             self.groups[other as usize].place = g.place;
         }
-        if g.is_alone {
-            for number in g.teams {
-                let team = &mut self.teams[number as usize];
-                team.alone.retain(|&k| k != group);
-                if team.alone.is_empty() {
-                    self.sides[team.side as usize].teams.retain(|&t| t != number);
+        if !g.is_alone {
+            trunk.flows -= u64::from(g.flows);
+            for (end, team) in g.teams.into_iter().enumerate() {
+                let parts = &self.teams[team as usize].parts;
+                add(&mut trunk.takes[end], parts, -f64::from(g.flows));
+                for ((takes, count), part) in trunk.takes[end].iter_mut().zip(&mut trunk.counts[end]).zip(parts) {
+                    *count -= u32::from(*part > 0.0);
+                    // Nothing is left of rounding where there are no groups.
+                    *takes = if *count == 0 { 0.0 } else { takes.max(f64::MIN_POSITIVE) };
+                }
+                self.sides[trunk.sides[end] as usize].takes(trunk.places[end], &trunk.takes[end], 1.0);
+            }
+        }
+        let (sides, places) = (trunk.sides, if g.is_alone { g.places } else { trunk.places });
+        if g.is_alone || trunk.flows == 0 {
+            for (end, (side, place)) in sides.into_iter().zip(places).enumerate() {
+                match self.sides[side as usize].take_out(place) {
+                    Some(Crossing::Group(k)) => self.groups[k as usize].places[end] = place,
+                    Some(Crossing::Trunk(t)) => self.trunks[t as usize].places[end] = place,
+                    None => {}
                 }
             }
-            return;
         }
-        trunk.flows -= u64::from(g.flows);
-        for (end, team) in g.teams.into_iter().enumerate() {
-            let parts = &self.teams[team as usize].parts;
-            add(&mut trunk.takes[end], parts, -f64::from(g.flows));
-            for ((takes, count), part) in trunk.takes[end].iter_mut().zip(&mut trunk.counts[end]).zip(parts) {
-                *count -= u32::from(*part > 0.0);
-                // Nothing is left of rounding where there are no groups.
-                *takes = if *count == 0 { 0.0 } else { takes.max(f64::MIN_POSITIVE) };
-            }
-        }
-        if trunk.flows == 0 {
-            trunk.turn = NEVER;
+        if !g.is_alone && self.trunks[g.trunk as usize].flows == 0 {
+            self.trunks[g.trunk as usize].turn = NEVER;
         }
     }
 
@@ -384,7 +400,8 @@ impl Shares {
             looks -= 1;
             let level = self.find_level(link);
             self.hold(link, level);
-            self.open_stirred(link);
+            self.open_stirred();
+            self.bound(link);
         }
         self.changes()
     }
@@ -412,24 +429,26 @@ impl Shares {
     /// Fills all links with all groups growing at first.
     fn fill(&mut self) {
         self.open.clear();
-        self.trunks.iter_mut().for_each(|t| t.turn = NEVER);
+        for t in (0..self.trunks.len() as u32).filter(|&t| self.trunks[t as usize].flows > 0).collect::<Vec<u32>>() {
+            self.turn(Crossing::Trunk(t), NEVER);
+        }
         for k in 0..self.groups.len() as u32 {
-            let g = &mut self.groups[k as usize];
-            if g.flows > 0 {
-                g.turn = NEVER;
-                if g.is_alone && !self.trunks[g.trunk as usize].links.links().is_empty() {
-                    self.take_out(k);
-                    self.put(k, false);
+            if self.groups[k as usize].flows > 0 {
+                if self.groups[k as usize].is_alone {
+                    self.turn(Crossing::Group(k), NEVER);
+                    if !self.trunks[self.groups[k as usize].trunk as usize].links.links().is_empty() {
+                        self.take_out(k);
+                        self.put(k, false);
+                    }
                 }
                 self.turned.push(k);
             }
         }
         self.sides.iter_mut().for_each(|s| s.loads.fill(0.0));
         for (l, link) in (0..).zip(&mut self.links) {
-            (link.level, link.is_open) = (None, false);
+            (link.level, link.load, link.is_open) = (None, 0, false);
             self.leveled.push(l);
         }
-        (0..self.at.len() as u32).for_each(|l| self.bound(l));
         let shares = (0..self.links.len() as u32).filter_map(|l| Some(Reverse((self.find_level(l)?, l))));
         let mut heap: BinaryHeap<Reverse<Turn>> = shares.collect();
         // Shares only grow while others are filled, so an entry that is still right when it comes out is the smallest.
@@ -439,29 +458,9 @@ impl Shares {
                 now => heap.extend(now.map(|now| Reverse((now, l)))),
             }
         }
-        self.stirred.drain(..).for_each(|side| self.sides[side as usize].before.clear());
+        self.open_stirred();
         self.open.clear();
         self.links.iter_mut().for_each(|l| l.is_open = false);
-    }
-}
-
-impl Side {
-    /// Its interfaces carry so much more, times these parts.
-    fn carry(&mut self, parts: &[f64], more: f64, number: u32, stirred: &mut Vec<u32>) {
-        if more == 0.0 {
-            return;
-        }
-        if self.before.is_empty() {
-            self.before.clone_from(&self.loads);
-            stirred.push(number);
-        }
-        add(&mut self.loads, parts, more);
-    }
-}
-
-/// Adds `b`, times a factor, to `a`.
-fn add(a: &mut [f64], b: &[f64], times: f64) {
-    for (a, b) in a.iter_mut().zip(b) {
-        *a += b * times;
+        (0..self.at.len() as u32).for_each(|l| self.bound(l));
     }
 }
