@@ -143,8 +143,8 @@ impl Shares {
         self.carries.extend(g.teams.map(|team| (team, more)));
     }
 
-    /// Links between racks carry as many flows of another rate: they have to be looked at if they hold any back or carry more than they can;
-    /// but not the one that gives these flows their rate.
+    /// Links between racks carry as many flows of another rate: they have to be looked at if they hold any back, or carry more than they
+    /// can; but not the one that gives these flows their rate.
     fn carry_between(&mut self, links: Path, flows: u64, old: Turn, now: Turn) {
         for &l in links.links() {
             let link = &mut self.links[l as usize];
@@ -173,11 +173,11 @@ impl Shares {
     }
 }
 
-/// The level of a link, which had the level `old`. `share` says, if other links hold back no group of a turn before this one, how much of the
-/// groups they do not hold back and which level the link has for those; `None` if there are none.
+/// The level of a link, which had the level `old`. `share` says, if other links hold groups back only before this turn, how much is left of
+/// the others and which level the link has for those; `None` if nothing is left.
 ///
-/// What a link carries grows with its level, and the less the more groups others hold back. So a share is never above the level, and one
-/// of a turn that is not after the level is nearer to it than the turn: this is Newton's method.
+/// What a link carries grows with its level, and the more groups others hold back the less does it grow. So a share is never above the
+/// level that is looked for, and nearer to it than a turn before that: this is Newton's method.
 fn settle<T: PartialOrd>(link: u32, old: Option<u64>, share: impl Fn(Turn) -> Option<(T, u64)>) -> Option<u64> {
     let (mut growing, mut level) = match old.and_then(|old| share((old, link)).map(|next| (old, next))) {
         Some((old, (_, next))) if next < old => share((next, link))?,
@@ -202,9 +202,9 @@ mod tests {
     fn rounding_ends_the_search_for_a_level() {
         // Level 100 counts two groups that others hold back, which leaves 99 by rounding, and 99 counts one, which leaves 100.
         let share = |turn: Turn| Some(if turn >= (100, 7) { (1, 99) } else { (2, 100) });
-        [None, Some(0), Some(99), Some(100), Some(200)]
-            .into_iter()
-            .for_each(|old| assert!(matches!(settle(7, old, share), Some(99 | 100))));
+        for old in [None, Some(0), Some(99), Some(100), Some(200)] {
+            assert!(matches!(settle(7, old, share), Some(99 | 100)));
+        }
         // Two of three groups have 1 and 4 bits a second from other links; of 12 the third has the rest.
         let crossings = [(1, 0), (4, 1), NEVER];
         let share = |turn: Turn| {

@@ -143,11 +143,13 @@ pub struct Shares {
     /// Links and groups that may have changed since the last filling.
     leveled: Vec<u32>,
     turned: Vec<u32>,
-    /// Teams that send (or receive) so much more since the last look, and sides whose interfaces carry more.
+    /// Of the link between racks that is looked at: what crosses it, when other links hold that back, and its flows.
     crossings: Vec<(Crossing, Turn, u64)>,
-    held: Vec<Crossing>,
+    /// Since the last look: teams and how much more their groups send (or receive), in bit/s; and sides with other loads.
     carries: Vec<(u32, f64)>,
     stirred: Vec<u32>,
+    /// Kept for their memory.
+    held: Vec<Crossing>,
     risen: Vec<u32>,
 }
 
@@ -171,9 +173,9 @@ impl Shares {
             leveled: Vec::new(),
             turned: Vec::new(),
             crossings: Vec::new(),
-            held: Vec::new(),
             carries: Vec::new(),
             stirred: Vec::new(),
+            held: Vec::new(),
             risen: Vec::new(),
         };
         (0..shares.at.len() as u32).for_each(|l| shares.bound(l));
