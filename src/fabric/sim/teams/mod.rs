@@ -383,7 +383,7 @@ impl Shares {
     }
 
     /// Brings the rates up to date; says what changed. O(links that change x groups of a link x hosts of a rack); at worst, O(links squared
-    /// x groups of a link).
+    /// x groups of a link squared).
     pub fn refill(&mut self) -> Changes {
         self.refill_within(PATIENCE * self.links.len())
     }
