@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(config::memory(&small, &none, Load { flows: 10, tasks: 100, ..Load::default() }), Bytes(236_051_500));
         let mut queued = network(1000);
         queued.eps.queues = PortQueues::Racks;
-        assert_eq!(config::memory(&queued, &circuits, nothing), Bytes(126_000_000 + 190_000_000));
+        assert_eq!(config::memory(&queued, &circuits, nothing), Bytes(126_000_000 + 2 * 190_000_000));
         let free = |bytes| Available { bytes: Bytes(bytes), from: "free" };
         // (bytes that a run takes, bytes that are free, whether it is run)
         for (needed, there, runs) in [(199_000_000, 0, true), (300_000_000, 299_000_000, false), (300_000_000, 300_000_000, true)] {

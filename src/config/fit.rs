@@ -117,8 +117,9 @@ fn sums(topology: &Topology, plan: &RunPlan) -> Option<Flaw> {
 
 /// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits (none of more than 1,024 racks) and
 /// twelve with; and what is kept of each flow and task (where coflows are known by their sums, of each sender and receiver of a coflow,
-/// and of the flows of the largest one, which are a list while it comes), of each queue of ports that have one for each rack, and, where
-/// ports have one queue, of each pair of up to 2,048 hosts without circuits, or of 1,024 with circuits as wide as the hosts' interfaces.
+/// and of the flows of the largest one, which are a list while it comes), of each queue of ports that have one for each rack (two a pair),
+/// and, where ports have one queue, of each pair of up to 2,048 hosts without circuits, or of 1,024 with circuits as wide as the hosts'
+/// interfaces.
 /// docs/performance.md has what was measured.
 pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
@@ -146,7 +147,7 @@ pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     let square = racks.saturating_mul(racks);
     let (listed, sides, flows) = if by_sums { (load.largest, load.kept, 0) } else { (0, 0, load.flows) };
     let by_flow = [(flows, FLOW), (listed, LISTED), (sides, SIDE), (load.tasks, TASK)];
-    let by_racks = [(square, CELL * matrices), (if queued { square } else { 0 }, QUEUE), (pairs, 1)];
+    let by_racks = [(square, CELL * matrices), (if queued { square.saturating_mul(2) } else { 0 }, QUEUE), (pairs, 1)];
     let kept = by_racks.iter().chain(&by_flow);
     Bytes(kept.fold(PROGRAM, |sum, (n, bytes)| sum.saturating_add(n.saturating_mul(*bytes))))
 }

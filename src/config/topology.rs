@@ -10,7 +10,7 @@ use super::error::{Flaw, Flaws, Step};
 use super::{is_name, name_rule};
 use crate::ids::PlaneId;
 use crate::topology::graph::Tier;
-use crate::topology::{Core, Eps, Framing, Plane, Pods, PortQueues, StopMode, Topology};
+use crate::topology::{Core, Eps, Framing, Plane, Pods, PortQueues, Segments, StopMode, Topology};
 use crate::units::{BitRate, Span};
 
 mod graph;
@@ -29,7 +29,7 @@ pub(super) fn shapes() -> &'static [&'static str] {
 const LONGEST_NAME: usize = 12;
 /// The most racks of a file. (An emulation takes at most [`crate::topology::addresses::MAX_RACKS`] of them.)
 pub const MAX_RACKS: usize = 100_000;
-/// The most racks of a network whose ports have a queue for each: a simulation keeps one for each pair of racks.
+/// The most racks of a network whose ports have a queue for each: a simulation keeps two for each pair of racks.
 /// These take 3 GB.
 pub const MAX_QUEUES: usize = 4096;
 /// The most hosts of one rack.
@@ -125,10 +125,14 @@ struct RawEps {
     core: Option<BitRate>,
     /// Any network of switches, in a simulation, instead of `pods` and `core`.
     graph: Option<RawGraph>,
-    /// How a rack's port to the EPS shares its rate, in a simulation under `network: max-min`: `one` queue for all flows, or one for each
-    /// of the `racks` that they go to, as an emulation has; one if left out.
+    /// How the ports between a rack and the EPS share their rate, in an emulation and in a simulation under `network: max-min`: `one` queue
+    /// for all flows, or one for each of the `racks` that they go to or come from; one if left out.
     #[serde(default)]
     queues: PortQueues,
+    /// What the ports of the EPS make of segments of up to 64 kB, in an emulation: they send them `whole`, or as `frames`; whole if left
+    /// out.
+    #[serde(default)]
+    segments: Segments,
 }
 
 /// A tier of switches: traffic within a pod does not leave it.
@@ -280,6 +284,7 @@ impl RawTopology {
                 eps: Eps {
                     background_percent: u64::from(self.eps.background),
                     queues: self.eps.queues,
+                    segments: self.eps.segments,
                     core: match (graph, self.eps.pods) {
                         (Some(graph), _) => Core::Graph(Box::new(graph)),
                         (None, Some(p)) => Core::Pods(Pods { racks: p.racks, uplink: p.uplink }, self.eps.core),

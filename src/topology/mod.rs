@@ -92,19 +92,36 @@ pub struct Eps {
     pub background_percent: u64,
     /// What lies behind the uplinks.
     pub core: Core,
-    /// The queues of each rack's port to the EPS, in a simulation.
+    /// The queues of the ports between each rack and the EPS.
     #[serde(default)]
     pub queues: PortQueues,
+    /// What the ports of the EPS send, in an emulation.
+    #[serde(default)]
+    pub segments: Segments,
 }
 
-/// How a rack's port to the EPS shares its rate, in a simulation under `network: max-min`.
+/// What the ports of an emulated EPS make of the segments of up to 64 kB that hosts hand down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Segments {
+    /// They send them whole, which costs processors least.
+    #[default]
+    Whole,
+    /// They cut them into frames, as all ports of real networks see them: a mouse waits for frames of others and not for segments.
+    Frames,
+}
+
+/// How the ports between a rack and the EPS share their rate: the ToR's port to the EPS, and the EPS's port to the rack. In a simulation
+/// under `network: max-min` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortQueues {
-    /// One queue: all flows have the same share.
+    /// One queue: all flows have the same share. (In an emulation a ToR's port has a queue for each destination rack all the same, where
+    /// circuits may throw their packets back.)
     #[default]
     One,
-    /// A queue for each destination rack, as ports of an emulation have: racks have the same share, and flows to the same rack share that.
+    /// A queue for each other rack: at a ToR's port for each destination rack, at the EPS's port for each source rack. Racks have the same
+    /// share, and flows between the same racks share that.
     Racks,
 }
 
@@ -132,7 +149,7 @@ pub struct Pods {
 impl Eps {
     /// One non-blocking switch without other traffic.
     pub fn flat(oversubscription_percent: u64) -> Self {
-        Self { oversubscription_percent, background_percent: 0, core: Core::Flat(None), queues: PortQueues::One }
+        Self { oversubscription_percent, background_percent: 0, core: Core::Flat(None), queues: PortQueues::One, segments: Segments::Whole }
     }
 
     /// The tier of pods, if there is one.

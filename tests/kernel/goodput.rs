@@ -2,9 +2,12 @@
 
 use heliostat::coflows::bounds::payload_rate;
 use heliostat::coflows::elephants::Admit;
+use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::fabric::Fabric;
+use heliostat::ids::{CoflowId, HostId};
 use heliostat::runtime::measure::loads;
-use heliostat::units::{BitRate, Span};
+use heliostat::topology::{PortQueues, Segments};
+use heliostat::units::{BitRate, Bytes, Span};
 
 use crate::support::{Bench, each_mechanism, rate, topology};
 
@@ -53,6 +56,58 @@ fn what_a_fat_tree_carries_is_measured() {
         assert_eq!((c.all, c.total), (c.flows == 16, BitRate::mbit(100 * c.flows as u64)));
         // The longest way crosses eight links: the hosts', their ToRs', and four between switches.
         assert!((4.0..=8.0).contains(&c.links), "{c:?}");
+        Ok(())
+    });
+}
+
+/// To one rack, one flow of another rack beside four of a third one.
+#[test]
+fn racks_have_the_same_share_of_the_port_to_a_rack_where_the_topology_says_so() {
+    each_mechanism("racks_have_the_same_share_of_the_port_to_a_rack_where_the_topology_says_so", |mechanism| {
+        let (eps, bytes) = (BitRate::mbit(50), 2_000_000);
+        let took = [PortQueues::Racks, PortQueues::One].map(|queues| {
+            let mut t = topology(3, BitRate::mbit(1000), eps, Span::millis(1));
+            t.eps.queues = queues;
+            let b = Bench::new(t, mechanism, Admit::Marked);
+            b.send(&[vec![(1, 0, bytes, false)], vec![(2, 0, 2 * bytes, false); 4]])[0].as_secs_f64()
+        });
+        let half = bytes as f64 * 8.0 / (payload_rate(eps).0 as f64 / 2.0);
+        let [racks, one] = took.map(|t| t / half);
+        println!("{}: {racks:.2} of the time at half of the port, with one queue {one:.2}", mechanism.name());
+        // A fifth of the port takes 2.5 times as long as half of it.
+        in_time!((0.9..1.2).contains(&racks) && one > 1.3, "{racks:.2} and {one:.2} of the time at half of the port");
+        Ok(())
+    });
+}
+
+/// From one rack, 100 kB to a second one while four flows go to a third one: half of the port is theirs.
+#[test]
+fn a_mouse_waits_for_frames_and_not_for_segments() {
+    each_mechanism("a_mouse_waits_for_frames_and_not_for_segments", |mechanism| {
+        let (eps, bytes) = (BitRate::mbit(100), 100_000);
+        let mut t = topology(3, BitRate::mbit(1000), eps, Span::millis(1));
+        t.eps.segments = Segments::Frames;
+        let b = Bench::new(t, mechanism, Admit::Marked);
+        b.launch(&[vec![(0, 1, 10_000_000_000, false); 4]]);
+        let half = bytes as f64 * 8.0 / (payload_rate(eps).0 as f64 / 2.0);
+        let mut took = Vec::new();
+        for id in 1..10u32 {
+            // The elephants have their windows.
+            let received = || b.traffic.progress().iter().flat_map(|(_, pairs)| pairs).map(|p| p.bytes.0).sum::<u64>();
+            let (before, deadline) = (received(), b.clock.now() + Span::secs(30));
+            while received() < before + 500_000 {
+                assert!(b.clock.now() < deadline, "elephants stand still");
+                std::thread::yield_now();
+            }
+            let flow = FlowSpec { from: HostId(0), to: HostId(2), bytes: Bytes(bytes) };
+            let start = b.clock.now();
+            b.traffic.launch(&CoflowSpec::new(CoflowId(id), "mouse", start, vec![flow]), |_, _| false);
+            took.push(b.finished(1)[0].since(start).as_secs_f64() / half);
+        }
+        took.sort_by(f64::total_cmp);
+        println!("{}: of the time at half of the port: {took:.2?}", mechanism.name());
+        // Behind segments of 62 kB, in turns of 60 kB, it was 0.67 to 1.32.
+        in_time!(took[1] > 0.85 && took[7] < 1.18, "of the time at half of the port: {took:.2?}");
         Ok(())
     });
 }

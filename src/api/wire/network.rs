@@ -335,7 +335,7 @@ mod tests {
         for name in ["hybrid-4x2", "hybrid-8x2", "hybrid-16x1", "geni-10", "fat-tree-4", "vl2-64"] {
             let file = format!("topologies/{name}.yaml");
             let mut t = crate::config::read_topology(&std::fs::read_to_string(&file).unwrap(), &file).unwrap();
-            t.eps.queues = topology::PortQueues::One;
+            (t.eps.queues, t.eps.segments) = (topology::PortQueues::One, topology::Segments::Whole);
             let wire = Topology::from(&t);
             let text = serde_json::to_string(&wire).unwrap();
             let back: topology::Topology = (&serde_json::from_str::<Topology>(&text).unwrap()).try_into().unwrap();

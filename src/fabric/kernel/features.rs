@@ -109,7 +109,7 @@ fn queues() -> Vec<Trial<'static>> {
             Need::Run,
             "it holds every link to its rate: modprobe sch_htb (CONFIG_NET_SCH_HTB; Debian's cloud kernels: linux-modules-extra)",
             Box::new(move |b| {
-                let class = Class { minor: 1, parent: 0, rate, ceil: rate, burst: 100_000, priority: 0 };
+                let class = Class { minor: 1, parent: 0, rate, ceil: rate, burst: 100_000, priority: 0, turn: tc::SEGMENT_TURN };
                 send(b, vec![(tc::htb(LINK, 1), NEW), (class.add(LINK), NEW)])
             }),
         ),
@@ -118,6 +118,15 @@ fn queues() -> Vec<Trial<'static>> {
             Need::Run,
             "it bounds every queue in bytes: CONFIG_NET_SCHED (in every kernel that has tc)",
             Box::new(|b| send(b, vec![(tc::bfifo(LINK, tc::leaf(1), 100_000), NEW)])),
+        ),
+        (
+            "TBF",
+            Need::Better,
+            "networks with `eps.segments: frames` and policies with `admit: wait` need it: modprobe sch_tbf (CONFIG_NET_SCH_TBF)",
+            Box::new(move |b| {
+                let class = Class { minor: 2, parent: 0, rate, ceil: rate, burst: 100_000, priority: 0, turn: tc::SEGMENT_TURN };
+                send(b, vec![(class.add(LINK), NEW), (tc::cutter(LINK, tc::leaf(2), 100_000), NEW)])
+            }),
         ),
         module(Module::Netem),
         module(Module::Red),

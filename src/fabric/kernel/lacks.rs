@@ -44,7 +44,7 @@ impl Module {
     /// What the kernel said.
     pub fn probe(self, nl: &mut Netlink, link: u32) -> io::Result<()> {
         let (minor, rate) = (0x10 + self as u16, BitRate::mbit(100));
-        let class = Class { minor, parent: 0, rate, ceil: rate, burst: 100_000, priority: 0 };
+        let class = Class { minor, parent: 0, rate, ceil: rate, burst: 100_000, priority: 0, turn: tc::SEGMENT_TURN };
         let queue = match self {
             Self::Netem => tc::netem(link, tc::leaf(minor), Span::millis(1), Loss(1)),
             Self::Red => tc::red(link, tc::leaf(minor), 100_000, 30_000),

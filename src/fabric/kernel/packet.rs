@@ -155,9 +155,9 @@ pub fn shape(topology: &Topology, switches: &mut [PacketSwitch], service: Servic
     let leaf = |spec| queues::eps_leaf(topology, spec);
     let of_cable = |g: &Graph, c: usize| (g.cables[c].rate, leaf(topology.links.cable(g, &g.cables[c])));
     for s in switches {
-        let racks = s.racks.iter().map(|&(r, link)| (link, (topology.racks[r].uplink, leaf(topology.links.uplink))));
+        let racks = s.racks.iter().flat_map(|&(r, link)| queues::rack_eps_port(link, topology, r, service));
         let cables = topology.eps.graph().into_iter().flat_map(|g| s.cables.iter().map(move |&(c, link)| (link, of_cable(g, c))));
-        s.node.send(racks.chain(cables).flat_map(|(link, (rate, leaf))| queues::eps_port(link, rate, leaf, service)).collect())?;
+        s.node.send(racks.chain(cables.flat_map(|(link, (rate, leaf))| queues::eps_port(link, rate, leaf, service))).collect())?;
     }
     Ok(())
 }

@@ -1,10 +1,15 @@
 //! The queues of every port: rates by HTB, FIFOs in bytes, acknowledgements before bulk.
 //!
+//! Hosts hand down segments of up to 64 kB, which take 5 ms of 100 Mb/s. With `eps.segments: frames` the ports of the EPS cut them into
+//! frames: else a mouse waits for whole segments of others, and its time is luck.
+//!
 //! A topology may give a kind of link queues of another length, marks, delay and loss ([`LinkSpec`]): then each class has, in the order in
 //! which packets pass them, a netem (delay, loss) and a RED that marks, or a FIFO.
 //!
 //! Sizes were chosen by measurement; the default leaf (1000 packets of up to 64 kB) would hold half a second; behind a full EPS
 //! queue without priority for acknowledgements, circuits carry 46 to 81 % only.
+
+use std::net::Ipv4Addr;
 
 use netlink_packet_route::RouteNetlinkMessage as Message;
 
@@ -16,7 +21,7 @@ use crate::coflows::priority::{LAST, dscp};
 use crate::ids::RackId;
 use crate::topology::addresses::rack_net;
 use crate::topology::links::{LinkSpec, Loss};
-use crate::topology::{Plane, Topology};
+use crate::topology::{Plane, PortQueues, Segments, Topology};
 use crate::units::{BitRate, Bytes, Span};
 
 /// The largest segment that hosts hand down: half a millisecond of a circuit, so that slow circuits have fine grain.
@@ -49,13 +54,15 @@ pub struct Leaf {
     /// Bytes that it holds.
     limit: u32,
     spec: LinkSpec,
+    /// Whether it cuts segments into frames.
+    cuts: bool,
 }
 
 impl Leaf {
     /// The queue of a kind of link, of `limit` bytes if the topology does not say how long it is.
     fn new(spec: LinkSpec, limit: u32) -> Self {
         let limit = spec.buffer.map_or_else(|| limit.max(2 * bytes(spec.ecn.unwrap_or_default())), bytes);
-        Self { limit, spec }
+        Self { limit, spec, cuts: false }
     }
 
     /// Puts the queue under class 1:`minor` of a link.
@@ -70,14 +77,24 @@ impl Leaf {
         v.push(match ecn {
             // Acknowledgements carry no marks.
             Some(from) if minor != SMALL => (tc::red(link, (parent, own), self.limit, bytes(from)), NEW),
+            _ if minor != SMALL && self.cuts => (tc::cutter(link, (parent, own), self.limit), NEW),
             _ => (tc::bfifo(link, (parent, own), self.limit), NEW),
         });
         v
     }
 
+    /// What a class of a port of `rate` sends in its turn: half a millisecond of it, but two frames at least. Whole segments take longer.
+    fn turn(&self, rate: BitRate) -> u32 {
+        let half = rate.bytes_in(Span::micros(500)).0.clamp(2 * FRAME, tc::SEGMENT_TURN.into());
+        if self.cuts { half as u32 } else { tc::SEGMENT_TURN }
+    }
+
     /// What the port's class may send at once: where the topology says how long the queue is, no more than half of that, so that
     /// little more than the queue holds gets past a busy link.
     fn burst(&self, rate: BitRate) -> u32 {
+        if self.cuts {
+            return rate.bytes_in(Span::millis(1)).0.clamp(4 * FRAME, 1 << 20) as u32;
+        }
         let least = rate.bytes_in(Span::micros(60)).0 as u32;
         self.spec.buffer.map_or_else(|| burst(rate), |b| burst(rate).min(least.max(bytes(b) / 2)))
     }
@@ -110,7 +127,7 @@ fn burst(rate: BitRate) -> u32 {
 }
 
 fn class(minor: u16, parent: u16, rate: BitRate, ceil: BitRate, priority: u32) -> Class {
-    Class { minor, parent, rate, ceil, burst: burst(ceil), priority }
+    Class { minor, parent, rate, ceil, burst: burst(ceil), priority, turn: tc::SEGMENT_TURN }
 }
 
 /// A port of one kind of link: its rate, and what its queues do.
@@ -124,12 +141,24 @@ struct Port {
 impl Port {
     /// A class of the port's rate at most, without a queue of its own.
     fn class(&self, minor: u16, parent: u16, rate: BitRate, priority: u32) -> Request {
-        (Class { minor, parent, rate, ceil: self.rate, burst: self.leaf.burst(self.rate), priority }.add(self.link), NEW)
+        let (burst, turn) = (self.leaf.burst(self.rate), self.leaf.turn(self.rate));
+        (Class { minor, parent, rate, ceil: self.rate, burst, priority, turn }.add(self.link), NEW)
     }
 
     /// The same with its queue.
     fn queue(&self, minor: u16, parent: u16, rate: BitRate, priority: u32) -> Vec<Request> {
         std::iter::once(self.class(minor, parent, rate, priority)).chain(self.leaf.under(self.link, minor)).collect()
+    }
+
+    /// A queue for each other rack than `own` of `racks` beside the others of a port of the EPS, for the packets that `of` a rack's network
+    /// matches.
+    fn rack_queues(&self, own: usize, racks: usize, of: fn(Ipv4Addr, u8) -> Match) -> Vec<Request> {
+        let queue = |j| {
+            let c = rack_class(j);
+            let filter = tc::classify(self.link, tc::HTB, 2 + j as u16, of(rack_net(RackId::from(j)), 16), c);
+            self.queue(c, 1, BitRate(self.rate.0 / 2 / racks as u64), 1).into_iter().chain([(filter, NEW)])
+        };
+        (0..racks).filter(|&j| j != own).flat_map(queue).collect()
     }
 }
 
@@ -175,10 +204,10 @@ fn strict_port(port: &Port) -> Vec<Request> {
 
 /// A port of the EPS, either end: short packets first.
 pub fn eps_port(link: u32, rate: BitRate, leaf: Leaf, service: Service) -> Vec<Request> {
-    let port = Port { link, rate, leaf };
     if service == Service::Strict {
-        return strict_port(&port);
+        return strict_port(&Port { link, rate, leaf: Leaf { cuts: false, ..leaf } });
     }
+    let port = Port { link, rate, leaf };
     let half = BitRate(rate.0 / 2);
     let mut v = vec![(tc::htb(link, BULK), NEW), port.class(1, 0, rate, 0)];
     v.extend(port.queue(SMALL, 1, half, 0));
@@ -196,7 +225,9 @@ fn eps_limit(topology: &Topology) -> u32 {
 
 /// A queue of the EPS, of a graph of switches or of an uplink.
 pub fn eps_leaf(topology: &Topology, spec: LinkSpec) -> Leaf {
-    Leaf::new(spec, eps_limit(topology))
+    // A queue of a length that the topology says gets small segments anyway, and one that marks cannot cut.
+    let cuts = topology.eps.segments == Segments::Frames && spec.buffer.is_none() && spec.ecn.is_none();
+    Leaf { cuts, ..Leaf::new(spec, eps_limit(topology)) }
 }
 
 /// How long packets may be on their way through the full queues of `switches` switches, each of the slowest rate of all, and a margin.
@@ -221,17 +252,21 @@ pub fn uplink_is_shared(topology: &Topology, service: Service) -> bool {
 /// for one rack does not hold up the others. The queues' counters are the traffic to the racks. With `shared`, all racks share the
 /// port's queues, and the traffic to each is counted elsewhere: by [`counting_port`], or by the ToR's BPF program.
 pub fn tor_eps_port(link: u32, topology: &Topology, own: usize, service: Service, shared: bool) -> Vec<Request> {
-    let (rate, racks) = (topology.racks[own].uplink, topology.rack_count());
-    let leaf = eps_leaf(topology, topology.links.uplink);
+    let (rate, leaf) = (topology.racks[own].uplink, eps_leaf(topology, topology.links.uplink));
     let mut v = eps_port(link, rate, leaf, service);
-    if shared {
-        return v;
+    if !shared {
+        v.extend(Port { link, rate, leaf }.rack_queues(own, topology.rack_count(), Match::to));
     }
-    let port = Port { link, rate, leaf };
-    for j in (0..racks).filter(|&j| j != own) {
-        let c = rack_class(j);
-        v.extend(port.queue(c, 1, BitRate(rate.0 / 2 / racks as u64), 1));
-        v.push((tc::classify(link, tc::handle(1, 0), 2 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c), NEW));
+    v
+}
+
+/// The EPS's port to rack `to`: short packets first, and with `eps.queues: racks` a queue for every source rack, so that each gets the same
+/// part of the port, however much it sends. A FIFO gives more to what comes in faster, until TCP has lost a packet.
+pub fn rack_eps_port(link: u32, topology: &Topology, to: usize, service: Service) -> Vec<Request> {
+    let (rate, leaf) = (topology.racks[to].uplink, eps_leaf(topology, topology.links.uplink));
+    let mut v = eps_port(link, rate, leaf, service);
+    if topology.eps.queues == PortQueues::Racks && !uplink_is_shared(topology, service) {
+        v.extend(Port { link, rate, leaf }.rack_queues(to, topology.rack_count(), Match::from));
     }
     v
 }
@@ -275,24 +310,30 @@ pub enum Classes {
     ByProgram,
 }
 
-/// Rack `own`'s ToR's port to a plane: the circuit's rate, and a virtual output queue for every destination rack; where packets wait for
-/// their circuit the queues are gates, and shut.
+/// Rack `own`'s ToR's port to a plane: the circuit's rate, short packets first, and a virtual output queue for every destination rack;
+/// where packets wait for their circuit the queues are gates, and shut.
 pub fn ocs_port(link: u32, (topology, plane): (&Topology, &Plane), own: usize, classes: Classes, admit: Admit) -> Vec<Request> {
     let (rate, racks) = (plane.rate, topology.rack_count());
     let (limit, waiting) = (voq_limit(topology, rate), waiting_limit(topology, rate));
-    // What no class claims (probes) goes by 1:2.
+    // What no class claims (probes) goes by 1:2, and so do short packets. Behind the data of the circuit back, acknowledgements of a pair
+    // of racks that send to each other took 3 ms, and a sender whose window was small used half of its circuit.
     let mut v = vec![
         (tc::htb(link, SMALL), NEW),
         (class(1, 0, rate, rate, 0).add(link), NEW),
         (class(SMALL, 1, BitRate(rate.0 / 1000), rate, 0).add(link), NEW),
-        (tc::bfifo(link, tc::leaf(SMALL), 16_384), NEW),
+        (tc::bfifo(link, tc::leaf(SMALL), 64_000), NEW),
     ];
+    // What waits for its circuit waits whole.
+    let by_address = classes == Classes::ByAddress;
+    if by_address && !admit.waits() {
+        v.push((tc::classify(link, tc::HTB, 1, Match::SMALL, SMALL), NEW));
+    }
     for j in (0..racks).filter(|&j| j != own) {
         let c = rack_class(j);
         v.push((class(c, 1, BitRate(rate.0 / 1000), rate, 1).add(link), NEW));
         v.push((if admit.waits() { gate(link, (rate, waiting), j, false) } else { tc::bfifo(link, tc::leaf(c), limit) }, NEW));
-        if classes == Classes::ByAddress {
-            v.push((tc::classify(link, tc::handle(1, 0), 1 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c), NEW));
+        if by_address {
+            v.push((tc::classify(link, tc::HTB, 2 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c), NEW));
         }
     }
     v

@@ -128,10 +128,9 @@ pub fn link_counters(nl: &mut Netlink) -> io::Result<BTreeMap<u32, Counters>> {
     Ok(found)
 }
 
-/// What a class sends in one turn, in bytes, where several of one priority want more than they are assured: about the largest segment.
-/// With 9,000, five queues of 8 MB each on a port of 100 Mb/s ended up to an eighth apart, since a turn is a segment at least; with this
-/// within a hundredth.
-const QUANTUM: u32 = 60_000;
+/// What a class of whole segments sends in one turn, in bytes: about the largest segment. With 9,000, five queues of 8 MB each on a port of
+/// 100 Mb/s ended up to an eighth apart, since a turn is a segment at least; with this within a hundredth.
+pub const SEGMENT_TURN: u32 = 60_000;
 
 /// An HTB class.
 #[derive(Clone, Copy, Debug)]
@@ -148,6 +147,8 @@ pub struct Class {
     pub burst: u32,
     /// Smaller is served first.
     pub priority: u32,
+    /// Bytes that it sends in one turn, where several classes of one priority want more than they are assured.
+    pub turn: u32,
 }
 
 impl Class {
@@ -157,7 +158,7 @@ impl Class {
         let mut m = base(link, handle(1, self.parent), handle(1, self.minor), "htb");
         let mut parms = rate_spec(rate);
         parms.extend(rate_spec(ceil));
-        for v in [ticks(self.burst, rate), ticks(self.burst, ceil), QUANTUM, 0, self.priority] {
+        for v in [ticks(self.burst, rate), ticks(self.burst, ceil), self.turn, 0, self.priority] {
             parms.extend(v.to_ne_bytes());
         }
         let mut options = vec![raw(1, parms)];
@@ -198,6 +199,17 @@ pub fn bfifo(link: u32, (parent, own): (u32, u32), limit: u32) -> Message {
     Message::NewQueueDiscipline(m)
 }
 
+/// What [`cutter`] sends at once, in bytes. Longer packets are cut.
+const CUT_BURST: u32 = 6_000;
+/// How fast [`cutter`] sends, in bytes/s: faster than a processor asks for packets.
+const CUT_RATE: u64 = 12_500_000_000;
+
+/// A byte-limited FIFO of this handle under a parent that cuts segments into frames when they come in: a token bucket, which does so with
+/// what is longer than its burst, and which holds nothing up.
+pub fn cutter(link: u32, (parent, own): (u32, u32), limit: u32) -> Message {
+    token_bucket(link, (parent, own), (CUT_RATE, 0), limit, (CUT_BURST, true))
+}
+
 /// What a gate that lets packets through holds of them at once, in bytes.
 const OPEN_BURST: u32 = 1 << 20;
 /// The cost that a shut gate sees in a packet, in bytes: above [`SHUT_BURST`], so that none leaves.
@@ -211,9 +223,14 @@ const SHUT_RATE: u64 = (SHUT_COST as u64 - SHUT_BURST as u64) * 100;
 /// them; shut, packets come in and none leaves, because the least cost of one is above what the bucket holds. (The kernel compares
 /// a packet's true length when it comes in.) Sent again it changes the gate, and what waits in it stays.
 pub fn gate(link: u32, minor: u16, rate: BitRate, limit: u32, open: bool) -> Message {
-    let (parent, own) = leaf(minor);
-    let mut m = base(link, parent, own, "tbf");
     let (rate, burst, cost) = if open { (rate.bytes_per_second().max(1) * 20, OPEN_BURST, 0) } else { (SHUT_RATE, SHUT_BURST, SHUT_COST) };
+    token_bucket(link, leaf(minor), (rate, cost), limit, (burst, open))
+}
+
+/// A token bucket of `rate` bytes/s that holds at most `limit` bytes, and the least cost of a packet. With `exact`, packets longer than the
+/// burst are cut; else the kernel derives the longest packet from the burst's time, rounded.
+fn token_bucket(link: u32, (parent, own): (u32, u32), (rate, cost): (u64, u16), limit: u32, (burst, exact): (u32, bool)) -> Message {
+    let mut m = base(link, parent, own, "tbf");
     // struct tc_tbf_qopt: the rate, no peak rate, limit, buffer, mtu.
     let mut parms = rate_spec(rate);
     parms[6..8].copy_from_slice(&cost.to_ne_bytes());
@@ -225,7 +242,7 @@ pub fn gate(link: u32, minor: u16, rate: BitRate, limit: u32, open: bool) -> Mes
     if rate > u64::from(u32::MAX) {
         options.push(raw(4, rate.to_ne_bytes().to_vec()));
     }
-    if open {
+    if exact {
         options.push(raw(6, burst.to_ne_bytes().to_vec()));
     }
     m.attributes.push(TcAttribute::Options(options));

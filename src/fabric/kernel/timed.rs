@@ -24,6 +24,7 @@ use crate::demand::DemandMatrix;
 use crate::fabric::{Damage, OpResult, PortCounters};
 use crate::ids::{PlaneId, RackId};
 use crate::plan::{Op, Programmed};
+use crate::topology::PortQueues;
 use crate::units::{Span, Time};
 
 /// The arrays, and what was written into them.
@@ -48,8 +49,10 @@ impl Timed {
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
         let arrays = Arrays::new(racks, planes)?;
         let guard = super::guard(&topology, admit);
-        // Where no circuit throws its packets back, all racks share one queue, as on a switch that one buys; programs count by rack.
-        let shared = planes == 0 || queues::uplink_is_shared(&topology, service);
+        // Where no circuit throws its packets back, all racks share one queue, as on a switch that one buys, unless the topology says
+        // otherwise; programs count by rack.
+        let bought = planes == 0 && topology.eps.queues == PortQueues::One;
+        let shared = bought || queues::uplink_is_shared(&topology, service);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, admit, guard })?;
             let mut v = queues::tor_eps_port(tor.eps, &topology, r, service, shared);

@@ -15,7 +15,8 @@ use crate::units::{BitRate, Span};
 
 /// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
 /// and the core switch, in this order; then every cable of the EPS graph there and back, and its switches of limited rate; a link
-/// without capacity; last the queues of the racks' ports to the EPS, where each has one for every rack.
+/// without capacity; last the queues of the racks' ports to the EPS, then those of the EPS's ports to the racks, where each port has one
+/// for every rack.
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,
@@ -33,8 +34,8 @@ pub struct Links {
     pods: (u32, u32),
     /// A link without capacity, for flows that wait.
     nowhere: u32,
-    /// Where a rack's port to the EPS has a queue for every rack: the first one of the first rack. Each is a link, which flows cross
-    /// instead of the uplink.
+    /// Where ports between racks and the EPS have a queue for every rack: the first one of the first rack. Each is a link, which flows
+    /// cross instead of the uplink.
     queues: Option<u32>,
     /// The EPS graph.
     graph: Option<Ways>,
@@ -109,7 +110,8 @@ impl Links {
         capacity.push(0);
         let first = nowhere + 1;
         if queues {
-            capacity.extend(t.racks.iter().flat_map(|r| std::iter::repeat_n(eps(r.uplink), t.rack_count())));
+            let each = || t.racks.iter().flat_map(|r| std::iter::repeat_n(eps(r.uplink), t.rack_count()));
+            capacity.extend(each().chain(each()));
         }
         Self {
             queues: queues.then_some(first),
@@ -142,7 +144,7 @@ impl Links {
         &self.capacity
     }
 
-    /// The queues of racks' ports to the EPS, if each rack has one.
+    /// The queues of the ports between racks and the EPS, if each port has one for every rack.
     pub fn queues(&self) -> Option<Queues> {
         let racks = self.topology.rack_count();
         self.queues.map(|first| Queues::new(racks, 2 * self.topology.hosts.len() as u32, first))
@@ -283,7 +285,7 @@ impl Links {
                     push(self.queues.map_or(2 * hosts + a.0, |first| first + a.0 * racks + b.0));
                 }
                 if !self.wide[b.index()] {
-                    push(2 * hosts + racks + b.0);
+                    push(self.queues.map_or(2 * hosts + racks + b.0, |first| first + (racks + b.0) * racks + a.0));
                 }
                 let (p, q) = (self.pod(a), self.pod(b));
                 if let (Some(p), Some(q)) = (p, q)
@@ -348,10 +350,10 @@ mod tests {
         t.eps.queues = PortQueues::Racks;
         let path = |l: &Links, a, b, route| l.path(HostId(a), HostId(b), route).links().to_vec();
         let l = Links::new(Arc::new(t.clone()), false, false, true);
-        // Behind six interfaces up and six down come three uplinks up, three down, a link for flows that wait, and nine queues.
-        assert_eq!((path(&l, 2, 5, Route::Eps), path(&l, 5, 0, Route::Eps)), (vec![2, 11, 24, 17], vec![5, 6, 25, 15]));
+        // Behind six interfaces up and six down come three uplinks up, three down, a link for flows that wait, and nine queues of either.
+        assert_eq!((path(&l, 2, 5, Route::Eps), path(&l, 5, 0, Route::Eps)), (vec![2, 11, 24, 35], vec![5, 6, 25, 30]));
         assert_eq!(path(&l, 2, 3, Route::Local), [2, 9]);
-        assert_eq!((l.capacity().len(), l.capacity()[24], l.queues().is_some()), (28, 500, true));
+        assert_eq!((l.capacity().len(), l.capacity()[24], l.capacity()[35], l.queues().is_some()), (37, 500, 500, true));
         let l = Links::new(Arc::new(t.clone()), false, false, false);
         assert_eq!((path(&l, 2, 5, Route::Eps), l.capacity().len(), l.queues().is_some()), (vec![2, 11, 13, 17], 19, false));
         // An uplink that is never the tightest link has no queues either.

@@ -158,7 +158,8 @@ const PORT_KEY: i32 = -20;
 const NEXT_HOP: i32 = -40;
 
 /// The program on every host port of a ToR: counts bytes by destination rack; packets that may use a circuit that is up go to
-/// the OCS port, class 1:(0x100 + rack); all others fall through to the kernel's routes, that is to the EPS.
+/// the OCS port, class 1:(0x100 + rack), short ones ([`SHORT`]) class 1:2; all others fall through to the kernel's routes, that is to the
+/// EPS.
 pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
     let racks = arrays.racks as i32;
     let mut a = Asm::default();
@@ -201,7 +202,9 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
         payload(&mut a, &format!("admitted{plane}"));
         a.atomic_add(R0, 0, R1);
         count_one(&mut a, 1);
-        a.copy(R1, R7).add(R1, 0x1_0100).store(Word, R6, PRIORITY, R1);
+        let class = format!("class{plane}");
+        a.copy(R1, R7).add(R1, 0x1_0100).load(Word, R2, R6, LEN).jump_if(R2, Ge, SHORT, &class).set(R1, 0x1_0002).label(&class);
+        a.store(Word, R6, PRIORITY, R1);
         // struct bpf_redir_neigh { AF_INET, 169.254.3.rack }
         a.set(R1, 2).store(Word, FP, NEXT_HOP as i16, R1);
         a.copy(R1, R7).shl(R1, 24).add(R1, 0x0003_fea9).store(Word, FP, NEXT_HOP as i16 + 4, R1);

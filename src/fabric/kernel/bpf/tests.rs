@@ -134,7 +134,8 @@ fn tor_twin(c: &mut Counted, racks: usize, tor: &TorProgram, slots: &[Vec<Slot>]
         if tor.admit.waits() { (p.len >= programs::SHORT as u32).then_some(0) } else { slots.iter().position(|s| s.iter().any(stays)) };
     let Some(plane) = plane else { return Verdict::Pass };
     c.admitted[pair] = [c.admitted[pair][0] + payload(p), c.admitted[pair][1] + 1];
-    Verdict::Hop { link: tor.ocs[plane], neighbour: [169, 254, 3, to], class: 0x1_0100 + u32::from(to) }
+    let class = if p.len < programs::SHORT as u32 { 0x1_0002 } else { 0x1_0100 + u32::from(to) };
+    Verdict::Hop { link: tor.ocs[plane], neighbour: [169, 254, 3, to], class }
 }
 
 fn slot(racks: usize) -> impl Strategy<Value = Slot> {

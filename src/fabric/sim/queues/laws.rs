@@ -22,7 +22,7 @@ const FINE: u32 = 20;
 /// A number of flows from a host to a host.
 type Flows = (u32, u32, u32);
 
-/// Racks of two hosts: all interfaces up, all down, the racks' ports to the EPS, their links from it, and their queues.
+/// Racks of two hosts: all interfaces up, all down, the racks' ports to the EPS, the EPS's ports to them, and the queues of both.
 struct Net {
     racks: u32,
     capacity: Vec<u64>,
@@ -36,22 +36,18 @@ impl Net {
     fn new(nics: &[u64], down: &[u64], up: &[u64], exact: u32) -> Self {
         let racks = up.len() as u32;
         let hosts = racks * HOSTS;
-        let of_queues = up.iter().flat_map(|&c| std::iter::repeat_n(c, up.len()));
+        let of_queues = up.iter().chain(down).flat_map(|&c| std::iter::repeat_n(c, up.len()));
         let capacity: Vec<u64> = nics.iter().chain(nics).chain(up).chain(down).copied().chain(of_queues).collect();
         let queues = Queues::new(up.len(), 2 * hosts, 2 * hosts + 2 * racks);
         Self { racks, shares: Shares::within(&capacity, queues, exact), capacity, queues, users: Vec::new() }
     }
 
-    fn queue(&self, a: u32, b: u32) -> u32 {
-        let hosts = self.racks * HOSTS;
-        2 * hosts + 2 * self.racks + a / HOSTS * self.racks + b / HOSTS
-    }
-
     fn path(&self, a: u32, b: u32) -> Path {
         let hosts = self.racks * HOSTS;
-        let far = a / HOSTS != b / HOSTS;
-        let links = [a, hosts + b, self.queue(a, b), 2 * hosts + self.racks + b / HOSTS];
-        Path::new(&links[..if far { 4 } else { 2 }])
+        let (from, to) = (a / HOSTS, b / HOSTS);
+        let queue = |port: u32, rack| 2 * hosts + 2 * self.racks + port * self.racks + rack;
+        let links = [a, hosts + b, queue(from, to), queue(self.racks + to, from)];
+        Path::new(&links[..if from == to { 2 } else { 4 }])
     }
 
     /// User `k` is these flows now.
@@ -146,14 +142,28 @@ fn what_a_queue_does_not_need_goes_to_the_others() {
     net.set(0, (0, 2, 4));
     net.set(1, (0, 4, 1));
     assert_eq!(net.rates(), [50, 700]);
-    // Another rack's flow takes half of that, as one of eight equals does.
-    net.set(2, (5, 3, 4));
-    assert_eq!(net.rates(), [25, 800, 25]);
+    // Another rack's only flow takes half of that, which four others share.
+    net.set(2, (5, 3, 1));
+    assert_eq!(net.rates(), [25, 800, 100]);
 }
 
-/// The example of [`super`], in which the two flows from rack 0 to rack 2 may have 45 to 60 together.
+#[test]
+fn racks_that_send_to_one_rack_have_the_same_share_of_its_port() {
+    let mut net = Net::new(&[10_000; 8], &[900; 4], &[10_000; 4], FINE);
+    net.set(0, (2, 0, 1));
+    net.set(1, (4, 0, 5));
+    net.set(2, (5, 1, 4));
+    assert_eq!(net.rates(), [450, 50, 50], "one flow of a rack of its own has as much as nine of another one");
+    net.set(3, (6, 1, 3));
+    assert_eq!(net.rates(), [300, 33, 33, 100]);
+    net.set(0, (2, 0, 0));
+    net.set(3, (6, 1, 0));
+    assert_eq!(net.rates(), [0, 100, 100, 0], "a queue that is alone has all");
+}
+
+/// The example of [`super`], in which the two flows from rack 0 to host 4 may have 45 to 60 together.
 fn worked_example() -> Net {
-    let mut net = Net::new(&[9000; 8], &[90_000, 90_000, 90, 90], &[90; 4], FINE);
+    let mut net = Net::new(&[9000, 9000, 9000, 9000, 90, 9000, 90, 9000], &[90_000; 4], &[90; 4], FINE);
     net.users = vec![(0, 4, 2), (0, 6, 1), (2, 4, 1), (2, 6, 2)];
     net
 }
@@ -180,13 +190,13 @@ fn where_more_than_one_sharing_is_fair_the_twin_knows_the_least_and_the_most_and
 
 #[test]
 fn all_small_networks_are_shared_as_the_twin_shares_them_where_that_is_the_only_way() {
-    // From two racks to two others, 0 to 2 flows a pair, links down and ports of 60 or 90.
+    // From two racks to hosts of two others, 0 to 2 flows a pair, interfaces down and ports of 60 or 90.
     let (mut all, mut unique) = (0, 0);
     let rate = |bit: u32, of: u32| if of >> bit & 1 == 1 { 90_000_000 } else { 60_000_000 };
     for (rates, counts) in (0..16u32).flat_map(|r| (0..81u32).map(move |c| (r, c))) {
         let wide = 1_000_000_000;
-        let mut net =
-            Net::new(&[wide; 8], &[wide, wide, rate(0, rates), rate(1, rates)], &[rate(2, rates), rate(3, rates), wide, wide], FINE);
+        let nics = [wide, wide, wide, wide, rate(0, rates), wide, rate(1, rates), wide];
+        let mut net = Net::new(&nics, &[wide; 4], &[rate(2, rates), rate(3, rates), wide, wide], FINE);
         for (k, (from, to)) in [(0, 4), (0, 6), (2, 4), (2, 6)].into_iter().enumerate() {
             net.set(k, (from, to, counts / 3u32.pow(k as u32) % 3));
         }
@@ -273,27 +283,24 @@ proptest! {
         net.holds(TOLERANCE - 5)?;
     }
 
-    /// With one flow a queue, ports are links like others; with one sending rack, or wide links to the racks, queues depend on nothing
-    /// else.
+    /// With wide interfaces pairs of racks are like flows of their own; with wide ports to the racks and one sending rack, queues depend on
+    /// nothing else.
     #[test]
     fn what_can_be_shared_in_one_way_only_is_shared_as_the_twin_does(
         (down, up) in (rates_of(5), rates_of(5)),
         steps in steps(10),
-        which in 0u8..3,
+        nics in rates_of(10),
+        one in any::<bool>(),
     ) {
-        let wide = [100_000_000_000; 10];
-        let mut net = Net::new(&wide, if which == 1 { &wide[..5] } else { &down }, &up, FINE);
-        let mut taken = std::collections::BTreeSet::new();
+        let mut wide = vec![100_000_000_000; 10];
+        let mut net = if one {
+            wide[HOSTS as usize..].copy_from_slice(&nics[HOSTS as usize..]);
+            Net::new(&wide, &[100_000_000_000; 5], &up, FINE)
+        } else {
+            Net::new(&wide, &down, &up, FINE)
+        };
         for (k, (from, to, flows), what) in steps {
-            let user = match which {
-                0 => (from, to, 1),
-                1 => (from, to, flows),
-                _ => (from % HOSTS, to, flows),
-            };
-            // One user a queue.
-            if which > 0 || from / HOSTS != to / HOSTS && taken.insert((from / HOSTS, to / HOSTS)) {
-                net.set(if which > 0 { k } else { taken.len() }, user);
-            }
+            net.set(k, if one { (from % HOSTS, to.max(HOSTS), flows) } else { (from, to, flows) });
             if what < 5 {
                 net.rates();
             }

@@ -30,7 +30,7 @@ pub fn rates(capacity: &[u64], queues: Queues, users: &[(Path, u32)], start: Sta
         let own = queues.first + p * queues.racks..queues.first + (p + 1) * queues.racks;
         (capacity[(queues.ports + p) as usize], own.filter(|&q| on(q).count() > 0).collect::<Vec<_>>())
     };
-    let ports: Vec<(u64, Vec<u32>)> = (0..queues.racks).map(port).collect();
+    let ports: Vec<(u64, Vec<u32>)> = (0..2 * queues.racks).map(port).collect();
     let first = |(rate, list): &(u64, Vec<u32>)| match start {
         Start::Low => rate / list.len().max(1) as u64,
         Start::High => *rate,
