@@ -10,7 +10,7 @@ use crate::control::policy::{Estimator, SchedulerKind};
 use crate::placement::coscheduler::executor::CoSchedulerOptions;
 use crate::placement::jobpacker::executor::JobPackerOptions;
 use crate::placement::{Kind, Policy};
-use crate::topology::{PortQueues, StopMode};
+use crate::topology::{PortQueues, Segments, StopMode};
 use crate::units::{BitRate, Bytes, Span};
 
 mod documented;
@@ -165,6 +165,15 @@ fn queues_of_ports_are_read_and_kept_to_what_a_simulation_can_have() {
         "{why}"
     );
     assert!(with("4", ", queues: many").unwrap_err().contains("racks"));
+}
+
+#[test]
+fn ports_of_the_eps_send_segments_whole_or_as_frames() {
+    let with =
+        |segments: &str| read_topology(&GOOD.replace("  uplink:", &format!("{segments}  uplink:")), "net.yaml").map(|t| t.eps.segments);
+    assert_eq!((with("").unwrap(), with("  segments: frames\n").unwrap()), (Segments::Whole, Segments::Frames));
+    let why = with("  segments: cut\n").unwrap_err().to_string();
+    assert!(["net.yaml:", "segments", "whole", "frames"].iter().all(|w| why.contains(w)), "{why}");
 }
 
 #[test]

@@ -323,7 +323,7 @@ pub fn ocs_port(link: u32, (topology, plane): (&Topology, &Plane), own: usize, c
         (class(SMALL, 1, BitRate(rate.0 / 1000), rate, 0).add(link), NEW),
         (tc::bfifo(link, tc::leaf(SMALL), 64_000), NEW),
     ];
-    // What waits for its circuit waits whole.
+    // Where packets wait for their circuit, acknowledgements wait with them.
     let by_address = classes == Classes::ByAddress;
     if by_address && !admit.waits() {
         v.push((tc::classify(link, tc::HTB, 1, Match::SMALL, SMALL), NEW));
