@@ -235,7 +235,7 @@ fn a_resolution_is_told_with_the_result_and_the_finest_is_exact() {
     let read = |name: &str, policy: &str, more: &[&str]| -> serde_json::Value {
         serde_json::from_slice(&result(&scratch, name, policy, more)).expect("JSON")
     };
-    // Circuits change before two seconds are over, and with them all rates.
+    // Circuits change before two seconds are over, and with them all rates: few coflows of c-through feel the resolution, or none.
     for (policy, longer) in [("eps-only", true), ("varys", true), ("c-through", false)] {
         let [exact, mut finest, coarse] =
             [&[][..], &["--resolution", "1ns"], &["--resolution", "2s"]].map(|more| read("r.json", policy, more));
@@ -243,7 +243,8 @@ fn a_resolution_is_told_with_the_result_and_the_finest_is_exact() {
         finest["origin"] = exact["origin"].clone();
         assert!(finest == exact, "{policy}");
         let number = |r: &serde_json::Value, key: &str| r["summary"][key].as_u64().expect("a number");
-        assert_eq!(number(&coarse, "average_cct_ns") > number(&exact, "average_cct_ns"), longer, "{policy}");
+        let [exact_cct, coarse_cct] = [&exact, &coarse].map(|r| number(r, "average_cct_ns"));
+        assert!(coarse_cct > exact_cct || !longer && coarse_cct == exact_cct, "{policy}: {exact_cct} and {coarse_cct}");
         assert_eq!(number(&coarse, "received_bytes"), number(&exact, "received_bytes"), "{policy}");
     }
     let [exact, mut finest, coarse] = ["0s", "1ns", "2s"].map(|resolution| {
@@ -268,12 +269,16 @@ fn a_resolution_is_told_with_the_result_and_the_finest_is_exact() {
 #[test]
 fn results_of_the_form_before_are_read_by_all_that_read_results() {
     let scratch = Scratch::new("old");
-    result(&scratch, "new.json", "c-through", &[]);
     let [old, new] = [file("tests/results/coflows-1.json"), scratch.0.join("new.json")];
+    let mut c = heliostat();
+    c.arg("simulate").arg(topology()).args(["--policy", "c-through", "--workload"]).arg(file("tests/results/shuffle-4.yaml"));
+    let o = output(c.arg("--json").arg(&new));
+    assert!(o.status.success(), "{}", said(&o));
     let o = output(heliostat().args(["compare", "-o", "csv"]).args([&old, &new]));
     let told = String::from_utf8_lossy(&o.stdout).into_owned();
-    let ratios: Vec<&str> = told.lines().skip(1).filter_map(|l| l.rsplit(',').next()).collect();
-    assert!(ratios.len() == 7 && ratios.iter().all(|r| *r == "1.000000"), "the same run, then and now: {told}{}", said(&o));
+    // Ports to a rack have had a queue for each source rack since, which scan-1 feels.
+    let same = |l: &&str| l.ends_with(",1.000000") && !l.starts_with("scan-1,");
+    assert!(told.lines().count() == 8 && told.lines().filter(same).count() == 6, "the same run, then and now: {told}{}", said(&o));
     for (command, what, to) in [("plot", &old, "a.svg"), ("plot", &file("tests/results/jobs-1.json"), "b.svg"), ("report", &old, "a.html")]
     {
         let o = output(heliostat().arg(command).arg(what).arg("--to").arg(scratch.0.join(to)));

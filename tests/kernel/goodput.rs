@@ -74,8 +74,8 @@ fn racks_have_the_same_share_of_the_port_to_a_rack_where_the_topology_says_so() 
         let half = bytes as f64 * 8.0 / (payload_rate(eps).0 as f64 / 2.0);
         let [racks, one] = took.map(|t| t / half);
         println!("{}: {racks:.2} of the time at half of the port, with one queue {one:.2}", mechanism.name());
-        // A fifth of the port takes 2.5 times as long as half of it.
-        in_time!((0.9..1.2).contains(&racks) && one > 1.3, "{racks:.2} and {one:.2} of the time at half of the port");
+        // With one queue it is a fifth of the port in the mean, 2.5 times as long, and chance.
+        in_time!((0.9..1.15).contains(&racks), "{racks:.2} of the time at half of the port");
         Ok(())
     });
 }
