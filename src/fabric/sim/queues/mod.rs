@@ -19,8 +19,8 @@
 //! From `a` two flows go to `x` and one to `y`, from `b` one to `x` and two to `y`. If the queues of two flows have 60, all flows have 30:
 //! every interface gives its flows the same. If all queues have 45, the single flows have 45 and the others 22.5: every port gives its
 //! queues the same. Both are fair, and so is all between, such as 26 for each of two flows and 38 for the single ones. Which sharing holds
-//! follows from what was before. The same calls give the same. Where interfaces hold nothing back, one sharing only is fair: that which is
-//! max-min fair between pairs of racks, as if each pair was one flow.
+//! follows from what was before. The same calls give the same. Where nothing but these ports holds flows back, one sharing only is
+//! fair: that which is max-min fair between pairs of racks, as if each pair was one flow.
 //!
 //! Source: the hierarchical scheduling of `tor_eps_port` and `rack_eps_port` (HTB classes of one priority and equal assured rates, served
 //! by deficit round robin: Shreedhar and Varghese, SIGCOMM 1995).
