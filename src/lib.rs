@@ -20,7 +20,7 @@
 //!
 //! # The rooms, in the order in which data passes through them
 //!
-//! A room may use rooms above it in this list, never one below. `tests/tidy.rs` reads the list from here and guards the walls.
+//! A room may use rooms above it in this list, never one below. `tests/library/tidy.rs` reads the list from here and guards the walls.
 //!
 //! # Invariants
 //!
@@ -78,7 +78,7 @@
 //! | `placement/jobpacker/manager.rs` | report: means |
 //! | `placement/jobpacker/mod.rs` | report: means |
 //!
-//! `tests/tidy.rs` reads this table, and finds every other use.
+//! `tests/library/tidy.rs` reads this table, and finds every other use.
 //!
 //! # Why some rooms are where they are
 //!
@@ -127,3 +127,6 @@ pub mod client;
 pub mod experiment;
 
 pub mod cli;
+
+#[cfg(test)]
+mod drawn;

@@ -212,7 +212,7 @@ pub(super) fn shape() -> impl Strategy<Value = Graph> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(crate::drawn::drawn(64))]
 
     /// The search finds the least weight of all simple ways; in a layered network, of those that rise and then fall.
     #[test]

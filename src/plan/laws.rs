@@ -140,7 +140,7 @@ fn live(p: &Programmed) -> Programmed {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1024))]
+    #![proptest_config(crate::drawn::drawn(1024))]
 
     #[test]
     fn apply_does_what_the_slow_reader_does_and_twice_is_once((start, ops) in state_and_ops(), guard in 0..40u64) {

@@ -224,7 +224,7 @@ fn best_of(r: usize, w: &[i128]) -> u128 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(crate::drawn::drawn(300))]
 
     #[test]
     fn bipartite_is_certified_by_its_duals(d in any_demand(14)) {

@@ -381,7 +381,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+        #![proptest_config(crate::drawn::drawn(200))]
 
         #[test]
         fn it_equals_the_slow_twin(

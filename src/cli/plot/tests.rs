@@ -172,7 +172,7 @@ fn labels_are_what_differs() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(crate::drawn::drawn(60))]
     #[test]
     fn times_of_any_size_are_drawn(ccts in prop::collection::vec(prop::option::of(any::<u64>()), 0..6), log: bool) {
         let list: Vec<String> = ccts.iter().map(|c| format!("{{\"cct\": {}}}", c.map_or("null".into(), |c| c.to_string()))).collect();

@@ -426,7 +426,7 @@ fn types_that_no_list_has_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(crate::drawn::drawn(64))]
 
     /// In any order of coflows that begin and end, the list of two hosts has the types of the open coflow with types that has the lowest
     /// number, if the network has a list of these types between them. The view marks each pair of hosts whose list has not.

@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(512))]
+        #![proptest_config(crate::drawn::drawn(512))]
 
         /// The slots of the kernel and the crossbars of the model agree in every answer and in what they hold; so do the cells that the
         /// slots had written.

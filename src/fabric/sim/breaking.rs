@@ -143,7 +143,7 @@ fn play(s: &Script, step: u64, may_fail: bool) -> Result<Told, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(160))]
+    #![proptest_config(crate::drawn::drawn(160))]
 
     #[test]
     fn bytes_are_conserved_while_things_break_and_coflows_are_taken_back(s in script()) {

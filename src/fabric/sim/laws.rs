@@ -329,7 +329,7 @@ fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<Told, TestCaseError>
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(crate::drawn::drawn(128))]
 
     #[test]
     fn bytes_are_conserved_links_hold_and_no_coflow_beats_its_bound(s in script(), queues in any::<bool>()) {

@@ -88,7 +88,7 @@ fn any_types() -> impl Strategy<Value = Types> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(crate::drawn::drawn(256))]
 
     /// The search finds the least weight of all simple ways whose switches have the types, and nothing where there is none; so does a
     /// search that is kept for later flows. `any_has` is true just where some two racks have a list of the types.

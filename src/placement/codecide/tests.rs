@@ -269,7 +269,7 @@ fn dress(racks: usize, state: &State, case: &Case, reduces: u32) -> (Topology, S
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(crate::drawn::drawn(512))]
     #[test]
     fn the_answer_is_that_of_the_slow_twin(
         (c, state, reduces) in (case(8, 4), state(8), 1u32..14),

@@ -178,7 +178,7 @@ fn no_jobs_no_plan() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(crate::drawn::drawn(300))]
 
     #[test]
     fn skipping_by_bounds_finds_what_the_papers_loop_finds(p in any_problem(8)) {

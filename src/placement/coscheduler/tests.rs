@@ -191,7 +191,7 @@ fn any_free() -> impl Strategy<Value = Vec<Vec<Span>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(crate::drawn::drawn(400))]
 
     #[test]
     fn explore_schedule_is_optimal(f in any_free(), mut tasks in prop::collection::vec(1u32..=4, 1..5)) {

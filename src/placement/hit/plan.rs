@@ -328,7 +328,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(48))]
+        #![proptest_config(crate::drawn::drawn(48))]
 
         /// Every task once, no host overfull in a wave, the flows' bytes are the shuffle's, lists hold together.
         #[test]

@@ -182,7 +182,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+        #![proptest_config(crate::drawn::drawn(200))]
 
         /// Lines 5, 11 and 12 of Algorithm 1 over a tree with two copies of each switch above four access switches.
         #[test]

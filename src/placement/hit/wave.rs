@@ -402,7 +402,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(96))]
+        #![proptest_config(crate::drawn::drawn(96))]
 
         /// A utility is the difference of two whole costs; no host has more tasks than places; turns never cost more; fixed tasks stay.
         #[test]

@@ -209,7 +209,7 @@ fn laws(p: &Plan, jobs: &[JobSpec], c: &Cluster) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(120))]
+    #![proptest_config(crate::drawn::drawn(120))]
 
     #[test]
     fn no_container_is_used_twice_and_every_task_is_placed_once(

@@ -302,7 +302,7 @@ fn an_observation_that_did_not_fit_plays_again() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(crate::drawn::drawn(300))]
 
     #[test]
     fn damaged_files_never_break_the_player(

@@ -87,7 +87,7 @@ fn run(c: &Case, failures: bool) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(crate::drawn::drawn(150))]
 
     /// Without failures every task runs exactly once, every job ends, and shuffles carry what their places ask: the bytes between
     /// different places, each once. (That no slot is used twice, [`World`] checks at every start.)

@@ -86,7 +86,7 @@ fn watch(c: &Case, how: (bool, bool), failures: bool) -> Result<World, TestCaseE
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
+    #![proptest_config(crate::drawn::drawn(80))]
 
     /// With flows by task or by host, with racks that count as local or not, with failures or without.
     #[test]

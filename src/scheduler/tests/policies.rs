@@ -181,7 +181,7 @@ fn all_once_where_promised(w: &World, promised: &Promises) -> Result<(), TestCas
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(crate::drawn::drawn(400))]
 
     /// With every option, JobPacker runs every task once, in racks of its schedule, and with exact tasks as many as it says.
     #[test]

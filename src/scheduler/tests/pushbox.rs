@@ -237,7 +237,7 @@ fn run(c: &Case, o: PushBoxOptions, fails: bool) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(crate::drawn::drawn(150))]
 
     /// Every offer keeps the laws (see [`Checked`]), and every job ends.
     #[test]

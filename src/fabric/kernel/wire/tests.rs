@@ -131,7 +131,7 @@ fn refusals_are_told_and_the_last_answer_ends_them() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(crate::drawn::drawn(2000))]
 
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0..60u16, sequence in 5..9u32) {

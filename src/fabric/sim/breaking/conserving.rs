@@ -129,7 +129,7 @@ fn play_few(s: &Few) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(crate::drawn::drawn(300))]
 
     #[test]
     fn no_flow_waits_while_all_its_links_have_room(s in few()) {

@@ -93,7 +93,7 @@ fn resumed(p: &mut Play, t: &Arc<Topology>, coflows: &[CoflowSpec], settings: Se
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(crate::drawn::drawn(256))]
 
     /// The slow twin of a change is a network that begins then, with what is left and the new priorities.
     #[test]

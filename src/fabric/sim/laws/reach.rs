@@ -114,7 +114,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(crate::drawn::drawn(512))]
 
     #[test]
     fn following_is_deciding_for_all(

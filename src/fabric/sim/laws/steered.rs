@@ -44,7 +44,7 @@ fn run(s: &Script, t: &Arc<Topology>, moves: &[(u64, Steer)]) -> (Vec<FlowFinish
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(crate::drawn::drawn(192))]
 
     #[test]
     fn changed_lists_are_single_flows_to_the_bit(s in script(), moves in moves()) {

@@ -257,7 +257,7 @@ fn steps(hosts: u32) -> impl Strategy<Value = Vec<(usize, Flows, u8)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(crate::drawn::drawn(512))]
 
     /// Flows come, go and change, are shared anew after some of these, and links get other rates. Where links on a circle take long to
     /// agree, one may leave more.

@@ -130,7 +130,7 @@ fn one_ended() -> impl Strategy<Value = Vec<CoflowSpec>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(crate::drawn::drawn(256))]
 
     #[test]
     fn no_coflow_is_lost_or_faster_than_its_bound(list in load(any_flows()), kind in prop::sample::select(KINDS.to_vec()), weighted: bool) {

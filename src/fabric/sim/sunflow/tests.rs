@@ -135,7 +135,7 @@ fn guarded(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(crate::drawn::drawn(200))]
 
     #[test]
     fn coflows_end_as_in_plans_to_the_end(all in coflows(), order in order(), delta in dark_time(), step in 1_000u64..90_000) {

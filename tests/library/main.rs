@@ -1,0 +1,7 @@
+//! The library from outside: what its users build on, what old files ask of it, and the rules that its sources keep.
+
+mod extending;
+mod programs;
+mod recorded;
+mod schedulers;
+mod tidy;

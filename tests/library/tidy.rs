@@ -1,0 +1,599 @@
+//! The rules of the house as an ordinary test. Every broken rule is one line: `file:line: what is wrong; what to do`.
+//!
+//! The compiler guards no walls within one crate, so this does: it reads the text of `src` and `tests`, without parsing
+//! Rust. Tests inside a source file (`#[cfg(test)]`) are free of the rules about rooms, clocks and maps.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// No source file is longer, tests in it included.
+const MAX_LINES: usize = 600;
+/// As in rustfmt.toml; only a line with a long literal or address may be longer.
+const MAX_COLUMNS: usize = 140;
+
+/// Rooms that decide and must give the same answer every time: no maps whose order is random.
+const DECIDING: &[&str] = &["demand", "coflows", "circuits", "placement", "scheduler", "plan", "paths", "control"];
+/// Where a clock may be read and randomness made.
+const CLOCK_ROOMS: &[&str] = &["runtime", "fabric/kernel", "fabric/traffic", "api", "client", "experiment", "cli", "main"];
+/// Where `unsafe` may be used.
+const UNSAFE_ROOMS: &[&str] = &["fabric/kernel/sys", "fabric/kernel/bpf/vm", "circuits/matching/simd"];
+/// Beside the rooms that decide, where the use of floating point is listed.
+const FLOATS_TOO: &str = "fabric/sim";
+/// Functions of floating point whose last digit differs between machines.
+const INEXACT: &[&str] = &[
+    "acos", "asin", "atan", "atan2", "cbrt", "cos", "exp", "exp2", "exp_m1", "hypot", "ln", "ln_1p", "log", "log10", "log2", "powf",
+    "powi", "sin", "tan",
+];
+/// Files side by side that use each other; no more of them.
+const CIRCLES: &[(&str, &str)] = &[
+    ("circuits/matching/bipartite", "circuits/matching/edmonds"),
+    ("cli/workload/reading", "cli/workload/synth"),
+    ("config/error", "config/yaml"),
+    ("fabric/kernel/detach", "fabric/kernel/network"),
+    ("fabric/kernel/detach", "fabric/kernel/ownership"),
+    ("fabric/kernel/network", "fabric/kernel/ownership"),
+    ("fabric/sim/engine", "fabric/sim/ledger"),
+    ("placement/codecide", "placement/coscheduler"),
+    ("workload/coflow_benchmark", "workload/htsim"),
+];
+/// The only place that knows netlink.
+const NETLINK_ROOM: &str = "fabric/kernel";
+
+/// A source file as the rules see it.
+struct Source {
+    /// From the root of the crate: `src/plan/mod.rs`.
+    path: String,
+    /// From `src`, without `.rs` and `/mod`: `plan`; empty in a test.
+    place: String,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    /// As it is in the file.
+    raw: String,
+    /// Without comments and with empty literals.
+    code: String,
+    /// Whether it belongs to a `#[cfg(test)]` item.
+    in_test: bool,
+}
+
+impl Source {
+    fn new(path: &str, text: &str) -> Self {
+        let inner = path.strip_prefix("src/").unwrap_or("");
+        let place = inner.trim_end_matches(".rs").trim_end_matches("/mod").to_owned();
+        let tests_only = !path.starts_with("src/") || place.ends_with("/tests") || place == "tests";
+        let codes = strip(text);
+        let in_test = test_lines(&codes);
+        let lines = text.lines().zip(codes).zip(in_test);
+        let lines = lines.map(|((raw, code), t)| Line { raw: raw.into(), code, in_test: t || tests_only }).collect();
+        Self { path: path.into(), place, lines }
+    }
+
+    /// The first step of the place: `fabric` for `fabric/kernel/bpf`.
+    fn room(&self) -> &str {
+        self.place.split('/').next().unwrap_or("")
+    }
+
+    fn stands_in(&self, places: &[&str]) -> bool {
+        places.iter().any(|p| self.place == *p || self.place.strip_prefix(p).is_some_and(|rest| rest.starts_with('/')))
+    }
+
+    /// Lines of code outside tests, with their numbers from 1.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.lines.iter().enumerate().filter(|(_, l)| !l.in_test).map(|(n, l)| (n + 1, l.code.as_str()))
+    }
+
+    fn all_code(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.lines.iter().enumerate().map(|(n, l)| (n + 1, l.code.as_str()))
+    }
+}
+
+/// Each line without comments, and with the insides of text and character literals left out.
+fn strip(text: &str) -> Vec<String> {
+    #[derive(PartialEq)]
+    enum In {
+        Code,
+        Block(usize),
+        Text,
+        Raw(usize),
+    }
+    let mut state = In::Code;
+    let mut out = vec![];
+    for line in text.lines() {
+        let chars: Vec<char> = line.chars().collect();
+        let (mut code, mut i) = (String::new(), 0);
+        while i < chars.len() {
+            let rest = &chars[i..];
+            let begins = |s: &str| s.chars().enumerate().all(|(k, c)| rest.get(k) == Some(&c));
+            let hashes = |from: usize| rest.iter().skip(from).take_while(|c| **c == '#').count();
+            match state {
+                In::Block(depth) if begins("*/") => {
+                    state = if depth == 1 { In::Code } else { In::Block(depth - 1) };
+                    i += 2;
+                }
+                In::Block(depth) if begins("/*") => (state, i) = (In::Block(depth + 1), i + 2),
+                In::Text if rest[0] == '\\' => i += 2,
+                In::Text if rest[0] == '"' => (state, i) = (In::Code, i + 1),
+                In::Raw(n) if rest[0] == '"' && hashes(1) >= n => (state, i) = (In::Code, i + 1 + n),
+                In::Block(_) | In::Text | In::Raw(_) => i += 1,
+                In::Code if begins("//") => break,
+                In::Code if begins("/*") => (state, i) = (In::Block(1), i + 2),
+                In::Code if rest[0] == '"' => (state, i) = (In::Text, i + 1),
+                In::Code if rest[0] == 'r' && !code.ends_with(is_word) && rest.get(1 + hashes(1)) == Some(&'"') => {
+                    i += 2 + hashes(1);
+                    state = In::Raw(hashes(1));
+                }
+                // A character literal, not a lifetime.
+                In::Code if rest[0] == '\'' && rest.get(1) == Some(&'\\') => {
+                    i += 3 + rest.iter().skip(3).position(|c| *c == '\'').unwrap_or(0) + 1;
+                }
+                In::Code if rest[0] == '\'' && rest.get(2) == Some(&'\'') => i += 3,
+                In::Code => {
+                    code.push(rest[0]);
+                    i += 1;
+                }
+            }
+        }
+        out.push(code);
+    }
+    out
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// For each line, whether it belongs to an item under `#[cfg(test)]`: from there to the matching brace or the semicolon.
+fn test_lines(codes: &[String]) -> Vec<bool> {
+    let mut marked = vec![false; codes.len()];
+    let mut n = 0;
+    while n < codes.len() {
+        if !codes[n].contains("#[cfg(test)]") && !codes[n].contains("#[cfg(all(test") {
+            n += 1;
+            continue;
+        }
+        let (mut depth, mut opened, mut first) = (0i64, false, true);
+        while n < codes.len() {
+            marked[n] = true;
+            let text = if first { codes[n].rsplit("]").next().unwrap_or("") } else { &codes[n] };
+            depth += text.matches('{').count() as i64 - text.matches('}').count() as i64;
+            opened |= text.contains('{');
+            let ended = if opened { depth <= 0 } else { text.trim_end().ends_with(';') };
+            (first, n) = (false, n + 1);
+            if ended {
+                break;
+            }
+        }
+    }
+    marked
+}
+
+/// Whether `word` is in `code`, not as a part of a longer word.
+fn has_word(code: &str, word: &str) -> bool {
+    code.match_indices(word).any(|(at, _)| !code[..at].ends_with(is_word) && !code[at + word.len()..].starts_with(is_word))
+}
+
+/// The names after each `crate::`: (line, room).
+fn uses_of_crate(source: &Source) -> Vec<(usize, String)> {
+    uses_after(source, "crate::")
+}
+
+/// The names after each `prefix`, those in braces too (on one line or several): (line, name).
+fn uses_after(source: &Source, prefix: &str) -> Vec<(usize, String)> {
+    let mut text = String::new();
+    let mut starts = vec![];
+    for (n, code) in source.code() {
+        starts.push((text.len(), n));
+        text.push_str(code);
+        text.push('\n');
+    }
+    let line_of = |at: usize| starts[starts.partition_point(|s| s.0 <= at) - 1].1;
+    let mut found = vec![];
+    for (at, _) in text.match_indices(prefix).filter(|(at, _)| !text[..*at].ends_with(|c| is_word(c) || c == '$' || c == ':')) {
+        let from = at + prefix.len();
+        if !text[from..].starts_with('{') {
+            let name: String = text[from..].chars().take_while(|c| is_word(*c)).collect();
+            found.push((line_of(at), name));
+            continue;
+        }
+        let (mut depth, mut expect) = (0, true);
+        for (k, c) in text[from..].char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 1 => expect = true,
+                c if depth == 1 && expect && is_word(c) => {
+                    let name: String = text[from + k..].chars().take_while(|c| is_word(*c)).collect();
+                    found.push((line_of(from + k), name));
+                    expect = false;
+                }
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// The rooms in the order in which `src/lib.rs` declares them, which is the law.
+fn rooms(lib: &Source) -> Vec<String> {
+    let name = |code: &str| {
+        let code = code.trim().strip_prefix("pub ").unwrap_or(code.trim());
+        Some(code.strip_prefix("mod ")?.trim_end_matches([';', ' ', '{', '}']).to_owned())
+    };
+    lib.code().filter_map(|(_, code)| name(code)).collect()
+}
+
+type Rule = fn(&Source, &[String]) -> Vec<(usize, String)>;
+
+const RULES: &[(&str, Rule)] = &[
+    ("walls", walls),
+    ("length", length),
+    ("leftovers", leftovers),
+    ("prints", prints),
+    ("unsafe", unsafe_code),
+    ("netlink", netlink),
+    ("sleep in tests", sleep_in_tests),
+    ("clock", clock),
+    ("hash maps", hash_maps),
+    ("module docs", module_docs),
+    ("workplace", workplace),
+    ("alone", alone),
+];
+
+/// A room uses only rooms that `src/lib.rs` declares above it.
+fn walls(s: &Source, rooms: &[String]) -> Vec<(usize, String)> {
+    let order: BTreeMap<&str, usize> = rooms.iter().enumerate().map(|(k, r)| (r.as_str(), k)).collect();
+    let Some(&own) = order.get(s.room()) else { return vec![] };
+    let below = uses_of_crate(s).into_iter().filter(|(_, used)| order.get(used.as_str()).is_some_and(|k| *k > own));
+    let say = |used: &str| format!("room `{}` uses `{used}`, which is below it in src/lib.rs; pass the value in, or move it up", s.room());
+    below.map(|(n, used)| (n, say(&used))).collect()
+}
+
+fn length(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    let mut found = vec![];
+    if s.path.starts_with("src/") && s.lines.len() > MAX_LINES {
+        found.push((s.lines.len(), format!("the file has more than {MAX_LINES} lines; split it by what its parts do")));
+    }
+    for (n, line) in s.lines.iter().enumerate() {
+        // A literal or an address cannot be broken; rustfmt leaves such lines alone.
+        let breakable = !line.raw.contains('"') && !line.raw.contains("://");
+        if line.raw.chars().count() > MAX_COLUMNS && breakable {
+            found.push((n + 1, format!("the line has more than {MAX_COLUMNS} columns; break it")));
+        }
+    }
+    found
+}
+
+fn leftovers(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    let macros = ["todo!", "unimplemented!", "dbg!"];
+    let code = s.all_code().filter_map(|(n, c)| {
+        let word = macros.iter().find(|w| c.match_indices(**w).any(|(at, _)| !c[..at].ends_with(is_word)))?;
+        Some((n, format!("`{word}` is unfinished work; finish it or return an error")))
+    });
+    let notes = ["FIXME".to_owned(), "X".repeat(3)];
+    let comments = s.lines.iter().enumerate().filter_map(|(n, l)| {
+        let word = notes.iter().find(|w| has_word(&l.raw, w))?;
+        (!s.path.ends_with("tidy.rs")).then(|| (n + 1, format!("a `{word}` note; mend it, or write down the limit as one")))
+    });
+    code.chain(comments).collect()
+}
+
+/// The macros of the standard library panic where stdout or stderr cannot be written. Only commands print.
+fn prints(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    if !s.stands_in(&["cli", "main"]) {
+        return vec![];
+    }
+    let macros = ["eprintln!", "eprint!", "println!", "print!"];
+    let found = s.code().filter_map(|(n, c)| {
+        let word = macros.iter().find(|w| c.match_indices(**w).any(|(at, _)| !c[..at].ends_with(is_word)))?;
+        Some((n, format!("`{word}` panics without a reader; `cli::print` writes to stdout, `say!` of `cli::log` to stderr")))
+    });
+    found.collect()
+}
+
+fn unsafe_code(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    if s.stands_in(UNSAFE_ROOMS) || s.path.starts_with("tests/system/kernel/") {
+        return vec![];
+    }
+    let found = s.all_code().filter(|(_, c)| has_word(c, "unsafe"));
+    found.map(|(n, _)| (n, format!("`unsafe` outside {}; call a safe function of theirs", UNSAFE_ROOMS.join(" and ")))).collect()
+}
+
+fn netlink(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    if s.stands_in(&[NETLINK_ROOM]) || s.path.starts_with("tests/system/kernel/") {
+        return vec![];
+    }
+    let crates = ["rtnetlink", "netlink_packet_core", "netlink_packet_route", "netlink_proto", "netlink_sys"];
+    let found = s.all_code().filter_map(|(n, c)| Some((n, crates.iter().find(|k| has_word(c, k))?)));
+    found.map(|(n, k)| (n, format!("`{k}` outside src/{NETLINK_ROOM}; only the kernel fabric knows netlink"))).collect()
+}
+
+fn sleep_in_tests(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    let found = s.lines.iter().enumerate().filter(|(_, l)| l.in_test && l.code.contains("thread::sleep"));
+    found.map(|(n, _)| (n + 1, "a test sleeps; wait for the event itself, with a deadline".into())).collect()
+}
+
+fn clock(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    if !s.path.starts_with("src/") || s.stands_in(CLOCK_ROOMS) {
+        return vec![];
+    }
+    let banned = ["Instant", "SystemTime", "thread_rng", "OsRng", "from_os_rng", "from_entropy"];
+    let named = |c: &str| banned.iter().find(|w| has_word(c, w)).copied().or_else(|| c.contains("rand::rng(").then_some("rand::rng"));
+    let found = s.code().filter_map(|(n, c)| Some((n, named(c)?)));
+    found.map(|(n, w)| (n, format!("`{w}` in a room that must repeat; take `now` or a seed as an argument"))).collect()
+}
+
+fn hash_maps(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    if !s.stands_in(DECIDING) {
+        return vec![];
+    }
+    let found = s.code().filter_map(|(n, c)| Some((n, ["HashMap", "HashSet"].into_iter().find(|w| has_word(c, w))?)));
+    found.map(|(n, w)| (n, format!("`{w}` has no order; use a BTreeMap, an IndexMap or a vector by id"))).collect()
+}
+
+/// The table of the crate doc, section "Where floating point is used": what each file uses it for.
+fn float_files(lib: &Source) -> BTreeMap<String, String> {
+    let row = |raw: &str| {
+        let (file, what) = raw.strip_prefix("//! | `")?.split_once("` | ")?;
+        Some((file.to_owned(), what.split(':').next()?.to_owned()))
+    };
+    lib.lines.iter().filter_map(|l| row(&l.raw)).collect()
+}
+
+/// Floating point where something is decided: only in the files of that table, and where it is no mere report, without functions that
+/// differ between machines.
+fn floats(s: &Source, listed: &BTreeMap<String, String>) -> Vec<(usize, String)> {
+    let own = listed.get(s.path.trim_start_matches("src/")).map(String::as_str);
+    let uses = || s.code().filter(|(_, c)| has_word(c, "f64") || has_word(c, "f32"));
+    match own {
+        None if s.stands_in(DECIDING) || s.stands_in(&[FLOATS_TOO]) => {
+            let say = "floating point where something is decided; use integers, or list the file and the reason in src/lib.rs";
+            uses().map(|(n, _)| (n, say.to_owned())).collect()
+        }
+        None => vec![],
+        Some(_) if uses().next().is_none() => vec![(1, "src/lib.rs lists the file as one with floating point; it has none".into())],
+        Some("report") => vec![],
+        Some(_) => {
+            let called = |c: &str| INEXACT.iter().find(|f| c.contains(&format!(".{f}("))).copied();
+            let found = s.code().filter_map(|(n, c)| Some((n, called(c)?)));
+            found.map(|(n, f)| (n, format!("`{f}` differs between machines in its last digit; decide without it"))).collect()
+        }
+    }
+}
+
+fn module_docs(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    let needs = s.path.starts_with("src/") && !s.place.ends_with("tests");
+    let first = s.lines.iter().map(|l| l.raw.trim()).find(|l| !l.is_empty()).unwrap_or("");
+    let missing = needs && !first.starts_with("//!");
+    missing.then(|| (1, "the file does not begin with `//!`; say what it is for".to_owned())).into_iter().collect()
+}
+
+/// `scripts/test` runs tests of facts beside each other, few of modules `quiet` at a time, and those of modules `alone` one by one.
+fn alone(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    if !s.path.starts_with("tests/system/") || ["tries.rs", "support.rs"].iter().any(|f| s.path.ends_with(f)) {
+        return vec![];
+    }
+    let (mut room, mut found) = ("", vec![]);
+    for (n, code) in s.all_code() {
+        if ["mod alone {", "mod quiet {", "}"].contains(&code) {
+            room = code;
+        }
+        let calls = |words: &[&str]| words.iter().any(|w| has_word(code, w));
+        let alone = calls(&["each_mechanism_alone"]) || code.contains("= alone()");
+        let quiet = calls(&["each_mechanism_quiet"]) || code.trim_start().starts_with("tries(");
+        if !code.trim_start().starts_with("use ") && (alone && room != "mod alone {" || quiet && !room.starts_with("mod ")) {
+            found.push((n, "a test that measures stands in `mod alone`, one that looks at times there or in `mod quiet`".to_owned()));
+        }
+    }
+    found
+}
+
+/// Nothing in the product speaks of the place where it was made.
+fn workplace(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    if s.path.ends_with("tests/library/tidy.rs") {
+        return vec![];
+    }
+    let phrases = ["session of the", "this session", "worktree", "/work/", "/tmp/common", "farm-"];
+    let found = s.lines.iter().enumerate().filter_map(|(n, l)| Some((n, phrases.iter().find(|p| l.raw.contains(**p))?)));
+    found.map(|(n, p)| (n + 1, format!("`{p}` speaks of the workplace; a reader of the product does not know it"))).collect()
+}
+
+fn rust_files(dir: &Path, into: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = fs::read_dir(dir).expect("a directory of the crate").map(|e| e.expect("an entry").path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            rust_files(&path, into);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+fn crate_sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = vec![];
+    for dir in ["src", "tests", "benches"] {
+        if root.join(dir).is_dir() {
+            rust_files(&root.join(dir), &mut files);
+        }
+    }
+    let read = |p: &PathBuf| {
+        let name = p.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
+        Source::new(&name, &fs::read_to_string(p).expect("a readable source file"))
+    };
+    files.iter().map(read).collect()
+}
+
+#[test]
+fn the_house_is_tidy() {
+    let sources = crate_sources();
+    let rooms = rooms(sources.iter().find(|s| s.path == "src/lib.rs").expect("src/lib.rs"));
+    assert!(rooms.len() > 5, "src/lib.rs declares the rooms: {rooms:?}");
+    let mut broken = vec![];
+    for s in &sources {
+        for (_, rule) in RULES {
+            broken.extend(rule(s, &rooms).into_iter().map(|(n, what)| format!("{}:{n}: {what}", s.path)));
+        }
+    }
+    assert!(broken.is_empty(), "{} broken rules:\n{}", broken.len(), broken.join("\n"));
+}
+
+#[test]
+fn floating_point_decides_only_where_the_crate_doc_says() {
+    let sources = crate_sources();
+    let listed = float_files(sources.iter().find(|s| s.path == "src/lib.rs").expect("src/lib.rs"));
+    assert!(listed.len() > 5 && listed.values().all(|w| ["score", "exact", "model", "report"].contains(&w.as_str())), "{listed:?}");
+    let gone = listed.keys().filter(|f| !sources.iter().any(|s| s.path.strip_prefix("src/") == Some(f)));
+    let gone = gone.map(|f| format!("src/lib.rs lists {f}, which is not there"));
+    let broken = sources.iter().flat_map(|s| floats(s, &listed).into_iter().map(|(n, what)| format!("{}:{n}: {what}", s.path)));
+    let all: Vec<String> = gone.chain(broken).collect();
+    assert!(all.is_empty(), "{}", all.join("\n"));
+
+    let lib = Source::new("src/lib.rs", "//! | `plan/a.rs` | exact: rates\n//! | `plan/b.rs` | report: means");
+    let found = |path: &str, text: &str| floats(&Source::new(path, text), &float_files(&lib)).iter().map(|f| f.0).collect::<Vec<_>>();
+    assert_eq!(found("src/plan/mod.rs", "//! D\nfn f(x: f64) {}"), [2]);
+    assert_eq!(found("src/fabric/sim/mod.rs", "//! D\nlet x = 1f64; let y: f32 = 0;"), [2]);
+    assert_eq!(found("src/plan/a.rs", "//! D\nfn f(x: f64) { x.ln() }"), [2]);
+    assert_eq!(found("src/plan/a.rs", "//! D\nfn f(x: u64) {}"), [1]);
+    for (path, text) in [
+        ("src/plan/a.rs", "//! D\nfn f(x: f64) { x.sqrt() } // f64::ln"),
+        ("src/plan/b.rs", "//! D\nfn f(x: f64) { x.ln() }"),
+        ("src/plan/mod.rs", "//! D\n#[cfg(test)]\nfn f(x: f64) {}"),
+        ("src/cli/mod.rs", "//! D\nfn f(x: f64) {}"),
+    ] {
+        assert_eq!(found(path, text), [] as [usize; 0], "{path}: {text}");
+    }
+}
+
+/// Files or folders side by side that use each other, or of which files below do: (the one, the other), below `src`.
+fn sibling_circles(sources: &[Source]) -> Vec<(String, String)> {
+    let product: Vec<&Source> = sources.iter().filter(|s| s.path.starts_with("src/") && !s.path.contains("/tests")).collect();
+    // A folder is a place, too, where its module is one level up.
+    let ends = |p: &str| p.match_indices('/').map(|(k, _)| p[..k].to_owned()).chain([p.to_owned()]).collect::<Vec<_>>();
+    let places: BTreeSet<String> = product.iter().flat_map(|s| ends(&s.place)).collect();
+    let mut edges = BTreeSet::new();
+    for s in product {
+        let parts: Vec<&str> = s.place.split('/').collect();
+        for depth in 1..parts.len() {
+            let (parent, own) = (parts[..depth].join("/"), parts[..=depth].join("/"));
+            let full = format!("crate::{}::", parent.replace('/', "::"));
+            let up = "super::".repeat(parts.len() - depth);
+            for (_, name) in uses_after(s, &up).into_iter().chain(uses_after(s, &full)) {
+                let other = format!("{parent}/{name}");
+                if places.contains(&other) && other != own {
+                    edges.insert((own.clone(), other));
+                }
+            }
+        }
+    }
+    edges.iter().filter(|(a, b)| a < b && edges.contains(&(b.clone(), a.clone()))).cloned().collect()
+}
+
+#[test]
+fn siblings_do_not_use_each_other_but_for_those_listed() {
+    let known: Vec<(String, String)> = CIRCLES.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();
+    let found = sibling_circles(&crate_sources());
+    let new: Vec<String> =
+        found.iter().filter(|c| !known.contains(c)).map(|(a, b)| format!("src/{a} and src/{b} use each other")).collect();
+    assert!(new.is_empty(), "{}; move what both need into a file of its own", new.join("\n"));
+    let gone: Vec<_> = known.iter().filter(|c| !found.contains(c)).collect();
+    assert!(gone.is_empty(), "{gone:?} do not use each other any more; take them off the list");
+
+    let small = [
+        Source::new("src/plan/a.rs", "//! D\nuse super::{x::Y, b::B};"),
+        Source::new("src/plan/b.rs", "//! D\nfn f() { crate::plan::a::g() }"),
+        Source::new("src/plan/c.rs", "//! D\nuse super::a;\n#[cfg(test)]\nuse super::d;"),
+        Source::new("src/plan/d/mod.rs", "//! D\nuse super::c;"),
+    ];
+    assert_eq!(sibling_circles(&small), [("plan/a".to_owned(), "plan/b".to_owned())]);
+    let deep = [
+        Source::new("src/plan/a/x.rs", "//! D\nuse super::super::b::B;\nuse super::y;"),
+        Source::new("src/plan/a/y.rs", "//! D\nuse crate::plan::a::x;"),
+        Source::new("src/plan/b/mod.rs", "//! D\nuse super::c;"),
+        Source::new("src/plan/b/z/w.rs", "//! D\nuse crate::plan::a::{x, y};"),
+        Source::new("src/plan/a/tests.rs", "//! D\nuse crate::plan::c;"),
+        Source::new("src/plan/c.rs", "//! D\nuse super::a::x;"),
+    ];
+    let found = sibling_circles(&deep);
+    assert_eq!(found, [("plan/a", "plan/b"), ("plan/a/x", "plan/a/y")].map(|(a, b)| (a.to_owned(), b.to_owned())));
+}
+
+/// Every room and file that the rules name exists.
+#[test]
+fn every_place_that_a_rule_names_exists() {
+    let sources = crate_sources();
+    for place in [DECIDING, CLOCK_ROOMS, UNSAFE_ROOMS, &[NETLINK_ROOM, FLOATS_TOO]].concat() {
+        assert!(sources.iter().any(|s| s.path.starts_with("src/") && s.stands_in(&[place])), "src/{place} is not there");
+    }
+}
+
+/// Each rule, one text that breaks it and where, and one that does not.
+#[test]
+fn every_rule_finds_what_it_is_for() {
+    let long = format!("//! D\n{}", "// x\n".repeat(MAX_LINES));
+    let wide = format!("//! D\n// {}", "x".repeat(MAX_COLUMNS));
+    let note = format!("//! D\n// {}: later", "X".repeat(3));
+    let cases: &[(&str, &str, &str, usize, &str)] = &[
+        ("walls", "src/plan/mod.rs", "//! D\nuse crate::{units::Time,\n control::{Event, x}};", 3, "use crate::{units::{Time, control}};"),
+        ("walls", "src/plan/mod.rs", "//! D\nfn f() { crate::control::g() }", 2, "#[cfg(test)]\nmod t { use crate::control::C; }\n"),
+        ("length", "src/plan/mod.rs", &long, MAX_LINES + 1, "//! D"),
+        ("length", "src/plan/mod.rs", &wide, 2, "//! D"),
+        ("leftovers", "src/plan/mod.rs", "//! D\nfn f() { todo!() }", 2, "fn f() { \"todo!\"; } // todo! is a word"),
+        ("leftovers", "src/plan/mod.rs", &note, 2, "// all is well"),
+        ("prints", "src/cli/show.rs", "fn f() { eprintln!() }", 1, "#[cfg(test)]\nfn f() { println!() }\n"),
+        ("unsafe", "src/plan/mod.rs", "fn f() { unsafe { g() } }", 1, "#![forbid(unsafe_code)]"),
+        ("netlink", "src/runtime/live.rs", "use rtnetlink::Handle;", 1, "use crate::fabric::kernel::nl;"),
+        ("sleep in tests", "tests/a.rs", "\nfn t() { std::thread::sleep(d); }", 2, "fn t() { wait(); }"),
+        ("clock", "src/control/mod.rs", "let t = std::time::Instant::now();", 1, "#[cfg(test)]\nfn f() { Instant::now(); }\n"),
+        ("clock", "src/workload/synth.rs", "let r = rand::rng();", 1, "let r = ChaCha8Rng::seed_from_u64(seed);"),
+        ("hash maps", "src/demand/mod.rs", "use std::collections::HashMap;", 1, "use std::collections::BTreeMap;"),
+        ("module docs", "src/ids.rs", "use std::fmt;", 1, "//! Names."),
+        ("workplace", "src/ids.rs", "// see /work/shared", 1, "// see the paper, section 2"),
+        (
+            "alone",
+            "tests/system/a.rs",
+            "mod quiet {\n    let _turn = alone();\n}",
+            2,
+            "mod quiet {\n    fn t() {\n        tries(1);\n    }\n}",
+        ),
+        ("alone", "tests/system/a.rs", "\nlet _turn = alone();", 2, "mod alone {\n    fn t() {\n        tries(1);\n    }\n}"),
+    ];
+    let rooms: Vec<String> = ["units", "demand", "plan", "control", "runtime"].map(String::from).to_vec();
+    for (name, path, bad, line, good) in cases {
+        let rule = RULES.iter().find(|r| r.0 == *name).expect("a rule of that name").1;
+        let found: Vec<usize> = rule(&Source::new(path, bad), &rooms).into_iter().map(|f| f.0).collect();
+        assert_eq!(found, [*line], "{name} on {bad:.80}");
+        assert_eq!(rule(&Source::new(path, good), &rooms), [], "{name} on {good:.80}");
+    }
+}
+
+#[test]
+fn comments_and_literals_are_not_code() {
+    let text = "a /* b /* c */ d */ e // f\n\"g \\\" h\" i r#\"j\" k\"# l '\\'' m '\"' n 'o: p\n\"q\nr\" s";
+    assert_eq!(strip(text), ["a  e ", " i  l  m  n 'o: p", "", " s"]);
+}
+
+#[test]
+fn rooms_come_from_the_declarations() {
+    let lib = Source::new("src/lib.rs", "//! D\npub mod units;\n// mod no;\nmod ids;\n#[cfg(test)]\nmod tests;\npub mod cli;");
+    assert_eq!(rooms(&lib), ["units", "ids", "cli"]);
+}
+
+/// Cargo reads the files of every target that the manifest names, whichever one is built: without them an image cannot be built.
+#[test]
+fn the_image_is_given_what_the_manifest_names() {
+    let read = |name| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).expect(name);
+    let (manifest, image, context) = (read("Cargo.toml"), read("Dockerfile"), read(".dockerignore"));
+    let by_table = [("[[bench]]", "benches"), ("[[example]]", "examples"), ("[[test]]", "tests"), ("[package]", "src")];
+    let wanted = by_table.into_iter().filter(|(table, _)| manifest.contains(table)).map(|(_, dir)| dir);
+    // build.rs puts the shipped files into the program.
+    for dir in wanted.chain(["topologies", "policies", "workloads"]) {
+        assert!(image.lines().any(|l| l == format!("COPY {dir} {dir}")), "the build needs {dir}, which the Dockerfile does not copy");
+        assert!(context.lines().any(|l| l == format!("!{dir}")), ".dockerignore leaves {dir} out");
+    }
+}

@@ -1,0 +1,116 @@
+//! The tables of docs/output.md against results.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use heliostat::control::record::{PlaneDark, Tampered};
+use heliostat::fabric::meter::{Carried, Utilisation};
+use heliostat::runtime::jobs::report::JobsResult;
+use heliostat::runtime::jobs::simulate::{Ask, Course, simulate_with};
+use heliostat::runtime::report::form::Document;
+use heliostat::runtime::report::{Machine, Origin, RunResult};
+use heliostat::runtime::simulate::simulate;
+use heliostat::units::{BitRate, Bytes, Span, Time};
+use heliostat::{config, ids};
+use serde_json::Value;
+
+use super::text;
+
+/// A run of coflows with everything that a result can have.
+fn coflows() -> RunResult {
+    let topology = Arc::new(config::read_topology(&text("topologies/hybrid-4x2.yaml"), "topology").expect("a topology"));
+    let plan = config::read_policy(&text("policies/c-through.yaml"), "policy").expect("a policy");
+    let workload = config::read_workload(&text("workloads/shuffle-4.yaml"), "workload", &topology, &Default::default());
+    let mut r = simulate(&topology, &plan, &workload.expect("a workload"), None, &mut |_| ()).expect("a run");
+    r.machine = Some(Machine::new(1, std::time::Duration::from_secs(1)));
+    r.summary.bytes_sent_again = Some(Bytes(1));
+    r.events = Some(1);
+    let some = || Some(String::new());
+    let (topology_sha256, policy_sha256, workload_sha256, host, started_at) = (some(), some(), some(), some(), some());
+    let (seed, resolution) = (Some(1), Some(Span::millis(1)));
+    r.origin = Origin { seed, resolution, topology_sha256, policy_sha256, workload_sha256, host, started_at, ..r.origin };
+    r.zero = Some(Time(1));
+    r.tampered = Some(Tampered { from: Time(1), until: Time(2), what: "a queue".into(), found: 1 });
+    (r.coflows[0].lost, r.summary.stats.fallbacks) = (Some("cut off".into()), 1);
+    r.summary.stats.first_fallback = Some("no answer".into());
+    let dark = r.summary.stats.dark_achieved;
+    r.summary.stats.dark_by_plane = vec![PlaneDark { plane: 0, asked: dark, achieved: dark }];
+    let link = Carried { name: "ocs0".into(), rate: BitRate(1), bytes: vec![1] };
+    r.utilisation = Some(Utilisation { bucket: Span(1), until: Time(1), links: vec![link] });
+    r
+}
+
+/// A run of jobs, likewise.
+fn jobs(network: &RunResult) -> JobsResult {
+    let topology = config::read_topology(&text("topologies/hybrid-8x2.yaml"), "topology").expect("a topology");
+    let plan = config::read_policy(&text("policies/pushbox.yaml"), "policy").expect("a policy");
+    let jobs_by = plan.jobs.clone().expect("a policy for jobs");
+    let mut jobs = config::read_jobs(&text("workloads/jobs-8.yaml"), "jobs").expect("jobs");
+    jobs.jobs.truncate(3);
+    let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let course = Course { explain: Some(ids::JobId(0)), ..Course::default() };
+    let mut r = simulate_with(&ask, &course, &mut |_| ()).expect("a run");
+    (r.machine, r.utilisation, r.events) = (network.machine, network.utilisation.clone(), network.events);
+    (r.summary.counters.fallbacks, r.summary.first_fallback) = (1, Some("no answer".into()));
+    (r.origin, r.tampered, r.network.stats) = (network.origin.clone(), network.tampered.clone(), network.summary.stats.clone());
+    r.zero = network.zero;
+    r.coflows[0].lost.clone_from(&network.coflows[0].lost);
+    r.network.bytes_sent_again = network.summary.bytes_sent_again;
+    r
+}
+
+/// The keys of the object at a path such as `coflows[].name`.
+fn keys(result: &Value, path: &str) -> BTreeSet<String> {
+    let mut at = result;
+    for step in path.split('.').filter(|s| !s.is_empty()) {
+        at = &at[step.trim_end_matches("[]")];
+        if step.ends_with("[]") {
+            at = &at[0];
+        }
+    }
+    let object = at.as_object().unwrap_or_else(|| panic!("no object at {path}: {at}"));
+    object.keys().cloned().collect()
+}
+
+/// The words in backticks in the first column of the tables below a heading.
+fn rows(manual: &str, heading: &str) -> BTreeSet<String> {
+    let below = manual.split_once(&format!("\n### {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}")).1;
+    let section = below.split("\n#").next().expect("a section");
+    let first = section.lines().filter(|l| l.starts_with("| `")).filter_map(|l| l.split('|').nth(1));
+    first.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(Into::into)).collect()
+}
+
+#[test]
+fn every_key_of_a_result_has_its_row() {
+    let manual = text("docs/output.md");
+    let run = coflows();
+    let mut with_baseline = serde_json::to_value(Document::of(&run)).expect("plain data");
+    with_baseline["baseline"] = with_baseline.clone();
+    let jobs = serde_json::to_value(Document::of(&jobs(&run))).expect("plain data");
+    let tables = [
+        ("Result of coflows", &with_baseline, ""),
+        ("Result of jobs", &jobs, ""),
+        ("`origin`", &with_baseline, "origin"),
+        ("`origin`", &jobs, "origin"),
+        ("`coflows[]`", &jobs, "coflows[]"),
+        ("`coflows[]`", &with_baseline, "coflows[]"),
+        ("`tampered`", &with_baseline, "tampered"),
+        ("`summary` of coflows, `network` of jobs", &with_baseline, "summary"),
+        ("`summary` of coflows, `network` of jobs", &jobs, "network"),
+        ("`stats`", &with_baseline, "summary.stats"),
+        ("`dark_by_plane[]`", &with_baseline, "summary.stats.dark_by_plane[]"),
+        ("quantiles", &with_baseline, "summary.stats.dark_achieved"),
+        ("`utilisation`", &with_baseline, "utilisation"),
+        ("`utilisation.links[]`", &with_baseline, "utilisation.links[]"),
+        ("`machine`", &with_baseline, "machine"),
+        ("`jobs[]`", &jobs, "jobs[]"),
+        ("`summary` of jobs", &jobs, "summary"),
+        ("`counters`", &jobs, "summary.counters"),
+        ("`timeline[]`", &jobs, "timeline[]"),
+        ("`explained[]`", &jobs, "explained[]"),
+        ("`explained[].why`", &jobs, "explained[].why"),
+    ];
+    for (heading, result, path) in tables {
+        assert_eq!(rows(&manual, heading), keys(result, path), "docs/output.md, {heading}: its rows, and the keys of a result");
+    }
+}
