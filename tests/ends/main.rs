@@ -22,6 +22,8 @@ mod removed;
 mod rights;
 mod rotation;
 mod service;
+mod shared_places;
+mod silence;
 mod stops;
 mod support;
 mod sweeps;

@@ -84,6 +84,7 @@ fn a_thread_that_dies_ends_every_kind_of_run_and_nothing_is_left() {
         keeper,
         api,
         ("backlog", "the thread that reads what waits in the hosts' sockets has died"),
+        ("stalls", "the thread that looks for bytes which wait in vain has died"),
         ("events", "the thread that wrote it has died"),
         ("recorder", "the thread that writes the recording has died"),
         ("journal", "the thread that writes the journal has died"),
