@@ -1,8 +1,8 @@
 //! A handle to a running controller: how the API, the traffic and the command line speak to it.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::meter::Meter;
@@ -11,10 +11,10 @@ use super::settings::RunPlan;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Event, Rejected};
 use crate::fabric::Uplink;
-use crate::fabric::kernel::sys;
+use crate::fabric::kernel::pulse::Pulse;
 use crate::fabric::meter::Utilisation;
 use crate::topology::Topology;
-use crate::units::{Span, Time};
+use crate::units::Time;
 
 /// An event for the controller, and where its answer goes.
 pub struct Command {
@@ -36,14 +36,8 @@ pub struct Handle {
     events: broadcast::Sender<Arc<Record>>,
     meter: Meter,
     ended: Arc<OnceLock<String>>,
-    beat: Arc<AtomicU64>,
+    pulses: Arc<Mutex<Vec<(Pulse, String)>>>,
 }
-
-/// Time after which a control loop that has not come round is taken for one that hangs: it does so ten times a second, and reading a
-/// large network takes a second at most.
-const HANGS: u64 = 5_000_000_000;
-/// No control loop has begun.
-const NEVER: u64 = u64::MAX;
 
 /// The controller's thread's ends of a [`Handle`].
 pub struct Ends {
@@ -56,21 +50,11 @@ pub struct Ends {
     /// What the links carry.
     pub meter: Meter,
     ended: Arc<OnceLock<String>>,
-    beat: Arc<AtomicU64>,
+    /// That of the control loop.
+    pub pulse: Pulse,
 }
 
 impl Ends {
-    /// Says that the control loop has come round.
-    pub fn beat(&self) {
-        self.beat.store(sys::monotonic(), Relaxed);
-    }
-
-    /// Says that it came round at this time of the kernel's clock.
-    #[cfg(test)]
-    pub fn beat_at(&self, time: u64) {
-        self.beat.store(time, Relaxed);
-    }
-
     /// Says why the thread ends although it was not stopped; to be called before the other ends are dropped.
     pub fn say_why(&self, why: String) {
         let _ = self.ended.set(why);
@@ -86,16 +70,11 @@ impl Handle {
         let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
         let (events, _) = broadcast::channel(4096 + told);
         let ended = Arc::new(OnceLock::new());
-        let beat = Arc::new(AtomicU64::new(NEVER));
-        let ends = Ends {
-            commands: command_rx,
-            snapshot: snapshot_tx,
-            events: events.clone(),
-            meter: meter.clone(),
-            ended: ended.clone(),
-            beat: beat.clone(),
-        };
-        (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, meter, ended, beat }, ends)
+        let pulse = Pulse::default();
+        let pulses = Arc::new(Mutex::new(vec![(pulse.clone(), "the controller".to_owned())]));
+        let ends =
+            Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone(), meter: meter.clone(), ended: ended.clone(), pulse };
+        (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, meter, ended, pulses }, ends)
     }
 
     /// The newest snapshot; it costs nothing and never waits.
@@ -114,12 +93,16 @@ impl Handle {
         self.ended.get().cloned().or_else(stopped)
     }
 
-    /// That the control loop hangs, if it does: it runs, and has not come round for seconds. O(1).
+    /// Minds a thread by its pulse; `does` says what it does.
+    pub fn mind(&self, pulse: Pulse, does: &str) {
+        self.pulses.lock().push((pulse, format!("the thread that {does}")));
+    }
+
+    /// That the control loop or another thread hangs, if one does: it runs, and has not come round for seconds. O(threads).
     pub fn hangs(&self) -> Option<String> {
-        let beat = self.beat.load(Relaxed);
-        let silent = Span(sys::monotonic().saturating_sub(beat));
-        let hangs = beat != NEVER && silent.0 > HANGS;
-        hangs.then(|| format!("the controller hangs: it has done nothing for {} s", silent.0 / 1_000_000_000))
+        let pulses = self.pulses.lock();
+        let found = pulses.iter().find_map(|(p, who)| Some((who, p.hangs()?)));
+        found.map(|(who, silent)| format!("{who} hangs: it has done nothing for {} s", silent.0 / 1_000_000_000))
     }
 
     /// What links have carried since `from`, which is then its zero, until the last cycle. O(links).

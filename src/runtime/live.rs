@@ -84,11 +84,14 @@ impl Live {
         past: Option<Past>,
     ) -> io::Result<Self> {
         let topology = fabric.network().topology.clone();
+        let pulses = fabric.pulses();
         let prober = |fabric: &KernelFabric, probes: Handle| {
             let report = move |report| probes.notify(Event::Probed { report });
             Prober::start(fabric.network(), clock, fabric.may_probe(), report).map(Some)
         };
-        Self::over(fabric, topology, (plan, recorder, past), clock, feed, prober)
+        let live = Self::over(fabric, topology, (plan, recorder, past), clock, feed, prober)?;
+        pulses.into_iter().for_each(|(pulse, does)| live.handle.mind(pulse, does));
+        Ok(live)
     }
 }
 
@@ -252,7 +255,7 @@ impl<C> LiveHost<C> {
             What::Failed { what, why } if self.told.insert(what.clone(), why.clone()).as_ref() != Some(why) => {
                 tracing::warn!("{what}: {why}");
             }
-            What::Recovered { what } if self.told.remove(what).is_some() => tracing::info!("{what}: well again"),
+            What::Recovered { what } if self.told.remove(what).is_some() => tracing::info!("{what}: no failure any more"),
             What::PortFaulty { plane, rack, why } => tracing::warn!("the port of {rack} on plane {} is faulty: {why}", plane.0),
             _ => {}
         }
@@ -302,7 +305,7 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
     fn run(&mut self, stopped: &AtomicBool) {
         let why = catch_unwind(AssertUnwindSafe(|| {
             while !stopped.load(Relaxed) {
-                self.ends.beat();
+                self.ends.pulse.beat();
                 if let Err(why) = self.step() {
                     return Some(why);
                 }

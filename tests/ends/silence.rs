@@ -93,7 +93,7 @@ fn a_run_s_patience_ends_and_says_what_is_lost() {
     }
     let _alone = alone();
     let (name, scratch) = (unique("patience"), Scratch::new("patience"));
-    let text = "coflows:\n  - {name: a, flows: [{from: h0-0, to: h2-0, bytes: 60MB}]}\n  - {name: b, flows: [{from: h1-0, to: h3-0, bytes: 5MB}]}\n";
+    let text = "name: two\ncoflows:\n  - {name: a, flows: [{from: h0-0, to: h2-0, bytes: 60MB}]}\n  - {name: b, flows: [{from: h1-0, to: h3-0, bytes: 5MB}]}\n";
     let workload = scratch.write("w.yaml", text);
     let args = ["--policy", "eps-only", "--patience", "6s", "--workload", workload.to_str().expect("a path")];
     let mut d = Daemon::spawn(&name, run(&name).args(args));

@@ -50,9 +50,9 @@ fn a_controller_that_died_is_neither_live_nor_ready_and_the_reason_is_told() {
     assert_eq!(r.get("/livez").status, 200);
     // One that has come round lately works, and one that has not hangs.
     let now = crate::fabric::kernel::sys::monotonic();
-    ends.beat_at(now);
+    ends.pulse.beat_at(now);
     assert_eq!(r.get("/livez").status, 200);
-    ends.beat_at(now.saturating_sub(7_000_000_000));
+    ends.pulse.beat_at(now.saturating_sub(7_000_000_000));
     for path in ["/livez", "/readyz"] {
         assert_eq!(r.get(path).problem(503).1, "the controller hangs: it has done nothing for 7 s", "{path}");
     }

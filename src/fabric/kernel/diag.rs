@@ -17,7 +17,10 @@ const ESTABLISHED_AND_CLOSING: u32 = 1 << 1 | 1 << 4 | 1 << 8;
 /// Connections whose first packet has not been answered.
 const BEGINNING: u32 = 1 << 2;
 /// Offsets in `struct inet_diag_msg`.
-const TRIES: usize = 2;
+const TIMER: usize = 2;
+const TRIES: usize = 3;
+/// The timer after which a packet is sent again; another one asks a receiver that does not read.
+const AGAIN: u8 = 1;
 const PORT: usize = 4 + 2;
 const DESTINATION: usize = 4 + 4 + 16;
 const COOKIE: usize = 4 + 40;
@@ -109,7 +112,7 @@ fn connection(body: &[u8]) -> io::Result<Connection> {
     let waits = bytes(body, WQUEUE).map(u32::from_ne_bytes).ok_or_else(short)?;
     let cookie = bytes(body, COOKIE).map(u64::from_ne_bytes).ok_or_else(short)?;
     let port = bytes(body, PORT).map(u16::from_be_bytes).ok_or_else(short)?;
-    let tries = body.get(TRIES).copied().ok_or_else(short)?;
+    let tries = body.get(TRIES).copied().filter(|_| body[TIMER] == AGAIN).unwrap_or(0);
     let info = wire::attribute(body.get(MESSAGE..).unwrap_or_default(), INFO.into());
     let acknowledged = bytes(info, ACKNOWLEDGED).map_or(0, u64::from_ne_bytes);
     Ok(Connection { to: to.into(), port, tries, cookie, waits: waits.into(), acknowledged })
@@ -129,7 +132,7 @@ mod tests {
         body[DESTINATION..DESTINATION + 4].copy_from_slice(&[10, 3, 0, 2]);
         body[WQUEUE..WQUEUE + 4].copy_from_slice(&1500u32.to_ne_bytes());
         body[COOKIE..COOKIE + 8].copy_from_slice(&7u64.to_ne_bytes());
-        body[TRIES] = 3;
+        (body[TIMER], body[TRIES]) = (AGAIN, 3);
         body[PORT..PORT + 2].copy_from_slice(&5201u16.to_be_bytes());
         let plain = Connection { to: [10, 3, 0, 2].into(), port: 5201, tries: 3, cookie: 7, waits: 1500, acknowledged: 0 };
         assert_eq!(connection(&body).unwrap(), plain);

@@ -118,7 +118,7 @@ impl Kept {
         let refused: Vec<_> = wrong.iter().map(|(t, (_, right, there))| right.restore(nl, t.link, &t.name, there).err()).collect();
         let now = inventory::read(nl, &[], Turns::Nothing)?;
         for ((tie, (what, ..)), refused) in wrong.iter().zip(refused) {
-            let link = format!("{what} of link {} of {}", tie.name, self.name);
+            let link = format!("the settings of link {} of {} ({what})", tie.name, self.name);
             let damage = |what: String| Damage { what, ..Damage::default() };
             if both(tie, &now).is_some() {
                 let why = refused.map_or_else(String::new, |e| format!(": {e}"));
@@ -196,7 +196,7 @@ impl Kept {
             if wanted && began.is_some_and(|b| b % 2 == 0 && b == turner.changes()) {
                 let side = if self.turns == Turns::Doors { Side::Ways } else { Side::Filters };
                 let part = Part { link: tie.link, side };
-                seen.mended.push(self.damage(part, MENDED));
+                seen.mended.push(self.damage(part, &format!("{CHANGED}, and are written again")));
                 again.insert(place);
             }
         }

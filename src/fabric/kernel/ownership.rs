@@ -242,8 +242,10 @@ impl Owned {
         let hidden = if published.is_empty() { vec![] } else { netns::hidden() };
         let ours = hidden.into_iter().filter(|(name, inode)| published.iter().any(|n| (&n.name, n.inode) == (name, *inode)));
         left.extend(ours.map(|(name, _)| format!("namespace {name}: {HIDDEN}")));
-        // A directory with another lock belongs to a fabric that took the name when this one's note had been removed.
-        if self.note_files().are_ours()
+        // The note tells `clean` whose it is. A directory with another lock belongs to a fabric that took the name when this one's note had
+        // been removed.
+        if left.is_empty()
+            && self.note_files().are_ours()
             && let Err(e) = fs::remove_dir_all(&self.directory)
         {
             left.push(format!("{}: {e}", self.directory.display()));

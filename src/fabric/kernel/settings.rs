@@ -40,7 +40,7 @@ impl Settings {
             (self.offloads == other.offloads, "offloads"),
         ];
         let names: Vec<&str> = parts.into_iter().filter(|p| !p.0).map(|p| p.1).collect();
-        (!names.is_empty()).then(|| format!("the {}", names.join(" and the ")))
+        (!names.is_empty()).then(|| names.join(", "))
     }
 
     /// Writes to a link what of it is different `now`.
@@ -70,8 +70,8 @@ mod tests {
         let s = Settings { mac: vec![2, 0, 0, 0, 0, 1], mtu: 1500, segments: 65536, offloads: vec![1, 2] };
         assert_eq!(s.differ(&s.clone()), None);
         let other = Settings { mtu: 576, offloads: vec![1, 3], ..s.clone() };
-        assert_eq!(s.differ(&other).as_deref(), Some("the MTU and the offloads"));
+        assert_eq!(s.differ(&other).as_deref(), Some("MTU, offloads"));
         let other = Settings { mac: vec![2, 0, 0, 0, 0, 2], segments: 0, ..s.clone() };
-        assert_eq!(s.differ(&other).as_deref(), Some("the MAC address and the longest segment"));
+        assert_eq!(s.differ(&other).as_deref(), Some("MAC address, longest segment"));
     }
 }

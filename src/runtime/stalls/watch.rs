@@ -17,6 +17,7 @@ use crate::control::record::{Record, Snapshot, What};
 use crate::control::{Event, Trouble};
 use crate::fabric::kernel::Clock;
 use crate::fabric::kernel::diag::SocketQueues;
+use crate::fabric::kernel::pulse::Pulse;
 use crate::fabric::traffic::{PORT, Traffic};
 use crate::ids::{CoflowId, HostId, PlaneId, RackId};
 use crate::runtime::handle::Handle;
@@ -27,6 +28,8 @@ use crate::units::{Bytes, Span, Time};
 const EVERY: Duration = Duration::from_millis(500);
 /// A pause lasts at least this many times as long as the look before it.
 const TIMES: u32 = 20;
+/// The longest pause.
+const LONGEST: Duration = Duration::from_secs(3);
 /// How long circuits that have ended are remembered.
 const KEPT: Span = Span::secs(5);
 
@@ -61,13 +64,16 @@ impl Watch {
             hangs: false,
         };
         let (stop, stopped) = mpsc::channel();
+        let pulse = Pulse::default();
+        work.handle.mind(pulse.clone(), "looks for bytes which wait in vain");
         let thread = std::thread::Builder::new().name("stalls".into()).spawn(move || {
             let mut pause = EVERY;
             // Nothing is ever sent: the other end goes when the thread shall end.
             while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
+                pulse.beat();
                 let begun = Instant::now();
                 work.look();
-                pause = EVERY.max(begun.elapsed() * TIMES);
+                pause = EVERY.max(begun.elapsed() * TIMES).min(LONGEST);
             }
         })?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
