@@ -1,7 +1,9 @@
 //! `heliostat clean`: remove what killed runs left behind.
 
+use super::stop::HOW_TO_END;
 use super::{CliError, print};
-use crate::fabric::kernel::ownership;
+use crate::fabric::kernel::ownership::{self, Cleaned};
+use crate::fabric::kernel::programs::{self, Program};
 
 /// Removes what a killed run left behind: only what carries Heliostat's mark and whose network is not running
 ///
@@ -10,18 +12,36 @@ use crate::fabric::kernel::ownership;
 pub struct Args {
     /// Only what the network of this name left
     name: Option<String>,
+    /// Ends programs, too, that users started in nodes of networks that are gone; else they are named
+    #[arg(long)]
+    end_programs: bool,
 }
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// The network of that name is running; or stdout cannot be written. Running fabrics and other people's objects are left alone.
+/// The network of that name is running; something cannot be removed; or stdout cannot be written. Running fabrics and other people's objects are left alone.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let base = ownership::base();
     if let Some(name) = args.name.as_ref().filter(|name| ownership::running(&base).iter().any(|n| n.fabric == **name)) {
         return Err(CliError::Failed(format!("{name} is running, and nothing of it is removed; `heliostat stop {name}` ends it")));
     }
-    let gone = ownership::clean(&base, args.name.as_deref());
-    let lines: String = gone.iter().map(|g| format!("removed {g}\n")).collect();
-    print(if gone.is_empty() { "nothing to remove\n" } else { &lines })
+    let Cleaned { gone, left } = ownership::clean(&base, args.name.as_deref());
+    let mut lines: String = gone.iter().map(|g| format!("removed {g}\n")).collect();
+    let alive = ownership::held(&base);
+    let is_left = |p: &Program| !alive.contains(&p.fabric) && args.name.as_ref().is_none_or(|n| *n == p.fabric);
+    let programs: Vec<Program> = programs::all(&base).into_iter().filter(is_left).collect();
+    let mut left = left;
+    if args.end_programs {
+        left.extend(programs::end(&programs));
+    }
+    for p in &programs {
+        let line = if args.end_programs { "ended program" } else { "a program runs on" };
+        lines += &format!("{line} in a node of {}: {p}\n", p.fabric);
+    }
+    if !args.end_programs && !programs.is_empty() {
+        lines += &format!("{HOW_TO_END}\n");
+    }
+    print(if lines.is_empty() && left.is_empty() { "nothing to remove\n" } else { &lines })?;
+    if left.is_empty() { Ok(()) } else { Err(CliError::Failed(format!("not removed: {}", left.join("; ")))) }
 }

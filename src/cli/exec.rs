@@ -10,7 +10,8 @@ use crate::fabric::kernel::sys;
 
 /// Runs a command in a host's (or switch's) network namespace: heliostat exec h3-1 iperf3 -s
 ///
-/// The command sees the node's name as the name of its machine.
+/// The command sees the node's name as the name of its machine, and finds all hosts by their names: /etc/hosts and /etc/resolv.conf are the
+/// network's own. There is no name server.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The network, if several are running; before NODE
@@ -33,6 +34,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if let Err(e) = sys::own_host_name(&args.node) {
         // The command runs all the same.
         tracing::debug!("the host name stays that of the machine: {e}");
+    }
+    if let Err(e) = running::name_hosts(&note, &args.node) {
+        tracing::warn!("hosts have no names here: {e}");
     }
     let mut command = command(args, &note);
     let e = command.exec();

@@ -207,7 +207,7 @@ fn emulate(args: &Args, paper: Paper, mut experiment: Experiment, size: Size) ->
         Slower { rates: args.emulated.slower, times: args.emulated.shorter },
     );
     let name = options.name.clone();
-    runtime.spawn(wait_for_signal(stop.clone(), move || ownership::abandon(&base, &name).into_iter().collect()));
+    runtime.spawn(wait_for_signal(stop.clone(), (base.join(&name), move || ownership::abandon(&base, &name).into_iter().collect())));
     let (place, began) = (Place { options, slower }, Instant::now());
     let both = live::run(&experiment, size, &place, &stop, &tell).map_err(CliError::Failed)?;
     say_if_stopped(&stop);

@@ -1,7 +1,9 @@
 //! Signals that ask a command to stop: what has ended by then counts.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -31,10 +33,19 @@ pub fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
     stop
 }
 
-/// Becomes true when the process is asked to stop. Asked a second time, it ends at once: `abandon` removes what does not go with the
-/// process, and says what it cannot remove.
-pub async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce() -> Vec<String> + Send + 'static) {
-    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()];
+/// How long a network may take to go when the process is asked to stop: whatever hangs in it, the process ends then.
+const GOING: Duration = Duration::from_secs(8);
+
+/// Becomes true when the process is asked to stop. Asked a second time, or where the network's `note` is still there after [`GOING`], it
+/// ends at once: `abandon` removes what does not go with the process, and says what it cannot remove.
+pub async fn wait_for_signal(stop: Arc<AtomicBool>, (note, abandon): (PathBuf, impl FnOnce() -> Vec<String> + Send + 'static)) {
+    let named = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()];
+    // What would end the process at once, and leave its network behind, ends it as the others do.
+    let others = [libc::SIGUSR2, libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF, libc::SIGIO, libc::SIGPWR];
+    let others = others.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).map(SignalKind::from_raw);
+    let kinds = named.into_iter().chain(others);
+    // A file that has grown to the limit of size is an error of writing, which is told.
+    let _limit = signal(SignalKind::from_raw(libc::SIGXFSZ));
     let (asked, mut heard) = tokio::sync::mpsc::channel(1);
     for kind in kinds {
         let (Ok(mut signals), asked) = (signal(kind), asked.clone()) else { continue };
@@ -44,7 +55,18 @@ pub async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce() -> Ve
     stop.store(true, Relaxed);
     tracing::info!("stopping; ask again to stop at once");
     // A terminal that is closed, or a service that is stopped, may send a hang-up beside another signal.
-    while heard.recv().await == Some(SignalKind::hangup()) {}
+    let again = async { while heard.recv().await == Some(SignalKind::hangup()) {} };
+    let hangs = async {
+        tokio::time::sleep(GOING).await;
+        // What is still printed or written when the network is gone may take its time.
+        while !note.exists() {
+            tokio::time::sleep(GOING).await;
+        }
+    };
+    tokio::select! {
+        () = again => {}
+        () = hangs => tracing::error!("the network has not gone in {} s: a part of it hangs", GOING.as_secs()),
+    }
     let left = tokio::task::spawn_blocking(abandon).await.unwrap_or_default();
     let left = if left.is_empty() {
         "nothing of it is left".into()

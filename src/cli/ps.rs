@@ -1,14 +1,20 @@
 //! `heliostat ps`: the networks that run on this machine.
 
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use indicatif::FormattedDuration;
 
+use super::stop::HOW_TO_END;
 use super::tables::Rows;
 use super::{CliError, Output, origin, print};
 use crate::fabric::kernel::ownership::{self, Note};
+use crate::fabric::kernel::programs::{self, Program};
 
-/// Lists the networks of this user that run on this machine.
+/// Lists the networks of this user that run on this machine, and programs that outlived theirs.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// How they are printed.
@@ -21,33 +27,122 @@ pub struct Args {
 /// # Errors
 /// When stdout cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let notes = ownership::running(&ownership::base());
+    let base = ownership::base();
+    let mut networks: Vec<Network> = ownership::running(&base).into_iter().map(|note| Network::look(&base, note)).collect();
+    let mut programs = programs::all(&base);
+    for n in &mut networks {
+        n.programs = programs.extract_if(.., |p| p.fabric == n.note.fabric).collect();
+    }
     match args.output {
-        Output::Json => print(&exact(&notes).json()),
-        Output::Csv => print(&exact(&notes).csv()),
-        Output::Table if notes.is_empty() => print("no network is running\n"),
-        Output::Table => print(&(table(&notes).table() + "\n")),
+        Output::Json => print(&exact(&networks, &programs).json()),
+        Output::Csv => print(&exact(&networks, &programs).csv()),
+        Output::Table => {
+            let none = networks.is_empty().then(|| "no network is running\n".to_owned());
+            print(&(none.unwrap_or_else(|| table(&networks).table() + "\n") + &outlived(&programs)))
+        }
     }
 }
 
-/// For programs: a row a network.
-fn exact(notes: &[Note]) -> Rows {
-    rows(notes, ["name", "process", "started_at", "racks", "hosts", "mechanism", "api"], |n| origin::at_ms(n.started_ms))
+/// A network that runs.
+struct Network {
+    note: Note,
+    /// What it does: `running`, `starting`, `stopping`; or why it does not answer.
+    state: String,
+    /// The policy in force, as far as it answers.
+    policy: String,
+    programs: Vec<Program>,
+}
+
+impl Network {
+    fn look(base: &Path, note: Note) -> Self {
+        let socket = base.join(&note.fabric).join("api.sock");
+        let (mut state, mut policy) = (note.state.clone(), note.policy.clone());
+        if state == "running" {
+            match ask(&socket, "/livez") {
+                Ok((200, _)) => {}
+                Ok((_, body)) => state = format!("hangs: {}", detail(&body)),
+                Err(e) => state = format!("does not answer: {e}"),
+            }
+            let named = ask(&socket, "/api/v1/policy").ok().filter(|a| a.0 == 200);
+            let named = named.and_then(|(_, body)| serde_json::from_str::<serde_json::Value>(&body).ok());
+            policy = named.and_then(|p| Some(p["name"].as_str()?.to_owned())).unwrap_or(policy);
+        }
+        Self { note, state, policy, programs: vec![] }
+    }
+}
+
+/// What a problem's body says.
+fn detail(body: &str) -> String {
+    let problem: Option<serde_json::Value> = serde_json::from_str(body).ok();
+    problem.and_then(|p| Some(p["detail"].as_str()?.to_owned())).unwrap_or_else(|| "its state is not well".into())
+}
+
+/// How long a network has for an answer.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// Asks a network by its socket, which no token guards; its status and its body.
+fn ask(socket: &Path, path: &str) -> io::Result<(u16, String)> {
+    let mut s = UnixStream::connect(socket)?;
+    s.set_read_timeout(Some(ANSWER))?;
+    s.set_write_timeout(Some(ANSWER))?;
+    s.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes())?;
+    let mut text = vec![];
+    s.take(1 << 20).read_to_end(&mut text).map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => io::Error::other(format!("nothing within {} s", ANSWER.as_secs())),
+        _ => e,
+    })?;
+    let text = String::from_utf8_lossy(&text);
+    let status = text.split(' ').nth(1).and_then(|n| n.parse().ok()).ok_or_else(|| io::Error::other("no HTTP"))?;
+    Ok((status, text.split_once("\r\n\r\n").map_or_else(String::new, |t| t.1.to_owned())))
+}
+
+/// Programs in nodes of networks that are gone, in words.
+fn outlived(programs: &[Program]) -> String {
+    if programs.is_empty() {
+        return String::new();
+    }
+    let line = |p: &Program| format!("a program runs on in a node of {}, which is gone: {p}\n", p.fabric);
+    programs.iter().map(line).collect::<String>() + HOW_TO_END + "\n"
+}
+
+const HEADER: [&str; 11] =
+    ["name", "state", "process", "started_at", "racks", "hosts", "mechanism", "policy", "workload", "programs", "api"];
+
+/// For programs: a row a network, with the numbers of the processes that users run in its nodes; then networks that are gone and in whose
+/// nodes some run on.
+fn exact(networks: &[Network], outlived: &[Program]) -> Rows {
+    let mut rows = rows(networks, HEADER, |n| origin::at_ms(n.started_ms));
+    let mut gone: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    outlived.iter().for_each(|p| gone.entry(&p.fabric).or_default().push(p.pid.to_string()));
+    for (name, pids) in gone {
+        let pids = pids.join(" ");
+        let row = HEADER.map(|h| match h {
+            "name" => name,
+            "state" => "gone",
+            "programs" => &pids,
+            _ => "",
+        });
+        rows.rows.push(row.map(str::to_owned).to_vec());
+    }
+    rows
 }
 
 /// For people.
-fn table(notes: &[Note]) -> Rows {
+fn table(networks: &[Network]) -> Rows {
     let age = |n: &Note| Duration::from_millis(ownership::now_ms().saturating_sub(n.started_ms));
-    rows(notes, ["name", "process", "up for", "racks", "hosts", "mechanism", "API"], |n| FormattedDuration(age(n)).to_string())
+    let header = ["name", "state", "process", "up for", "racks", "hosts", "mechanism", "policy", "workload", "programs", "API"];
+    rows(networks, header, |n| FormattedDuration(age(n)).to_string())
 }
 
-fn rows(notes: &[Note], header: [&str; 7], since: impl Fn(&Note) -> String) -> Rows {
+fn rows(networks: &[Network], header: [&str; 11], since: impl Fn(&Note) -> String) -> Rows {
     let mut rows = Rows::new(&header);
-    for n in notes {
+    for Network { note: n, state, policy, programs } in networks {
         let count = |prefix: &str| n.nodes.keys().filter(|node| is_numbered(node, prefix)).count().to_string();
-        let api = n.api.as_deref().unwrap_or("-");
-        rows.rows
-            .push([&n.fabric, &*n.pid.to_string(), &since(n), &count("tor"), &count("h"), &n.mechanism, api].map(str::to_owned).to_vec());
+        let or_none = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+        let pids = programs.iter().map(|p| p.pid.to_string()).collect::<Vec<_>>().join(" ");
+        let (process, api) = (n.pid.to_string(), n.api.clone().unwrap_or_default());
+        let network = [n.fabric.clone(), state.clone(), process, since(n), count("tor"), count("h"), n.mechanism.clone()];
+        rows.rows.push(network.into_iter().chain([policy, &n.workload, &pids, &api].map(|t| or_none(t))).collect());
     }
     rows
 }

@@ -26,10 +26,8 @@ use super::{
 use crate::api;
 use crate::circuits::external::ProgramAt;
 use crate::coflows::network::Service;
-use crate::config::shipped::Shelf;
 use crate::config::{self, Load};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
-use crate::fabric::kernel::lacks;
 use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, rights, sys};
@@ -40,6 +38,7 @@ use crate::runtime::record::{Pace, Recorder};
 use crate::runtime::report::{Names, Origin, RunResult};
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
+use crate::units::Span;
 use crate::workload::coflow_benchmark::Local;
 use crate::workload::{Adjust, Workload};
 
@@ -55,6 +54,8 @@ mod watch;
 
 /// The policy of a run that names none: the shipped one under which every program's traffic gets circuits.
 const DEFAULT_POLICY: &str = "c-through";
+/// The patience of runs that have an end.
+const PATIENCE: Span = Span::secs(30);
 
 /// Builds the network, controls its circuits, and carries a workload over it; without one, stays up until told to stop
 ///
@@ -120,6 +121,10 @@ pub struct Args {
     force: bool,
     #[command(flatten)]
     shown: Shown,
+    /// How long a coflow may wait in vain, whatever the cause is; then it is broken off. Waiting for a circuit, or behind better
+    /// priorities, does not count [default: 30s with --workload or --schedule, else no limit].
+    #[arg(help_heading = "Workload", long, value_name = "TIME")]
+    patience: Option<Span>,
     /// Looks at the policy file twice a second, and decides by it when it was written again; a bad one changes nothing.
     #[arg(long, requires = "policy", conflicts_with_all = ["workload", "schedule"])]
     watch: bool,
@@ -217,7 +222,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let (base, name) = (plan.options.base.clone(), plan.options.name.clone());
     runtime.spawn(interrupt::reopen_at_signal(plan.reopen.clone()));
     let guest = plan.options.attach.is_some().then(|| "what was set in Mininet's nodes".to_owned());
-    runtime.spawn(interrupt::wait_for_signal(stop.clone(), move || ownership::abandon(&base, &name).into_iter().chain(guest).collect()));
+    let abandon = (base.join(&name), move || ownership::abandon(&base, &name).into_iter().chain(guest).collect());
+    runtime.spawn(interrupt::wait_for_signal(stop.clone(), abandon));
     args.record.around(Pace::Live, None, |recorder| {
         let plan = Plan { recorder: recorder.cloned(), ..plan };
         match (&args.schedule, &plan.workload) {
@@ -320,8 +326,9 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     let api = listen(args)?;
     let listener = api::reserve(&api).map_err(no_api)?;
     user_namespace::enter_unless_root()?;
-    check_links(&args.topology, &topology)?;
-    let options = Options { name, mechanism: args.mechanism.wanted(), base, attach };
+    lacking::check_links(&args.topology, &topology)?;
+    let patience = args.patience.or((args.workload.is_some() || args.schedule.is_some()).then_some(PATIENCE));
+    let options = Options { name, mechanism: args.mechanism.wanted(), base, attach, patience };
     Ok(Plan {
         topology: Arc::new(topology),
         run,
@@ -335,16 +342,6 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         reopen: interrupt::Reopen::default(),
         listener,
     })
-}
-
-/// Says before anything is built which links the kernel cannot make, and where the file asks for them.
-fn check_links(file: &Path, topology: &Topology) -> Result<(), CliError> {
-    let missing = lacks::lacks(topology).map_err(|e| CliError::Failed(format!("try what links need: {e}")))?;
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let text = files::read_shipped(Shelf::Topologies, file, &[])?;
-    Err(CliError::Failed(lacking::at_their_keys(&text, &file.display().to_string(), &missing).to_string()))
 }
 
 /// Whether a program at an address can be asked from where the network will be.
@@ -411,7 +408,8 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let listener = listener.map_err(|e| CliError::Failed(format!("serve the API: {e}")))?;
     let server = api::serve_on(e.live.handle.clone(), options, listener).map_err(no_api)?;
     let url = server.url();
-    e.announce(&url).map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
+    let jobs = args.schedule.as_ref().and_then(|f| f.file_stem()).map(|n| n.to_string_lossy().into_owned());
+    e.announce(&url, jobs.as_deref().unwrap_or(workload)).map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
     let (racks, name, mechanism) = (plan.topology.rack_count(), &plan.options.name, e.mechanism.name());
     let served = if run.run.network.kind.service() == Service::Strict { ", strict priorities at every port" } else { "" };
     tracing::info!("{name}: {racks} racks, mechanism {mechanism}{served}, built in {took:.0?}; API at {url}");
@@ -451,9 +449,10 @@ impl Running {
     /// Takes it down.
     fn end(self) -> Result<(), CliError> {
         self.server.stop();
-        drop(self.e);
+        let left = self.e.end();
         let records = self.records.map_or(Ok(()), journal::finish);
-        self.events.map_or(Ok(()), EventFile::finish).and(records)
+        self.events.map_or(Ok(()), EventFile::finish).and(records)?;
+        if left.is_empty() { Ok(()) } else { Err(CliError::Failed(format!("left behind: {}", left.join("; ")))) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::CliError;
 use crate::fabric::kernel::ownership::{self, Note};
@@ -87,6 +87,15 @@ pub fn enter(note: &Note, node: &str) -> Result<(), CliError> {
         sys::setns(ns.as_fd(), libc::CLONE_NEWNET)
     };
     enter().map_err(|e| CliError::Failed(format!("enter {node} of {}: {e}", note.fabric)))
+}
+
+/// Lays the network's own `/etc/hosts` and `/etc/resolv.conf` over the machine's, for this process and what it starts.
+///
+/// # Errors
+/// They cannot be written or laid.
+pub fn name_hosts(note: &Note, node: &str) -> io::Result<()> {
+    let files = ownership::name_files(&ownership::base(), note, node)?;
+    sys::own_files(&files.map(|(file, place)| (file, Path::new(place))))
 }
 
 fn still_built(note: &Note) -> CliError {

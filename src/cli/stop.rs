@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use super::log::say;
 use super::{CliError, print, running};
 use crate::fabric::kernel::ownership::{self, Note};
+use crate::fabric::kernel::programs::{self, Program};
 use crate::fabric::kernel::sys::Process;
 use crate::units::Span;
 
@@ -19,6 +21,10 @@ pub struct Args {
     /// How long to wait for each.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     timeout: Span,
+    /// Ends the programs that run in its nodes as well: those that were started by `exec`, by `ip netns exec`, or by these. Else they are
+    /// named, and run on in a network without links.
+    #[arg(long)]
+    end_programs: bool,
 }
 
 /// Runs the subcommand.
@@ -31,17 +37,58 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if notes.is_empty() {
         return print("no network is running\n");
     }
+    let (programs, waits) = (programs::all(&base), std::time::Duration::from_secs(2).min(args.timeout.std()));
     // All are told before the first is waited for.
     let told: Vec<_> = notes.iter().map(|note| Ok((note, tell(&base, note)?))).collect::<Result<_, CliError>>()?;
     for (note, process) in told {
-        let ended = process.map_or(Ok(true), |p| p.ends_within(args.timeout.std())).map_err(|e| failed(note, &e))?;
+        let ends = |within| process.as_ref().map_or(Ok(true), |p| p.ends_within(within)).map_err(|e| failed(note, &e));
+        let mut ended = ends(waits)?;
         if !ended {
-            let (name, hint) = (&note.fabric, "stop it once more to end it at once");
-            return Err(CliError::TimedOut(format!("{name} (process {}) did not end within {}; {hint}", note.pid, args.timeout)));
+            say!("waiting for {} (process {}), which {}", note.fabric, note.pid, doing(&base, note));
+            ended = ends(args.timeout.std() - waits)?;
         }
+        if !ended {
+            let (name, does, hint) = (&note.fabric, doing(&base, note), "stop it once more to end it at once");
+            return Err(CliError::TimedOut(format!(
+                "{name} (process {}) did not end within {}: it {does}; {hint}",
+                note.pid, args.timeout
+            )));
+        }
+        let own: Vec<Program> = programs.iter().filter(|p| p.fabric == note.fabric).cloned().collect();
         print(&format!("stopped {}\n", note.fabric))?;
+        outlived(&own, args.end_programs)?;
     }
     Ok(())
+}
+
+/// Ends the programs that ran in the nodes of a network that is gone, or names those that run on.
+fn outlived(programs: &[Program], end: bool) -> Result<(), CliError> {
+    if programs.is_empty() {
+        return Ok(());
+    }
+    let list = |p: &[Program]| p.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if end {
+        let left = programs::end(programs);
+        print(&format!("ended programs in its nodes: {}\n", list(programs)))?;
+        return if left.is_empty() { Ok(()) } else { Err(CliError::Failed(format!("programs that run on: {}", left.join("; ")))) };
+    }
+    let on: Vec<Program> = programs::all(&ownership::base()).into_iter().filter(|p| programs.iter().any(|q| q.pid == p.pid)).collect();
+    let named: Vec<Program> = programs.iter().filter(|p| on.iter().any(|q| q.pid == p.pid)).cloned().collect();
+    if named.is_empty() { Ok(()) } else { print(&format!("programs run on in its nodes: {}; {HOW_TO_END}\n", list(&named))) }
+}
+
+/// What ends programs of a network that is gone.
+pub const HOW_TO_END: &str = "`heliostat clean --end-programs` ends them";
+
+/// What a network that was told to end does.
+fn doing(base: &Path, note: &Note) -> &'static str {
+    let state = ownership::running(base).into_iter().find(|n| (&n.fabric, n.pid) == (&note.fabric, note.pid)).map(|n| n.state);
+    match state.as_deref() {
+        Some("stopping") => "takes its network down",
+        Some("starting") => "is still being built",
+        Some(_) => "has not begun to take its network down: it may write results, or hang",
+        None => "has taken its network down, and writes what is left to write",
+    }
 }
 
 /// Tells a network's process to end; `None` if it has ended by itself.

@@ -221,7 +221,10 @@ impl Controller {
             Event::ManualDisconnect { plane, input } => self.manual_disconnect(plane, input)?,
             Event::ManualConfiguration { circuits } => self.manual_configuration(&circuits)?,
             Event::Trouble { what, why: Some(why) } => self.failed(what, why, now),
-            Event::Trouble { what, why: None } => drop(self.failures.remove(&what)),
+            Event::Trouble { what, why: None } if self.failures.remove(&what).is_some() => {
+                self.log(now, What::Recovered { what: what.to_string() });
+            }
+            Event::Trouble { why: None, .. } => {}
             Event::PortRepaired { plane, rack } => self.repaired(plane, rack, now)?,
             Event::Fault { what, over } => self.log(now, What::Fault { what, over }),
             Event::PolicyReplaced { policy } => self.replace_policy(*policy, now),
@@ -281,7 +284,13 @@ impl Controller {
         self.failures.retain(|k, _| match *k {
             Trouble::Plan => false,
             Trouble::Port(plane, rack) => changed.contains(&(plane, rack)),
-            Trouble::Names | Trouble::Paths | Trouble::File(_) | Trouble::Follow | Trouble::Observe | Trouble::World => true,
+            Trouble::Carry(_)
+            | Trouble::Names
+            | Trouble::Paths
+            | Trouble::File(_)
+            | Trouble::Follow
+            | Trouble::Observe
+            | Trouble::World => true,
         });
         self.top_up_at = self.next_room(&then.timetable, now);
         if ops.is_empty() && !cycle {

@@ -27,6 +27,11 @@ impl Live {
         self.0.is_empty()
     }
 
+    /// Their numbers. Costs nothing but the walk.
+    pub fn ids(&self) -> impl Iterator<Item = CoflowId> + '_ {
+        self.0.keys().copied()
+    }
+
     /// All of them as the API shows them, by id.
     pub fn iter(&self) -> impl Iterator<Item = &CoflowView> {
         self.0.values().map(Kept::view)

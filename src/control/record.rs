@@ -469,6 +469,11 @@ pub enum What {
         /// Why it failed.
         why: String,
     },
+    /// What failed works again, or is not needed any more: of failures that are not found by the controller itself.
+    Recovered {
+        /// What was tried.
+        what: String,
+    },
     /// Something was broken on purpose, or mended.
     Fault {
         /// The fault.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{PlaneId, RackId};
+use crate::ids::{CoflowId, PlaneId, RackId};
 
 /// Something that the daemon does again and again, and that can fail: the key of a [`super::record::Failure`]. They are listed in this
 /// order.
@@ -27,6 +27,8 @@ pub enum Trouble {
     World,
     /// To prove the operations before they are carried out.
     Plan,
+    /// To carry a coflow: its bytes wait, and nothing has arrived for seconds.
+    Carry(CoflowId),
 }
 
 /// A file that a run writes as it goes.
@@ -61,6 +63,7 @@ impl fmt::Display for Trouble {
             Self::Follow => f.write_str("follow the circuit scheduler"),
             Self::Observe => f.write_str("observe the fabric"),
             Self::World => f.write_str("keep the network as it was built"),
+            Self::Carry(coflow) => write!(f, "carry coflow {}", coflow.0),
             Self::Plan => f.write_str("plan the operations"),
         }
     }

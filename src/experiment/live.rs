@@ -270,5 +270,5 @@ fn result(ask: &Ask, ended: &Ended, e: &Emulation) -> JobsResult {
 
 /// Options for the networks of an experiment, whose name is this process's own.
 pub fn options(base: PathBuf, mechanism: Option<Mechanism>) -> Options {
-    Options { name: format!("experiment{}", std::process::id()), mechanism, base, attach: None }
+    Options { name: format!("experiment{}", std::process::id()), mechanism, base, attach: None, patience: None }
 }

@@ -14,6 +14,7 @@ use super::live::{Carrier, Live};
 use super::record::Recorder;
 use super::report::{Counted, End, Names, RunResult};
 use super::settings::RunPlan;
+use super::stalls;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::priority::Change;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
@@ -23,8 +24,8 @@ use crate::control::{Event, LogFile, Trouble};
 use crate::fabric::kernel::attached::Processes;
 use crate::fabric::kernel::lacks::{self, Lack};
 use crate::fabric::kernel::network::{Network, too_large};
-use crate::fabric::kernel::ownership::{self, Name, OwnError, Owned, mark};
-use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, Serving, features, rights, sys};
+use crate::fabric::kernel::ownership::{self, Name, NoteFiles, OwnError, Owned, mark};
+use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, Serving, features, programs, rights, sys};
 use crate::fabric::traffic::{Traffic, TrafficEvent};
 use crate::fabric::{Observation, SEND_BUFFER};
 use crate::ids::CoflowId;
@@ -46,6 +47,8 @@ pub struct Options {
     pub base: PathBuf,
     /// Nodes that Mininet made: their processes.
     pub attach: Option<Processes>,
+    /// Time after which a coflow of which bytes wait and do not move is broken off; `None`: never.
+    pub patience: Option<Span>,
 }
 
 /// Why an emulation cannot start.
@@ -89,6 +92,8 @@ struct UnderWay {
 
 /// A running emulation. Dropping it takes everything down: connections, control loop, namespaces, names.
 pub struct Emulation {
+    /// Comes first: it speaks to the others.
+    stalls: stalls::Watch,
     /// The control loop.
     pub live: Live,
     /// The traffic.
@@ -151,13 +156,13 @@ impl Emulation {
         let mechanism = options.mechanism.unwrap_or_else(Mechanism::best);
         let serving = Serving { admit: plan.run.admit, service: plan.run.network.kind.service() };
         let fabric = KernelFabric::install(net, mechanism, serving, clock).map_err(kernel("set the fabric up"))?;
-        owned.built(fabric.network(), mechanism.name()).map_err(kernel("write the fabric's note"))?;
+        owned.built(fabric.network(), (mechanism.name(), &plan.policy.name)).map_err(kernel("write the fabric's note"))?;
         let hosts = fabric.host_namespaces().map_err(kernel("open the hosts' namespaces"))?;
         let workload: Arc<Mutex<Option<UnderWay>>> = Arc::default();
         let listens = workload.clone();
         let handle_slot: Arc<Mutex<Option<super::handle::Handle>>> = Arc::default();
         let slot = handle_slot.clone();
-        let mut traffic = Traffic::start(topology, hosts, clock, &plan.run.congestion, move |e| {
+        let mut traffic = Traffic::start(topology, hosts.clone(), clock, &plan.run.congestion, move |e| {
             if let Some(h) = &*slot.lock() {
                 h.notify(for_the_controller(&e));
             }
@@ -168,26 +173,32 @@ impl Emulation {
         .map_err(kernel("start the traffic"))?;
         traffic.serve(serving.service);
         let traffic = Arc::new(traffic);
-        let names = NamesWatch { names: owned.names().to_vec(), next: clock.now(), told: None };
+        let names =
+            NamesWatch { names: owned.names().to_vec(), note: owned.note_files(), next: clock.now() + NamesWatch::EVERY, told: None };
         let recorded = recorder.clone();
         let carrier = Box::new(Sent { traffic: traffic.clone(), names, recorded, clock, buffer: plan.run.buffer });
         let live =
             Live::start(fabric, plan.clone(), clock, carrier, recorder, past.map(|p| p.0)).map_err(kernel("start the control loop"))?;
         *handle_slot.lock() = Some(live.handle.clone());
-        Ok(Self { live, traffic, clock, mechanism, workload, plan, attached: options.attach.clone(), owned })
+        let stalls = stalls::Watch::start(live.handle.clone(), traffic.clone(), hosts, clock, options.patience)
+            .map_err(kernel("watch what waits"))?;
+        Ok(Self { stalls, live, traffic, clock, mechanism, workload, plan, attached: options.attach.clone(), owned })
     }
 
-    /// Writes down where the API listens, so that other commands find it.
+    /// Writes down where the API listens and which workload is carried, so that other commands find it.
     ///
     /// # Errors
     /// When the note cannot be written.
-    pub fn announce(&self, api: &str) -> io::Result<()> {
-        self.owned.amend(|note| note.api = Some(api.to_owned()))
+    pub fn announce(&self, api: &str, workload: &str) -> io::Result<()> {
+        self.owned.amend(|note| {
+            (note.api, note.state, note.workload) = (Some(api.to_owned()), "running".into(), workload.into());
+        })
     }
 
     /// Why the run cannot go on, if that is so: the control loop or the traffic has died. O(hosts), well below a microsecond each.
     pub fn died(&self) -> Option<String> {
-        self.live.lost().or_else(|| self.traffic.lost())
+        let blind = (!self.stalls.is_alive()).then(|| "the thread that looks for bytes which wait in vain has died".to_owned());
+        self.live.lost().or_else(|| self.traffic.lost()).or(blind)
     }
 
     /// The same, or nodes that we attached to are gone, because their owner took them down. Costs about 10 us a node.
@@ -197,6 +208,28 @@ impl Emulation {
         }
         let (node, pid) = self.attached.as_ref()?.lost()?;
         Some(format!("the network is gone: node {node} (process {pid}) has ended"))
+    }
+
+    /// Takes everything down, the names last. Gives what could not be removed.
+    pub fn end(self) -> Vec<String> {
+        let Self { stalls, live, traffic, attached, mut owned, .. } = self;
+        owned.says("stopping");
+        let inside = programs::of(owned.note_files().directory());
+        if !inside.is_empty() {
+            let list = inside.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            tracing::warn!("programs run on in nodes that are taken down: {list}; `heliostat clean --end-programs` ends them");
+        }
+        drop(stalls);
+        let ended = live.end();
+        drop(traffic);
+        let mut left = owned.release();
+        if !ended {
+            left.push("the controller's thread, which hangs".into());
+        }
+        if !ended && attached.is_some() {
+            left.push("what was set in Mininet's nodes: `heliostat clean` removes it".into());
+        }
+        left
     }
 
     /// Starts one coflow now, under the id in `spec`.
@@ -369,10 +402,11 @@ impl Carrier for Sent {
     }
 }
 
-/// Looks now and then whether the names of our namespaces still lead to them. Without its name a namespace works on, but
-/// `ip netns` and the tools that use it no longer find it.
+/// Looks now and then whether the names of our namespaces still lead to them, and whether the note is there. Without its name a
+/// namespace works on, but `ip netns` and the tools that use it no longer find it; without the note our own commands do not.
 struct NamesWatch {
     names: Vec<Name>,
+    note: NoteFiles,
     next: Time,
     /// What was said last.
     told: Option<String>,
@@ -388,7 +422,13 @@ impl NamesWatch {
         }
         self.next = now + Self::EVERY;
         let lost: Vec<&str> = self.names.iter().filter(|n| !n.stands()).map(|n| n.name.as_str()).collect();
-        let why = (!lost.is_empty()).then(|| format!("{} was removed while in use; the node works on, without its name", lost.join(", ")));
+        let gone = |what: String, then: &str| format!("{what} was removed while in use, or something was mounted over it; {then}");
+        let names = (!lost.is_empty()).then(|| gone(lost.join(", "), "the node works on, without its name"));
+        let note = (!self.note.stand()).then(|| {
+            let stop = format!("stop it by SIGTERM to process {}", std::process::id());
+            gone(self.note.directory().display().to_string(), &format!("`ps`, `stop` and `exec` do not find the network: {stop}"))
+        });
+        let why = names.into_iter().chain(note).reduce(|a, b| format!("{a}; {b}"));
         if why == self.told {
             return None;
         }

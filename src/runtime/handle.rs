@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::meter::Meter;
@@ -10,6 +11,7 @@ use super::settings::RunPlan;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Event, Rejected};
 use crate::fabric::Uplink;
+use crate::fabric::kernel::pulse::Pulse;
 use crate::fabric::meter::Utilisation;
 use crate::topology::Topology;
 use crate::units::Time;
@@ -34,6 +36,7 @@ pub struct Handle {
     events: broadcast::Sender<Arc<Record>>,
     meter: Meter,
     ended: Arc<OnceLock<String>>,
+    pulses: Arc<Mutex<Vec<(Pulse, String)>>>,
 }
 
 /// The controller's thread's ends of a [`Handle`].
@@ -47,6 +50,8 @@ pub struct Ends {
     /// What the links carry.
     pub meter: Meter,
     ended: Arc<OnceLock<String>>,
+    /// That of the control loop.
+    pub pulse: Pulse,
 }
 
 impl Ends {
@@ -65,8 +70,11 @@ impl Handle {
         let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
         let (events, _) = broadcast::channel(4096 + told);
         let ended = Arc::new(OnceLock::new());
-        let ends = Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone(), meter: meter.clone(), ended: ended.clone() };
-        (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, meter, ended }, ends)
+        let pulse = Pulse::default();
+        let pulses = Arc::new(Mutex::new(vec![(pulse.clone(), "the controller".to_owned())]));
+        let ends =
+            Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone(), meter: meter.clone(), ended: ended.clone(), pulse };
+        (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, meter, ended, pulses }, ends)
     }
 
     /// The newest snapshot; it costs nothing and never waits.
@@ -83,6 +91,18 @@ impl Handle {
     pub fn ended(&self) -> Option<String> {
         let stopped = || self.snapshot.has_changed().is_err().then(|| "the controller has stopped".to_owned());
         self.ended.get().cloned().or_else(stopped)
+    }
+
+    /// Minds a thread by its pulse; `does` says what it does.
+    pub fn mind(&self, pulse: Pulse, does: &str) {
+        self.pulses.lock().push((pulse, format!("the thread that {does}")));
+    }
+
+    /// That the control loop or another thread hangs, if one does: it runs, and has not come round for seconds. O(threads).
+    pub fn hangs(&self) -> Option<String> {
+        let pulses = self.pulses.lock();
+        let found = pulses.iter().find_map(|(p, who)| Some((who, p.hangs()?)));
+        found.map(|(who, silent)| format!("{who} hangs: it has done nothing for {} s", silent.0 / 1_000_000_000))
     }
 
     /// What links have carried since `from`, which is then its zero, until the last cycle. O(links).

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, oneshot};
@@ -46,6 +47,8 @@ pub struct Live<F = KernelFabric> {
     pub first_events: Mutex<Option<broadcast::Receiver<Arc<Record>>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<F>>,
+    /// The thread has not ended when it was told to.
+    hangs: bool,
 }
 
 /// Who carries coflows over the fabric: the controller hears of them by it, and changes by it how they are carried.
@@ -59,6 +62,9 @@ pub trait Carrier: Send {
     /// Adds to what the fabric saw what only senders know: bytes that wait for their sockets.
     fn complete(&mut self, _seen: &mut Observation) {}
 }
+
+/// How long the control loop may take to end.
+const ENDING: Duration = Duration::from_secs(2);
 
 /// The carrier of a controller, on its thread.
 pub type Feed = Box<dyn Carrier>;
@@ -78,11 +84,14 @@ impl Live {
         past: Option<Past>,
     ) -> io::Result<Self> {
         let topology = fabric.network().topology.clone();
+        let pulses = fabric.pulses();
         let prober = |fabric: &KernelFabric, probes: Handle| {
             let report = move |report| probes.notify(Event::Probed { report });
             Prober::start(fabric.network(), clock, fabric.may_probe(), report).map(Some)
         };
-        Self::over(fabric, topology, (plan, recorder, past), clock, feed, prober)
+        let live = Self::over(fabric, topology, (plan, recorder, past), clock, feed, prober)?;
+        pulses.into_iter().for_each(|(pulse, does)| live.handle.mind(pulse, does));
+        Ok(live)
     }
 }
 
@@ -122,12 +131,18 @@ impl<F: Fabric + 'static> Live<F> {
             control.run(&stopped);
             control.driver.fabric
         })?;
-        Ok(Self { handle, first_cycle: start, first_events, stop, thread: Some(thread) })
+        Ok(Self { handle, first_cycle: start, first_events, stop, thread: Some(thread), hangs: false })
     }
 
     /// Stops the control loop and gives the fabric back.
     pub fn stop(mut self) -> Option<F> {
         self.halt()
+    }
+
+    /// Stops the control loop and takes the fabric down; says whether its thread has ended, and not been left to the end of the process.
+    pub fn end(mut self) -> bool {
+        drop(self.halt());
+        !self.hangs
     }
 
     /// Whether the control thread still decides.
@@ -146,6 +161,16 @@ impl<F> Live<F> {
         self.stop.store(true, Relaxed);
         // Wakes the thread.
         self.handle.notify(Event::Tick);
+        let begun = Instant::now();
+        while self.thread.as_ref().is_some_and(|t| !t.is_finished()) && begun.elapsed() < ENDING {
+            std::thread::park_timeout(ENDING / 1000);
+        }
+        // One that hangs can only be ended with the process.
+        if self.thread.as_ref().is_some_and(|t| !t.is_finished()) {
+            tracing::error!("the controller's thread does not end");
+            self.hangs = true;
+            drop(self.thread.take());
+        }
         self.thread.take().and_then(|t| t.join().ok())
     }
 }
@@ -230,6 +255,7 @@ impl<C> LiveHost<C> {
             What::Failed { what, why } if self.told.insert(what.clone(), why.clone()).as_ref() != Some(why) => {
                 tracing::warn!("{what}: {why}");
             }
+            What::Recovered { what } if self.told.remove(what).is_some() => tracing::info!("{what}: no failure any more"),
             What::PortFaulty { plane, rack, why } => tracing::warn!("the port of {rack} on plane {} is faulty: {why}", plane.0),
             _ => {}
         }
@@ -279,6 +305,7 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
     fn run(&mut self, stopped: &AtomicBool) {
         let why = catch_unwind(AssertUnwindSafe(|| {
             while !stopped.load(Relaxed) {
+                self.ends.pulse.beat();
                 if let Err(why) = self.step() {
                     return Some(why);
                 }

@@ -24,5 +24,6 @@ pub mod rows;
 pub mod settings;
 pub mod simulate;
 pub mod spans;
+pub mod stalls;
 pub mod statistics;
 pub mod study;

@@ -257,6 +257,7 @@ impl Stranger {
     pub fn new(name: &str) -> Self {
         use std::os::fd::AsFd;
         let ns = netns::create(false).expect("a namespace");
+        drop(netns::Directory::open().expect("a directory of names"));
         let inode = netns::publish(ns.as_fd(), name, "").expect("a free name");
         Self { name: name.into(), inode }
     }
@@ -269,7 +270,7 @@ impl Stranger {
 impl Drop for Stranger {
     fn drop(&mut self) {
         if self.stands() {
-            let _ = netns::unpublish(&self.name);
+            let _ = netns::unpublish(&self.name, |_| true);
         }
     }
 }

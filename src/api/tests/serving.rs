@@ -25,6 +25,10 @@ fn health_says_what_is() {
     assert_eq!(r.get("/readyz").problem(503).1, "plan the operations: two circuits on a port");
     trouble(Trouble::Plan, None);
     assert_eq!(r.get("/readyz").status, 200);
+    trouble(Trouble::Carry(CoflowId(7)), Some("flow h0-0 -> h2-0: nothing has moved for 6 s"));
+    assert!(r.get("/readyz").problem(503).1.starts_with("carry coflow 7: flow h0-0"));
+    trouble(Trouble::Carry(CoflowId(7)), None);
+    assert_eq!(r.get("/readyz").status, 200);
     r.stop.store(true, Relaxed);
     r.handle.notify(Event::Tick);
     let mut watch = r.handle.watch();
@@ -44,6 +48,14 @@ fn a_controller_that_died_is_neither_live_nor_ready_and_the_reason_is_told() {
     let options = Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() };
     let r = Rig { server: serve(handle.clone(), options).unwrap(), handle, stop: Arc::default() };
     assert_eq!(r.get("/livez").status, 200);
+    // One that has come round lately works, and one that has not hangs.
+    let now = crate::fabric::kernel::sys::monotonic();
+    ends.pulse.beat_at(now);
+    assert_eq!(r.get("/livez").status, 200);
+    ends.pulse.beat_at(now.saturating_sub(7_000_000_000));
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(r.get(path).problem(503).1, "the controller hangs: it has done nothing for 7 s", "{path}");
+    }
     ends.say_why("the controller's thread died: boom".into());
     for path in ["/livez", "/readyz"] {
         assert_eq!(r.get(path).problem(503).1, "the controller's thread died: boom", "{path}");

@@ -82,6 +82,8 @@ pub enum What {
     TypesUnmet { id: u32, pairs: usize },
     /// Something failed.
     Failed { what: String, why: String },
+    /// What failed works again, or is over: coflows whose bytes move again, files, names.
+    Recovered { what: String },
     /// Something was broken on purpose, or mended.
     Fault { what: String, over: bool },
     /// The policy was replaced.
@@ -90,7 +92,7 @@ pub enum What {
 
 impl What {
     /// The names of all server-sent events of the log.
-    pub const NAMES: [&str; 16] = [
+    pub const NAMES: [&str; 17] = [
         "cycle",
         "circuit-set",
         "circuit-end",
@@ -105,6 +107,7 @@ impl What {
         "paths",
         "types-unmet",
         "failed",
+        "recovered",
         "fault",
         "policy-changed",
     ];
@@ -126,6 +129,7 @@ impl What {
             Self::Paths { .. } => "paths",
             Self::TypesUnmet { .. } => "types-unmet",
             Self::Failed { .. } => "failed",
+            Self::Recovered { .. } => "recovered",
             Self::Fault { .. } => "fault",
             Self::PolicyChanged { .. } => "policy-changed",
         }
@@ -166,6 +170,7 @@ impl From<&record::Record> for Record {
             }
             W::TypesUnmet { id, pairs } => What::TypesUnmet { id: id.0, pairs },
             W::Failed { what, why } => What::Failed { what, why },
+            W::Recovered { what } => What::Recovered { what },
             W::Fault { what, over } => What::Fault { what, over },
             W::PolicyChanged { name } => What::PolicyChanged { name },
         };

@@ -1,7 +1,25 @@
 //! What a topology asks for and this kernel lacks.
 
+use std::path::Path;
+
+use crate::cli::{CliError, files};
+use crate::config::shipped::Shelf;
 use crate::config::{ConfigError, Flaw, Step, yaml};
-use crate::fabric::kernel::lacks::Lack;
+use crate::fabric::kernel::lacks::{self, Lack};
+use crate::topology::Topology;
+
+/// Says before anything is built which links the kernel cannot make, and where the file asks for them.
+///
+/// # Errors
+/// There are such links.
+pub fn check_links(file: &Path, topology: &Topology) -> Result<(), CliError> {
+    let missing = lacks::lacks(topology).map_err(|e| CliError::Failed(format!("try what links need: {e}")))?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let text = files::read_shipped(Shelf::Topologies, file, &[])?;
+    Err(CliError::Failed(at_their_keys(&text, &file.display().to_string(), &missing).to_string()))
+}
 
 /// An error at every key of the file that asks for it.
 pub fn at_their_keys(text: &str, file: &str, missing: &[Lack]) -> ConfigError {

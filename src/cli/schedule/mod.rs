@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
-    runtime.spawn(interrupt::wait_for_signal(stop.clone(), Vec::new));
+    runtime.spawn(interrupt::wait_for_signal(stop.clone(), (PathBuf::new(), Vec::new)));
     let ask = Ask {
         topology: None,
         client: Arc::new(args.place.client()?),

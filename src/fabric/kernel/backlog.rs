@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use super::diag::SocketQueues;
 use super::network::Network;
+use super::pulse::Pulse;
 use crate::demand::{DemandMatrix, HostFlow};
 use crate::ids::HostId;
 use crate::topology::Topology;
@@ -71,6 +72,7 @@ pub struct Backlog {
     questions: Arc<Mutex<Questions>>,
     /// Whether connections are told one by one.
     singly: Arc<AtomicBool>,
+    pulse: Pulse,
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -86,11 +88,14 @@ impl Backlog {
         let newest: Newest = Arc::new(Mutex::new(sample(&topology, &mut hosts, false)));
         let (stop, stopped) = mpsc::channel();
         let (singly, questions) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Questions::default())));
+        let pulse = Pulse::default();
+        let beats = pulse.clone();
         let (put, asked, noted) = (newest.clone(), singly.clone(), questions.clone());
         let thread = std::thread::Builder::new().name("backlog".into()).spawn(move || {
             let mut pause = PAUSE;
             // Nothing is ever sent: the other end goes when the thread shall end.
             while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
+                beats.beat();
                 let begun = Instant::now();
                 let seen = sample(&topology, &mut hosts, asked.load(Relaxed));
                 *put.lock() = seen;
@@ -98,7 +103,12 @@ impl Backlog {
                 pause = noted.lock().pause(now, now.duration_since(begun));
             }
         })?;
-        Ok(Self { newest, questions, singly, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { newest, questions, singly, pulse, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// The thread's pulse.
+    pub fn pulse(&self) -> Pulse {
+        self.pulse.clone()
     }
 
     /// Whether the thread still takes samples.

@@ -14,7 +14,14 @@ use super::wire::{self, Ended};
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const DUMP_REQUEST: u16 = 0x301;
 const ESTABLISHED_AND_CLOSING: u32 = 1 << 1 | 1 << 4 | 1 << 8;
+/// Connections whose first packet has not been answered.
+const BEGINNING: u32 = 1 << 2;
 /// Offsets in `struct inet_diag_msg`.
+const TIMER: usize = 2;
+const TRIES: usize = 3;
+/// The timer after which a packet is sent again; another one asks a receiver that does not read.
+const AGAIN: u8 = 1;
+const PORT: usize = 4 + 2;
 const DESTINATION: usize = 4 + 4 + 16;
 const COOKIE: usize = 4 + 40;
 const WQUEUE: usize = 4 + 48 + 8;
@@ -54,6 +61,12 @@ impl SocketQueues {
         Ok(Self { socket, buffer: vec![0; 64 << 10], request, sequence: 0 })
     }
 
+    /// Lists connections, too, that are not open yet.
+    pub fn with_beginning(mut self) -> Self {
+        self.request[20..24].copy_from_slice(&(ESTABLISHED_AND_CLOSING | BEGINNING).to_ne_bytes());
+        self
+    }
+
     /// Passes every connection on which bytes wait; with `all` those on which nothing waits, too, and what each has sent.
     ///
     /// # Errors
@@ -80,6 +93,10 @@ impl SocketQueues {
 pub struct Connection {
     /// The other end.
     pub to: Ipv4Addr,
+    /// Its port.
+    pub port: u16,
+    /// How often in a row a packet was sent again that is not acknowledged, up to 255.
+    pub tries: u8,
     /// The kernel's number of the socket.
     pub cookie: u64,
     /// Bytes that were written and are not acknowledged.
@@ -94,9 +111,11 @@ fn connection(body: &[u8]) -> io::Result<Connection> {
     let to: [u8; 4] = bytes(body, DESTINATION).ok_or_else(short)?;
     let waits = bytes(body, WQUEUE).map(u32::from_ne_bytes).ok_or_else(short)?;
     let cookie = bytes(body, COOKIE).map(u64::from_ne_bytes).ok_or_else(short)?;
+    let port = bytes(body, PORT).map(u16::from_be_bytes).ok_or_else(short)?;
+    let tries = body.get(TRIES).copied().filter(|_| body[TIMER] == AGAIN).unwrap_or(0);
     let info = wire::attribute(body.get(MESSAGE..).unwrap_or_default(), INFO.into());
     let acknowledged = bytes(info, ACKNOWLEDGED).map_or(0, u64::from_ne_bytes);
-    Ok(Connection { to: to.into(), cookie, waits: waits.into(), acknowledged })
+    Ok(Connection { to: to.into(), port, tries, cookie, waits: waits.into(), acknowledged })
 }
 
 fn bytes<const N: usize>(of: &[u8], at: usize) -> Option<[u8; N]> {
@@ -113,7 +132,9 @@ mod tests {
         body[DESTINATION..DESTINATION + 4].copy_from_slice(&[10, 3, 0, 2]);
         body[WQUEUE..WQUEUE + 4].copy_from_slice(&1500u32.to_ne_bytes());
         body[COOKIE..COOKIE + 8].copy_from_slice(&7u64.to_ne_bytes());
-        let plain = Connection { to: [10, 3, 0, 2].into(), cookie: 7, waits: 1500, acknowledged: 0 };
+        (body[TIMER], body[TRIES]) = (AGAIN, 3);
+        body[PORT..PORT + 2].copy_from_slice(&5201u16.to_be_bytes());
+        let plain = Connection { to: [10, 3, 0, 2].into(), port: 5201, tries: 3, cookie: 7, waits: 1500, acknowledged: 0 };
         assert_eq!(connection(&body).unwrap(), plain);
         for n in 0..WQUEUE + 4 {
             assert!(connection(&body[..n]).is_err(), "{n}");

@@ -14,6 +14,7 @@ use super::doors::TABLE;
 use super::flips::{CIRCUIT, LIGHT};
 use super::nl::Netlink;
 use super::route_lists::RACK_RULES;
+use super::settings::Settings;
 use super::switched::RULE_PRIORITY;
 use super::wire::attribute;
 use super::{msg, tc};
@@ -39,6 +40,8 @@ pub struct Link {
     pub name: String,
     /// It is up and has a carrier.
     pub up: bool,
+    /// What is set of it.
+    pub settings: Settings,
 }
 
 /// What a node holds.
@@ -59,7 +62,8 @@ pub struct Inventory {
 /// # Errors
 /// What the kernel refused.
 pub fn read(nl: &mut Netlink, parts: &[Part], turns: Turns) -> io::Result<Inventory> {
-    let links = nl.dump_as(&msg::link_dump(), |_, body| Ok(link(body)))?;
+    let mut links = nl.dump_as(&msg::link_dump(), |_, body| Ok(link(body)))?;
+    links.iter_mut().for_each(|(_, l)| l.settings.ask(nl, &l.name));
     let mut found = Inventory { links: links.into_iter().collect(), ..Inventory::default() };
     let mut all = vec![];
     for dump in dumps(parts) {
@@ -148,7 +152,8 @@ fn link(body: &[u8]) -> Option<(u32, Link)> {
     const UP_WITH_CARRIER: u32 = 1 | 1 << 16;
     const NAME: u16 = 3;
     let name = String::from_utf8_lossy(attribute(body.get(16..)?, NAME)).trim_end_matches('\0').to_owned();
-    Some((word(body, 4)?, Link { name, up: word(body, 8)? & UP_WITH_CARRIER == UP_WITH_CARRIER }))
+    let up = word(body, 8)? & UP_WITH_CARRIER == UP_WITH_CARRIER;
+    Some((word(body, 4)?, Link { name, up, settings: Settings::of(body.get(16..)?) }))
 }
 
 /// Length of `struct tcmsg`: padding, link, handle, parent, priority and protocol.

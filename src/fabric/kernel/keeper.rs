@@ -21,6 +21,7 @@ use super::inventory::Turns;
 use super::kept::{Kept, Seen, Tie};
 use super::network::{Network, Node};
 use super::packet::PacketSwitch;
+use super::pulse::Pulse;
 use super::{netns, sys, wire};
 use crate::fabric::{Cut, Damage};
 use crate::ids::{HostId, PlaneId, RackId};
@@ -47,6 +48,7 @@ struct Found {
 /// The thread; dropping this ends it.
 pub struct Keeper {
     found: Arc<Mutex<Found>>,
+    pulse: Pulse,
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -67,6 +69,8 @@ impl Keeper {
         })?;
         let found = Arc::new(Mutex::new(Found { standing: vec![vec![]; nodes.len()], mended: vec![] }));
         let (stop, stopped) = mpsc::channel();
+        let pulse = Pulse::default();
+        let beats = pulse.clone();
         let mut work = Work {
             nodes,
             turner,
@@ -80,10 +84,16 @@ impl Keeper {
         let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || {
             // Nothing is ever sent: the other end goes when the thread shall end.
             while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                beats.beat();
                 work.tick();
             }
         })?;
-        Ok(Self { found, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { found, pulse, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// The thread's pulse.
+    pub fn pulse(&self) -> Pulse {
+        self.pulse.clone()
     }
 
     /// Whether the thread still compares.

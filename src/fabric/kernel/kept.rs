@@ -77,7 +77,7 @@ impl Kept {
     fn look(&mut self, turner: Option<&Turner>, seen: &mut Seen) -> io::Result<()> {
         let mut nl = Netlink::open(self.ns.as_fd())?;
         let began = turner.map(Turner::changes);
-        let found = inventory::read(&mut nl, &self.parts, self.turns)?;
+        let mut found = inventory::read(&mut nl, &self.parts, self.turns)?;
         let (mut down, mut again) = (BTreeSet::new(), BTreeSet::new());
         for tie in &self.ties {
             let up = found.links.get(&tie.link).map(|l| l.up);
@@ -90,6 +90,10 @@ impl Kept {
             }
         }
         self.down = down;
+        // First: with another MAC address the kernel has forgotten the link's neighbours.
+        if self.mend_links(&mut nl, &found, seen)? {
+            found = inventory::read(&mut nl, &self.parts, self.turns)?;
+        }
         let wrong: Vec<Part> = self.parts.iter().copied().filter(|p| self.is_there(p, &found) && self.differs(p, &found)).collect();
         for part in wrong {
             self.mend(&mut nl, part, &found, seen, &mut again)?;
@@ -99,6 +103,33 @@ impl Kept {
             again.into_iter().for_each(|place| t.again(place));
         }
         Ok(())
+    }
+
+    /// Gives our links that are there the settings again that they had. Says whether any had others.
+    fn mend_links(&self, nl: &mut Netlink, found: &Inventory, seen: &mut Seen) -> io::Result<bool> {
+        let both = |t: &Tie, now: &Inventory| {
+            let (right, there) = (self.right.links.get(&t.link)?, now.links.get(&t.link)?);
+            right.settings.differ(&there.settings).map(|what| (what, right.settings.clone(), there.settings.clone()))
+        };
+        let wrong: Vec<_> = self.ties.iter().filter_map(|t| Some((t, both(t, found)?))).collect();
+        if wrong.is_empty() {
+            return Ok(false);
+        }
+        let refused: Vec<_> = wrong.iter().map(|(t, (_, right, there))| right.restore(nl, t.link, &t.name, there).err()).collect();
+        let now = inventory::read(nl, &[], Turns::Nothing)?;
+        for ((tie, (what, ..)), refused) in wrong.iter().zip(refused) {
+            let link = format!("the settings of link {} of {} ({what})", tie.name, self.name);
+            let damage = |what: String| Damage { what, ..Damage::default() };
+            if both(tie, &now).is_some() {
+                let why = refused.map_or_else(String::new, |e| format!(": {e}"));
+                // Its port may be deaf.
+                let damage = damage(format!("{link} {CHANGED} and cannot be written again{why}"));
+                seen.standing.push(Damage { port: tie.port, ..damage });
+            } else {
+                seen.mended.push(damage(format!("{link} {MENDED}")));
+            }
+        }
+        Ok(true)
     }
 
     /// Whether a part's link is there and up: what was written for it went with it, and comes back after it.
@@ -138,7 +169,7 @@ impl Kept {
         again.extend(port);
         if self.differs(&part, &now) {
             let why = refused.iter().map(|r| &r.1).find(|e| !is_expected(e)).map_or_else(String::new, |e| format!(": {e}"));
-            seen.standing.push(self.damage(part, &format!("were changed by another process and cannot be written again{why}")));
+            seen.standing.push(self.damage(part, &format!("{CHANGED} and cannot be written again{why}")));
         } else {
             seen.mended.push(self.damage(part, MENDED));
         }
@@ -165,7 +196,7 @@ impl Kept {
             if wanted && began.is_some_and(|b| b % 2 == 0 && b == turner.changes()) {
                 let side = if self.turns == Turns::Doors { Side::Ways } else { Side::Filters };
                 let part = Part { link: tie.link, side };
-                seen.mended.push(self.damage(part, MENDED));
+                seen.mended.push(self.damage(part, &format!("{CHANGED}, and are written again")));
                 again.insert(place);
             }
         }
@@ -195,6 +226,7 @@ impl Kept {
     }
 }
 
+const CHANGED: &str = "were changed by another process";
 const MENDED: &str = "were changed by another process, and have been written again";
 
 /// What was there already, or had gone already.

@@ -26,6 +26,7 @@ pub mod labels;
 pub mod lacks;
 pub mod layout;
 pub mod msg;
+pub mod names;
 pub mod netns;
 pub mod network;
 pub mod nl;
@@ -35,10 +36,13 @@ pub mod ownership;
 pub mod packet;
 pub mod priorities;
 pub mod prober;
+pub mod programs;
+pub mod pulse;
 pub mod queues;
 pub mod rights;
 pub mod route_lists;
 pub mod scale;
+pub mod settings;
 pub mod slots;
 pub mod steering;
 pub mod switched;
@@ -158,6 +162,10 @@ impl From<Admit> for Serving {
         Self { admit, service: Service::Fifo }
     }
 }
+
+/// What threads do.
+const READS: &str = "reads what waits in the hosts' sockets";
+const COMPARES: &str = "compares the network with what was built";
 
 /// What an operation needs beyond the guard: the time to write it.
 const MARGIN: Span = Span::millis(1);
@@ -321,6 +329,11 @@ impl KernelFabric {
         Ok(Some(Labelled { admitted, delivered, strays, dropped }))
     }
 
+    /// The pulses of its threads, and what each of them does.
+    pub fn pulses(&self) -> Vec<(pulse::Pulse, &'static str)> {
+        vec![(self.backlog.pulse(), READS), (self.keeper.pulse(), COMPARES)]
+    }
+
     /// When a probe's frames may be sent.
     pub fn may_probe(&self) -> prober::MaySend {
         match &self.circuits {
@@ -411,8 +424,8 @@ impl Fabric for KernelFabric {
     fn lost(&self) -> Option<String> {
         let threads = [
             (self.circuits.flips().is_none_or(Flips::is_alive), "switches circuits"),
-            (self.backlog.is_alive(), "reads what waits in the hosts' sockets"),
-            (self.keeper.is_alive(), "compares the network with what was built"),
+            (self.backlog.is_alive(), READS),
+            (self.keeper.is_alive(), COMPARES),
         ];
         threads.iter().find(|t| !t.0).map(|(_, what)| format!("the thread that {what} has died"))
     }

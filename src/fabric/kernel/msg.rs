@@ -104,6 +104,20 @@ pub fn gso_max(index: u32, bytes: u32) -> Message {
     Message::SetLink(link)
 }
 
+/// Gives a link a MAC address.
+pub fn mac(index: u32, address: &[u8]) -> Message {
+    let mut link = change(index);
+    link.attributes.push(LinkAttribute::Address(address.to_vec()));
+    Message::SetLink(link)
+}
+
+/// Gives a link an MTU.
+pub fn mtu(index: u32, bytes: u32) -> Message {
+    let mut link = change(index);
+    link.attributes.push(LinkAttribute::Mtu(bytes));
+    Message::SetLink(link)
+}
+
 /// All links.
 pub fn link_dump() -> Message {
     Message::GetLink(LinkMessage::default())

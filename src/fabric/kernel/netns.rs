@@ -1,8 +1,11 @@
 //! Network namespaces without fork: a thread unshares, and keeps its namespace by a descriptor.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::sys;
 
@@ -87,14 +90,73 @@ fn own_path() -> PathBuf {
     PathBuf::from(format!("/proc/self/task/{}/ns/net", sys::thread_id()))
 }
 
-/// Gives a namespace a name that `ip netns` shows; returns its identity (see [`identity`]). The file under the name carries `mark`, which
-/// is seen where a process is killed between the steps of giving or taking the name.
+/// The directory of names as it was when it was opened: what others mount over it later hides no name from its holder.
+#[derive(Debug)]
+pub struct Directory(File);
+
+impl Directory {
+    /// Opens it, and makes it what `ip netns` makes of it when it gives the first name of a boot: a shared mount. Otherwise
+    /// that would mount the directory over itself later, and names that were given before could not be taken away.
+    ///
+    /// # Errors
+    /// It cannot be made or opened.
+    pub fn open() -> io::Result<Self> {
+        let names = Path::new(NAMES);
+        sys::make_shared(names)?;
+        {
+            // As iproute2 does: of two that come first, one mounts.
+            let lock = File::open(names)?;
+            let begun = Instant::now();
+            while sys::try_lock(&lock).is_err() && begun.elapsed() < TURN {
+                std::thread::sleep(TURN / 50);
+            }
+            if let Err(e) = sys::share_mounts(names) {
+                tracing::warn!("{NAMES} cannot be made a shared mount ({e}); an `ip netns add` may hide names in it");
+            }
+        }
+        Ok(Self(File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(names)?))
+    }
+
+    /// The places at which a name may be: in what is seen now, and in what was opened.
+    fn places(&self, name: &str) -> [PathBuf; 2] {
+        [Path::new(NAMES).join(name), PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd())).join(name)]
+    }
+
+    /// Takes a name of ours away: all mounts of the namespace, and the file if it carries our mark. What another program
+    /// has put there stays.
+    ///
+    /// # Errors
+    /// Something of it is left.
+    pub fn take_away(&self, name: &str, inode: u64, mark: &str) -> io::Result<()> {
+        let places = self.places(name);
+        let is_ours = |p: &Path| identity(p).is_ok_and(|i| i == inode);
+        places.iter().for_each(|p| unmount_all(p, is_ours));
+        let marked = places.iter().filter(|p| mark_of(p).is_some_and(|m| m == mark));
+        // The two places are one, as a rule, and the name is gone after the first.
+        let gone = marked.map(|p| match std::fs::remove_file(p) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => Ok(()),
+        });
+        gone.collect::<io::Result<Vec<()>>>()?;
+        if places.iter().any(|p| is_ours(p)) { Err(io::ErrorKind::ResourceBusy.into()) } else { Ok(()) }
+    }
+}
+
+/// How long another program's turn at the directory of names may last.
+const TURN: Duration = Duration::from_millis(500);
+
+/// Unmounts what is mounted at a path, the last first, as long as that is ours. A directory that was mounted over itself has
+/// every mount below it twice.
+fn unmount_all(path: &Path, is_ours: impl Fn(&Path) -> bool) {
+    while is_ours(path) && sys::unmount(path).is_ok() {}
+}
+
+/// Gives a namespace a name that `ip netns` shows; returns its identity (see [`identity`]). The file under the name carries
+/// `mark`, which is seen where a process is killed between the steps of giving or taking the name.
 ///
 /// # Errors
 /// `AlreadyExists` if the name is taken; else what the kernel refused.
 pub fn publish(ns: BorrowedFd, name: &str, mark: &str) -> io::Result<u64> {
-    use std::os::fd::AsRawFd;
-    sys::make_shared(Path::new(NAMES))?;
     let path = Path::new(NAMES).join(name);
     make_marked(&path, mark)?;
     sys::bind_mount(Path::new(&format!("/proc/self/fd/{}", ns.as_raw_fd())), &path).inspect_err(|_| {
@@ -106,8 +168,7 @@ pub fn publish(ns: BorrowedFd, name: &str, mark: &str) -> io::Result<u64> {
 /// Makes a file with a mark, in one step where the file system can do that.
 fn make_marked(path: &Path, mark: &str) -> io::Result<()> {
     use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut options = std::fs::File::options();
+    let mut options = File::options();
     options.write(true).mode(0o644);
     match options.clone().custom_flags(libc::O_TMPFILE).open(NAMES) {
         Ok(mut file) => file.write_all(mark.as_bytes()).and_then(|()| sys::name_file(&file, path)),
@@ -126,14 +187,32 @@ pub fn mark_of(path: &Path) -> Option<String> {
     is_marked.then(|| std::fs::read_to_string(path).ok()).flatten()
 }
 
-/// Takes a name away; the namespace goes when it is not used any more.
+/// Takes a name away, with every mount at it that is `ours`; the namespace goes when it is not used any more.
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn unpublish(name: &str) -> io::Result<()> {
+pub fn unpublish(name: &str, ours: impl Fn(&Path) -> bool) -> io::Result<()> {
     let path = Path::new(NAMES).join(name);
-    let _ = sys::unmount(&path);
+    unmount_all(&path, ours);
     std::fs::remove_file(path)
+}
+
+/// Names at which namespaces are mounted and cannot be reached, and these namespaces' identities: another program has mounted
+/// something over the directory or the name.
+pub fn hidden() -> Vec<(String, u64)> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let name = |line: &str| {
+        // Identity, parent, device, root, mount point: of a namespace the root is `net:[4026532000]`.
+        let mut words = line.split(' ').skip(3);
+        let inode = words.next()?.strip_prefix("net:[")?.strip_suffix(']')?.parse::<u64>().ok()?;
+        let path = Path::new(words.next()?);
+        let named = path.parent() == Some(Path::new(NAMES)) && identity(path).map_or(true, |seen| seen != inode);
+        named.then(|| Some((path.file_name()?.to_string_lossy().into_owned(), inode)))?
+    };
+    let mut names: Vec<(String, u64)> = mounts.lines().filter_map(name).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// The identity of a namespace: its inode on nsfs.
@@ -141,6 +220,6 @@ pub fn unpublish(name: &str) -> io::Result<()> {
 /// # Errors
 /// What `stat` said.
 pub fn identity(path: &Path) -> io::Result<u64> {
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::MetadataExt as _;
     Ok(std::fs::metadata(path)?.ino())
 }

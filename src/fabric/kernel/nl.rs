@@ -55,6 +55,11 @@ impl Netlink {
         Ok(Self { socket, sequence: 1, buffer: vec![0; 128 << 10] })
     }
 
+    /// The socket.
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     /// Sends all messages and waits for all answers. Later messages are carried out even if earlier ones fail.
     ///
     /// # Errors

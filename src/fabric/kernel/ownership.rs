@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::network::Network;
 use super::nl::Netlink;
-use super::{detach, msg, netns, rights, sys};
+use super::{detach, msg, names, netns, rights, sys};
 
 /// How every mark begins.
 pub const PREFIX: &str = "heliostat:";
@@ -60,13 +60,24 @@ pub struct Note {
     /// When it was started: milliseconds since 1970.
     #[serde(default)]
     pub started_ms: u64,
+    /// `starting`, `running` or `stopping`.
+    #[serde(default)]
+    pub state: String,
+    /// The policy that it was started with.
+    #[serde(default)]
+    pub policy: String,
+    /// The workload or the jobs that it carries, if any.
+    #[serde(default)]
+    pub workload: String,
 }
 
 impl Note {
     /// Of a fabric that this process begins to build now.
     pub fn starting(fabric: &str) -> Self {
         let (pid, started_ms) = (std::process::id(), now_ms());
-        Self { pid, fabric: fabric.into(), mechanism: "starting".into(), api: None, nodes: BTreeMap::new(), started_ms }
+        let (policy, workload) = (String::new(), String::new());
+        let (mechanism, state) = ("starting".into(), "starting".into());
+        Self { pid, fabric: fabric.into(), mechanism, api: None, nodes: BTreeMap::new(), started_ms, state, policy, workload }
     }
 }
 
@@ -80,9 +91,11 @@ pub fn now_ms() -> u64 {
 pub struct Owned {
     name: String,
     directory: PathBuf,
+    /// Where its names are, once it has any.
+    names: Option<netns::Directory>,
     published: Vec<Name>,
     /// Its lock says that the fabric is running.
-    _lock: File,
+    lock: File,
 }
 
 /// A name that `ip netns` shows, and the identity of the namespace that it was given to.
@@ -97,6 +110,32 @@ impl Name {
     /// Whether the name still leads to its namespace.
     pub fn stands(&self) -> bool {
         netns::identity(&Path::new(netns::NAMES).join(&self.name)).is_ok_and(|i| i == self.inode)
+    }
+}
+
+/// The files of a running fabric's note.
+#[derive(Clone, Debug)]
+pub struct NoteFiles {
+    directory: PathBuf,
+    /// Identity of the lock's file.
+    lock: Option<u64>,
+}
+
+impl NoteFiles {
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether the directory still has this fabric's lock.
+    fn are_ours(&self) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        self.lock.is_some() && fs::metadata(self.directory.join("lock")).map(|m| m.ino()).ok() == self.lock
+    }
+
+    /// Whether other commands still find the fabric by them.
+    pub fn stand(&self) -> bool {
+        self.are_ours() && self.directory.join("state.json").exists()
     }
 }
 
@@ -146,7 +185,7 @@ impl Owned {
             _ => OwnError::Io(directory.join("lock").display().to_string(), e),
         })?;
         remove_leftovers(base, name);
-        let owned = Self { name: name.into(), directory, published: vec![], _lock: lock };
+        let owned = Self { name: name.into(), directory, names: None, published: vec![], lock };
         // Another process that wants the name meanwhile is told which one has it.
         owned.put(&Note::starting(name)).map_err(io_error(owned.directory.display()))?;
         Ok(owned)
@@ -157,7 +196,11 @@ impl Owned {
     /// # Errors
     /// When a name is taken by another process.
     pub fn publish(&mut self, net: &Network) -> Result<(), OwnError> {
-        let mark = self.directory.parent().map(|base| mark(base, &self.name)).unwrap_or_default();
+        let mark = self.mark();
+        if self.names.is_none() {
+            let opened = netns::Directory::open().map_err(io_error(netns::NAMES))?;
+            self.names = Some(opened);
+        }
         for node in net.nodes() {
             let name = format!("{}-{}", self.name, node.name);
             match netns::publish(node.ns.as_fd(), &name, &mark) {
@@ -169,9 +212,45 @@ impl Owned {
         Ok(())
     }
 
+    /// The mark of its objects.
+    fn mark(&self) -> String {
+        self.directory.parent().map(|base| mark(base, &self.name)).unwrap_or_default()
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The files by which other commands find it.
+    pub fn note_files(&self) -> NoteFiles {
+        use std::os::unix::fs::MetadataExt as _;
+        NoteFiles { directory: self.directory.clone(), lock: self.lock.metadata().map(|m| m.ino()).ok() }
+    }
+
+    /// Takes its names and its note away. Gives what is left, and why.
+    pub fn release(&mut self) -> Vec<String> {
+        let (mark, mut left) = (self.mark(), vec![]);
+        let published = std::mem::take(&mut self.published);
+        if let Some(names) = self.names.take() {
+            for Name { name, inode } in &published {
+                if let Err(e) = names.take_away(name, *inode, &mark) {
+                    left.push(format!("namespace {name}: {e}"));
+                }
+            }
+        }
+        let hidden = if published.is_empty() { vec![] } else { netns::hidden() };
+        let ours = hidden.into_iter().filter(|(name, inode)| published.iter().any(|n| (&n.name, n.inode) == (name, *inode)));
+        left.extend(ours.map(|(name, _)| format!("namespace {name}: {HIDDEN}")));
+        // The note tells `clean` whose it is. A directory with another lock belongs to a fabric that took the name when this one's note had
+        // been removed.
+        if left.is_empty()
+            && self.note_files().are_ours()
+            && let Err(e) = fs::remove_dir_all(&self.directory)
+        {
+            left.push(format!("{}: {e}", self.directory.display()));
+        }
+        left
     }
 
     /// The names that its namespaces were given.
@@ -184,13 +263,19 @@ impl Owned {
         self.directory.join("api.sock")
     }
 
-    /// Writes the network's nodes and its mechanism into the note.
+    /// Writes into the note what it does: `running`, `stopping`. Who cannot write it has told that already.
+    pub fn says(&self, state: &str) {
+        let _ = self.amend(|note| note.state = state.into());
+    }
+
+    /// Writes the network's nodes, its mechanism and its policy into the note.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn built(&self, net: &Network, mechanism: &str) -> io::Result<()> {
+    pub fn built(&self, net: &Network, (mechanism, policy): (&str, &str)) -> io::Result<()> {
+        fs::write(self.directory.join(HOSTS), names::hosts(&net.topology))?;
         self.amend(|note| {
-            note.mechanism = mechanism.into();
+            (note.mechanism, note.policy) = (mechanism.into(), policy.into());
             note.nodes = net.nodes().map(|n| (n.name.clone(), n.ns.as_raw_fd())).collect();
         })
     }
@@ -215,14 +300,31 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // A name that leads elsewhere by now is not ours any more.
-        for Name { name, .. } in self.published.iter().filter(|n| n.stands()) {
-            if let Err(e) = netns::unpublish(name) {
-                tracing::debug!("namespace {name}: {e}");
-            }
-        }
-        let _ = fs::remove_dir_all(&self.directory);
+        self.release().iter().for_each(|what| tracing::warn!("left behind: {what}"));
     }
+}
+
+/// Why a namespace's name cannot be taken away where something lies over it.
+const HIDDEN: &str = "another program has mounted something over its name; unmount that, then `heliostat clean`";
+
+/// The file of a fabric's note with the names of its hosts.
+const HOSTS: &str = "hosts";
+
+/// Writes the files that a program in a node is to see; gives them, and where.
+///
+/// # Errors
+/// They cannot be read or written.
+pub fn name_files(base: &Path, note: &Note, node: &str) -> io::Result<[(PathBuf, &'static str); 2]> {
+    let directory = base.join(&note.fabric);
+    let (hosts, resolver) = (directory.join(format!("{HOSTS}.{node}")), directory.join("resolv.conf"));
+    for (file, text) in [(&hosts, names::hosts_of(node, &fs::read_to_string(directory.join(HOSTS))?)), (&resolver, names::RESOLVER.into())]
+    {
+        // Many may begin at the same time: what one sees is whole.
+        let fresh = file.with_extension(format!("{}.new", std::process::id()));
+        fs::write(&fresh, text)?;
+        fs::rename(fresh, file)?;
+    }
+    Ok([(hosts, "/etc/hosts"), (resolver, "/etc/resolv.conf")])
 }
 
 fn running_already(name: &str, directory: &Path) -> OwnError {
@@ -343,27 +445,59 @@ fn directories(base: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(base).into_iter().flatten().flatten().map(|e| e.path()).filter(is_fabric)
 }
 
+/// What [`clean`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// What was removed.
+    pub gone: Vec<String>,
+    /// What could not be, and why.
+    pub left: Vec<String>,
+}
+
 /// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not running, what is marked in nodes
-/// of Mininet's, and stale notes; of all of them, or of the fabric of that name `only`. Returns what was removed.
-pub fn clean(base: &Path, only: Option<&str>) -> Vec<String> {
+/// of Mininet's, and stale notes; of all of them, or of the fabric of that name `only`.
+pub fn clean(base: &Path, only: Option<&str>) -> Cleaned {
     let alive = held(base);
     let meant = |fabric: &str| only.is_none_or(|name| name == fabric);
     let dead = |fabric: &str| meant(fabric) && !alive.iter().any(|a| a == fabric);
-    let mut gone = detach::clean(dead);
+    let mut done = Cleaned { gone: detach::clean(dead), left: vec![] };
+    let stale: Vec<PathBuf> = directories(base).filter(|d| d.file_name().and_then(|n| n.to_str()).is_some_and(dead)).collect();
+    // What lies under a mount shows no mark: the note says whose it is.
+    let noted: Vec<String> = stale.iter().filter_map(|d| read_note(d)).flat_map(|n| names_in(&n)).collect();
     for (name, fabric) in marked(base, &only.map_or_else(String::new, |name| format!("{name}-"))) {
-        if dead(&fabric) && netns::unpublish(&name).is_ok() {
-            gone.push(format!("namespace {name}"));
+        if dead(&fabric) {
+            match take_dead(base, &name, &fabric) {
+                Ok(()) => done.gone.push(format!("namespace {name}")),
+                Err(e) => done.left.push(format!("namespace {name}: {e}")),
+            }
         }
     }
-    for d in directories(base).filter(|d| d.file_name().and_then(|n| n.to_str()).is_some_and(meant)) {
+    let hidden = netns::hidden().into_iter().map(|h| h.0).filter(|name| noted.contains(name));
+    done.left.extend(hidden.map(|name| format!("namespace {name}: {HIDDEN}")));
+    if !done.left.is_empty() {
+        return done;
+    }
+    for d in stale {
         if let Ok(held) = lock(&d) {
-            if fs::remove_dir_all(&d).is_ok() {
-                gone.push(d.display().to_string());
+            match fs::remove_dir_all(&d) {
+                Ok(()) => done.gone.push(d.display().to_string()),
+                Err(e) => done.left.push(format!("{}: {e}", d.display())),
             }
             drop(held);
         }
     }
-    gone
+    done
+}
+
+/// The names that a fabric's namespaces were given.
+fn names_in(note: &Note) -> impl Iterator<Item = String> + use<> {
+    let fabric = note.fabric.clone();
+    note.nodes.clone().into_keys().map(move |node| format!("{fabric}-{node}"))
+}
+
+/// Takes a name of a dead fabric away, however often its namespace is mounted there.
+fn take_dead(base: &Path, name: &str, fabric: &str) -> io::Result<()> {
+    netns::unpublish(name, |path| fabric_of(path, base).as_deref() == Some(fabric))
 }
 
 /// Namespaces whose names begin so and that carry a mark of a fabric that keeps its note in `base`, and that fabric; also names that lead
@@ -388,7 +522,7 @@ fn names_of(base: &Path, fabric: &str) -> impl Iterator<Item = String> {
 }
 
 /// The fabric of `base` whose mark a namespace carries, if any.
-fn fabric_of(path: &Path, base: &Path) -> Option<String> {
+pub(super) fn fabric_of(path: &Path, base: &Path) -> Option<String> {
     let ns = sys::open_ns(path).ok()?;
     let mut netlink = Netlink::open(ns.as_fd()).ok()?;
     let mut fabric = None;
@@ -416,7 +550,7 @@ fn marked_by<'a>(alias: &'a str, base: &Path) -> Option<&'a str> {
 pub fn abandon(base: &Path, fabric: &str) -> Vec<String> {
     let names = || names_of(base, fabric);
     // The fabric may be removing them itself at the same time.
-    names().for_each(|n| drop(netns::unpublish(&n)));
+    names().for_each(|n| drop(take_dead(base, &n, fabric)));
     let mut left: Vec<String> = names().map(|n| format!("namespace {n}")).collect();
     let directory = base.join(fabric);
     if fs::remove_dir_all(&directory).is_err() && directory.exists() {
@@ -429,7 +563,10 @@ pub fn abandon(base: &Path, fabric: &str) -> Vec<String> {
 fn remove_leftovers(base: &Path, fabric: &str) {
     let mut removed = 0;
     for name in names_of(base, fabric) {
-        removed += usize::from(netns::unpublish(&name).is_ok());
+        match take_dead(base, &name, fabric) {
+            Ok(()) => removed += 1,
+            Err(e) => tracing::warn!("namespace {name}, which a killed run of {fabric} had left: {e}"),
+        }
     }
     if removed > 0 {
         tracing::info!("removed {removed} namespaces that a killed run of {fabric} had left");
@@ -437,48 +574,4 @@ fn remove_leftovers(base: &Path, fabric: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mark_is_known_where_it_was_made_and_nowhere_else() {
-        let (here, there) = (Path::new("/run/heliostat"), Path::new("/tmp/other"));
-        let m = mark(here, "lab");
-        assert_eq!(marked_by(&m, here), Some("lab"));
-        assert_eq!(marked_by(&m, there), None);
-        for stranger in ["", "lab", "heliostat", "heliostat:lab", "heliostats:lab:/run/heliostat", "mininet:lab:/run/heliostat"] {
-            assert_eq!(marked_by(stranger, here), None, "{stranger}");
-        }
-    }
-
-    #[test]
-    fn a_name_is_had_once_and_again_after_it_was_given_back() {
-        let dir = tempfile::tempdir().unwrap();
-        let base = dir.path().join("notes");
-        let held = Owned::take(&base, "twice").expect("free");
-        assert!(matches!(Owned::take(&base, "twice"), Err(OwnError::Running { .. })));
-        assert_eq!(self::held(&base), ["twice"]);
-        drop(held);
-        assert!(!base.join("twice").exists());
-        drop(Owned::take(&base, "twice").expect("free again"));
-    }
-
-    #[test]
-    fn who_only_looks_is_in_the_way_of_no_fabric() {
-        let dir = tempfile::tempdir().unwrap();
-        let base = dir.path().join("notes");
-        let over = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|s| {
-            for _ in 0..2 {
-                s.spawn(|| {
-                    while !over.load(std::sync::atomic::Ordering::Relaxed) {
-                        assert!(running(&base).len() <= 1)
-                    }
-                });
-            }
-            let taken: Vec<_> = (0..100).map(|_| Owned::take(&base, "seen").map(drop).map_err(|e| e.to_string())).collect();
-            over.store(true, std::sync::atomic::Ordering::Relaxed);
-            assert_eq!(taken.into_iter().find(Result::is_err), None);
-        });
-    }
-}
+mod tests;

@@ -6,7 +6,11 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+mod offloads;
+
+pub use offloads::{offloads, set_offloads};
 
 /// Turns a system call's -1 into the error that it left.
 pub fn check(r: i32) -> io::Result<i32> {
@@ -68,11 +72,31 @@ pub fn bind_mount(from: &Path, to: &Path) -> io::Result<()> {
     check(unsafe { libc::mount(from.as_ptr(), to.as_ptr(), c"none".as_ptr(), libc::MS_BIND, std::ptr::null()) }).map(drop)
 }
 
-/// Unmounts lazily.
+/// Unmounts lazily what is mounted last at a path.
 pub fn unmount(path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     // SAFETY: the string outlives the call.
     check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }).map(drop)
+}
+
+/// Has all mounts at and below a directory be shared, as `ip netns` wants it of its names: the directory is mounted on
+/// itself first where it is no mount.
+///
+/// # Errors
+/// What the kernel refused.
+pub fn share_mounts(directory: &Path) -> io::Result<()> {
+    let at = c_path(directory)?;
+    let mount = |flags| {
+        // SAFETY: the strings outlive the call; no data is passed.
+        check(unsafe { libc::mount(at.as_ptr(), at.as_ptr(), c"none".as_ptr(), flags, std::ptr::null()) })
+    };
+    match mount(libc::MS_SHARED | libc::MS_REC) {
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+            mount(libc::MS_BIND | libc::MS_REC)?;
+            mount(libc::MS_SHARED | libc::MS_REC).map(drop)
+        }
+        done => done.map(drop),
+    }
 }
 
 /// Gives this process a host name of its own: other ones keep theirs.
@@ -80,6 +104,17 @@ pub fn own_host_name(name: &str) -> io::Result<()> {
     unshare(libc::CLONE_NEWUTS)?;
     // SAFETY: the bytes of the name live until the call has returned.
     check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(drop)
+}
+
+/// Lays files of our own over those of the machine, for this process and its children only. Where the machine has no such file, nothing
+/// is laid.
+pub fn own_files(files: &[(PathBuf, &Path)]) -> io::Result<()> {
+    unshare(libc::CLONE_NEWNS)?;
+    let none = std::ptr::null();
+    // What is mounted here is seen nowhere else; what the machine mounts later is seen here.
+    // SAFETY: the string outlives the call; nothing else is passed.
+    check(unsafe { libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_SLAVE, std::ptr::null()) })?;
+    files.iter().filter(|(_, place)| place.exists()).try_for_each(|(file, place)| bind_mount(file, place))
 }
 
 /// Opens a process's namespace file (`net`, `user`, `mnt`).
@@ -98,14 +133,22 @@ pub fn receive_low_water(socket: BorrowedFd, bytes: i32) -> io::Result<()> {
 /// Bytes of payload that a TCP socket has sent again (`tcpi_bytes_retrans`), those included that the host's own full queue dropped; nothing
 /// where the kernel does not say (before 4.19).
 pub fn tcp_sent_again(socket: BorrowedFd) -> Option<u64> {
-    // The first fields of `struct tcp_info` in linux/tcp.h: libc's ends before this one.
-    const AT: usize = 208;
-    let mut info = [0u8; AT + 8];
-    let mut length = info.len() as libc::socklen_t;
-    // SAFETY: `info` is valid for the length of the call, and `length` is its size.
+    tcp_info::<208>(socket)
+}
+
+/// Bytes that a TCP socket's peer has acknowledged (`tcpi_bytes_acked`).
+pub fn tcp_acknowledged(socket: BorrowedFd) -> Option<u64> {
+    tcp_info::<120>(socket)
+}
+
+/// The eight bytes at a place in `struct tcp_info` of linux/tcp.h, of which libc knows the first only.
+fn tcp_info<const AT: usize>(socket: BorrowedFd) -> Option<u64> {
+    let mut info = [0u8; 256];
+    let mut length = (AT + 8) as libc::socklen_t;
+    // SAFETY: `info` is valid for the length of the call, and has at least `length` bytes.
     let r = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut length) };
-    let known = r == 0 && length as usize == info.len();
-    known.then(|| u64::from_ne_bytes(info[AT..].try_into().expect("eight bytes")))
+    let known = r == 0 && length as usize == AT + 8;
+    known.then(|| u64::from_ne_bytes(info[AT..AT + 8].try_into().expect("eight bytes")))
 }
 
 /// Has a TCP socket send again at least every second what is not acknowledged, whatever it has waited already, and give up no sooner than
@@ -284,9 +327,18 @@ impl Process {
 
     /// Asks it to end (SIGTERM).
     pub fn terminate(&self) -> io::Result<()> {
+        self.signal(libc::SIGTERM)
+    }
+
+    /// Ends it (SIGKILL).
+    pub fn kill(&self) -> io::Result<()> {
+        self.signal(libc::SIGKILL)
+    }
+
+    fn signal(&self, signal: i32) -> io::Result<()> {
         let nothing = std::ptr::null::<libc::siginfo_t>();
         // SAFETY: the descriptor is open for the length of the call; the kernel fills in what is not given.
-        check(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), libc::SIGTERM, nothing, 0) } as i32).map(drop)
+        check(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), signal, nothing, 0) } as i32).map(drop)
     }
 }
 

@@ -32,7 +32,7 @@ use crate::units::Bytes;
 mod early;
 mod table;
 
-pub use table::{FlowProgress, TrafficEvent};
+pub use table::{FlowProgress, OpenFlow, TrafficEvent};
 use table::{OnItsWay, Shared};
 
 /// The port that every host's receiver listens on.
@@ -167,6 +167,21 @@ impl Traffic {
         if most > Bytes::ZERO {
             self.shared.unsent(most, each);
         }
+    }
+
+    /// Passes all flows that have not arrived. O(flows), a system call each.
+    pub fn each_open(&self, each: impl FnMut(OpenFlow)) {
+        self.shared.each_open(each);
+    }
+
+    /// Whether a coflow is on its way.
+    pub fn carries(&self, coflow: CoflowId) -> bool {
+        self.shared.get(coflow).is_some()
+    }
+
+    /// Breaks a coflow off that cannot arrive, and says why.
+    pub fn give_up(&self, coflow: CoflowId, why: String) {
+        self.shared.failed(coflow, why);
     }
 
     /// The flows of a coflow, in its order, while it is on its way and for some time after (of the last coflows that ended).

@@ -111,6 +111,17 @@ fn a_control_thread_that_is_stopped_gives_its_fabric_back() {
     assert_eq!(handle.ended().as_deref(), Some("the controller has stopped"));
 }
 
+#[test]
+fn a_control_thread_that_hangs_does_not_hold_the_end_up() {
+    let (go_on, hangs) = mpsc::channel::<()>();
+    let live = live(None, None, Box::new(Says(move || hangs.recv().map_or_else(|_| vec![], |()| vec![]))));
+    let begun = Instant::now();
+    assert!(!live.end(), "it waits for a word that does not come");
+    assert!((ENDING..ENDING * 4).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    drop(go_on);
+    assert!(self::live(None, None, Box::new(Says(Vec::new))).end());
+}
+
 /// Every look at this clock takes 5 us.
 struct Slow(Cell<u64>);
 

@@ -15,6 +15,8 @@ mod removed;
 mod rights;
 mod rotation;
 mod service;
+mod shared_places;
+mod silence;
 mod stops;
 mod sweeps;
 mod taken;

@@ -22,7 +22,7 @@ fn what_is_removed_under_a_daemon_is_told_and_survived() {
         assert_eq!(d.failures(), "[]");
 
         let lost = format!("{name}-h1-0");
-        netns::unpublish(&lost).expect("removed");
+        netns::unpublish(&lost, |_| true).expect("removed");
         until("the lost name shows", || d.failures().contains(&lost));
         d.until_says(&format!("{lost} was removed while in use"));
         // The name is free for others now, and what they put there is theirs.

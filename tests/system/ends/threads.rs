@@ -86,6 +86,7 @@ fn a_thread_that_dies_ends_every_kind_of_run_and_nothing_is_left() {
         keeper,
         api,
         ("backlog", "the thread that reads what waits in the hosts' sockets has died"),
+        ("stalls", "the thread that looks for bytes which wait in vain has died"),
         ("events", "the thread that wrote it has died"),
         ("recorder", "the thread that writes the recording has died"),
         ("journal", "the thread that writes the journal has died"),
@@ -97,5 +98,58 @@ fn a_thread_that_dies_ends_every_kind_of_run_and_nothing_is_left() {
     for (thread, why) in [controller, keeper, api] {
         dies(&library, &scratch, thread, &["--workload", workload.to_str().expect("a path")], why);
         dies(&library, &scratch, thread, &corral, why);
+    }
+}
+
+/// Holds one thread of a process by ptrace, as if it hung, until its stdin ends.
+const HOLDS: &str = r#"
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+pid, name = int(sys.argv[1]), sys.argv[2]
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+tasks = f"/proc/{pid}/task"
+tid = next(int(t) for t in os.listdir(tasks) if open(f"{tasks}/{t}/comm").read().strip() == name)
+assert libc.ptrace(0x4206, tid, None, None) == 0 and libc.ptrace(0x4207, tid, None, None) == 0
+print("held", flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+fn a_thread_that_hangs_is_told_and_does_not_hold_the_end_up() {
+    let test = "a_thread_that_hangs_is_told_and_does_not_hold_the_end_up";
+    if !root(test) {
+        return;
+    }
+    if Command::new("python3").arg("-V").output().is_err() {
+        return skip(test, "no python3");
+    }
+    let _turn = together();
+    for (thread, who) in [
+        ("controller", "the controller hangs"),
+        ("keeper", "the thread that compares the network with what was built hangs"),
+        ("stalls", "the thread that looks for bytes which wait in vain hangs"),
+    ] {
+        let name = unique(thread);
+        let mut d = Daemon::start(&name, &[]);
+        assert_eq!(d.call("GET", "/livez", None).0, 200);
+        let mut holds = Command::new("python3");
+        let holds = holds.args(["-c", HOLDS, &d.pid().to_string(), thread]).stdin(std::process::Stdio::piped());
+        let mut held = holds.stdout(std::process::Stdio::piped()).spawn().expect("started");
+        let mut word = String::new();
+        let mut says = std::io::BufReader::new(held.stdout.take().expect("piped"));
+        std::io::BufRead::read_line(&mut says, &mut word).expect("read");
+        assert_eq!(word, "held\n");
+        until("it is told", || d.call("GET", "/livez", None).0 == 503);
+        for path in ["/livez", "/readyz"] {
+            let (status, told) = d.call("GET", path, None);
+            assert!(status == 503 && told.to_string().contains(who), "{path}: {status} {told}");
+        }
+        d.signal("TERM");
+        // The process ends with the one that holds it.
+        until("its network is gone", || !note(&name).exists() && namespaces(&name).is_empty());
+        drop(held.stdin.take());
+        assert!(held.wait().expect("our child").success());
+        assert_eq!(d.ended(), Some(1), "{}", d.log());
+        assert_nothing_left(&name);
     }
 }

@@ -29,7 +29,7 @@ pub struct Daemon {
 impl Daemon {
     pub fn start(name: &str, topology: Topology, plan: impl Into<RunPlan>, mechanism: Mechanism) -> Self {
         let base = base();
-        let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None };
+        let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None, patience: None };
         let e = emulation(Arc::new(topology), plan.into(), &options);
         let sender: Arc<dyn api::Sender> = Arc::new(Posted::new(&e));
         let listen = Some(([127, 0, 0, 1], 0).into());

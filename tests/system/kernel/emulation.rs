@@ -38,7 +38,7 @@ fn workload() -> Workload {
 pub fn run(plan: &RunPlan, mechanism: Mechanism, name: &str) -> RunResult {
     let topology = Arc::new(topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)));
     let base = base();
-    let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None };
+    let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None, patience: None };
     let e = emulation(topology, plan.clone(), &options);
     let result = e.run(&workload(), &AtomicBool::new(false), |_| {});
     drop(e);

@@ -27,6 +27,8 @@ struct Case {
 const QUEUES_OF_TOR2: &[(&str, &str)] = &[("tc", "qdisc show dev tor2"), ("tc", "class show dev tor2"), ("tc", "filter show dev tor2")];
 const QUEUES_OF_EPS0: &[(&str, &str)] = &[("tc", "qdisc show dev eps0"), ("tc", "class show dev eps0"), ("tc", "filter show dev eps0")];
 
+const LINK: &[(&str, &str)] = &[("ip", "-d link show dev eth0"), ("ip", "neigh show dev eth0"), ("ip", "route show")];
+
 const CASES: &[Case] = &[
     Case { node: "eps", tool: "tc", does: "qdisc del dev tor2 root", lists: QUEUES_OF_TOR2, called: "the queues of link tor2 of eps" },
     Case {
@@ -71,6 +73,35 @@ const CASES: &[Case] = &[
         does: "neigh flush dev ocs0 nud permanent",
         lists: &[("ip", "neigh show dev ocs0")],
         called: "the addresses, neighbours and routes of link ocs0 of tor2",
+    },
+    Case {
+        node: "h2-0",
+        tool: "ip",
+        does: "link set eth0 address 02:aa:bb:cc:dd:03",
+        lists: LINK,
+        called: "the settings of link eth0 of h2-0 (MAC address)",
+    },
+    Case { node: "h2-0", tool: "ip", does: "link set eth0 mtu 9000", lists: LINK, called: "the settings of link eth0 of h2-0 (MTU)" },
+    Case {
+        node: "tor0",
+        tool: "ip",
+        does: "link set ocs0 mtu 576",
+        lists: &[("ip", "link show dev ocs0"), ("ip", "neigh show dev ocs0")],
+        called: "the settings of link ocs0 of tor0 (MTU)",
+    },
+    Case {
+        node: "eps",
+        tool: "ip",
+        does: "link set tor1 address 02:aa:bb:cc:dd:04",
+        lists: &[("ip", "link show dev tor1"), ("ip", "neigh show dev tor1")],
+        called: "the settings of link tor1 of eps (MAC address)",
+    },
+    Case {
+        node: "h2-0",
+        tool: "ip",
+        does: "link set eth0 gso_max_size 4000",
+        lists: LINK,
+        called: "the settings of link eth0 of h2-0 (longest segment)",
     },
 ];
 

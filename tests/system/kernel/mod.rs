@@ -15,6 +15,7 @@ mod faults_links;
 mod faults_lists;
 mod faults_tampering;
 mod flips;
+mod frames;
 mod goodput;
 mod links;
 mod lists;

@@ -166,7 +166,7 @@ pub struct Hit {
 
 impl Hit {
     pub fn start(name: &str, topology: &Arc<Topology>, plan: &RunPlan, mechanism: Mechanism) -> Self {
-        let options = Options { name: name.into(), mechanism: Some(mechanism), base: base(), attach: None };
+        let options = Options { name: name.into(), mechanism: Some(mechanism), base: base(), attach: None, patience: None };
         let e = emulation(topology.clone(), plan.clone(), &options);
         Self { events: e.live.handle.events(), e }
     }

@@ -246,6 +246,7 @@
         "port-repaired": (r) => `port of r${r.rack} on plane ${r.plane} is used again`,
         "types-unmet": (r) => `${name(r.id)} crosses other tiers than its types between ${r.pairs} pairs of hosts`,
         failed: (r) => `${r.what}: ${r.why}`,
+        recovered: (r) => r.what,
         fault: (r) => `${r.what}${r.over ? ": well again" : ""}`,
         "policy-changed": (r) => `policy ${r.name} is in force`,
       };

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 
 use super::asm::When::{Eq, Ge, Gt, Lt, Ne};
 use super::asm::Width::{Byte, Long, Word};
-use super::asm::{Asm, FP, R0, R1, R2, R3, R4, R6, R7, R8, R9};
+use super::asm::{Asm, FP, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9};
 use super::{SharedArray, load, map_number};
 use crate::coflows::elephants::Admit;
 use crate::units::Span;
@@ -53,14 +53,18 @@ const GSO_SEGS: i16 = 164;
 const MAP_LOOKUP: i32 = 1;
 const KTIME: i32 = 5;
 pub(super) const REDIRECT: i32 = 23;
-const LOAD_BYTES: i32 = 26;
+pub(super) const LOAD_BYTES: i32 = 26;
 const REDIRECT_NEIGH: i32 = 152;
 
 pub(super) const SHOT: i32 = 2;
 const PASS: i32 = 0;
 
-/// Offsets in a frame: the TOS byte, the source and the destination of an IPv4 packet behind an Ethernet header.
-const TOS_AT: i32 = 15;
+const PACKET_TYPE: i16 = 4;
+const TAGGED: i16 = 20;
+const CHECKSUM: i32 = 28;
+
+/// Offsets in a frame: an IPv4 packet behind an Ethernet header, its source and its destination.
+const PACKET_AT: i32 = 14;
 const SOURCE_AT: i32 = 26;
 const DESTINATION_AT: i32 = 30;
 
@@ -153,9 +157,32 @@ pub(super) fn count_one(a: &mut Asm, k: usize) {
 
 const DESTINATION: i32 = -8;
 const PAIR_KEY: i32 = -12;
-const TOS: i32 = -16;
 const PORT_KEY: i32 = -20;
 const NEXT_HOP: i32 = -40;
+/// An IPv4 header without options.
+const HEADER: i16 = -64;
+const HEADER_BYTES: i32 = 20;
+
+/// To the label `pass` with what the kernel's routes would drop or answer: frames with another MAC than the ToR's or with a VLAN tag, and
+/// packets whose header is broken or whose time is over. So both mechanisms carry the same. The header is on the stack then; the sum of
+/// one with options is left to the kernel behind the circuit.
+fn only_sound(a: &mut Asm) {
+    a.load(Word, R1, R6, PACKET_TYPE).jump_if(R1, Ne, 0, "pass");
+    a.load(Word, R1, R6, TAGGED).jump_if(R1, Ne, 0, "pass");
+    load_bytes(a, PACKET_AT, i32::from(HEADER), HEADER_BYTES, "pass");
+    a.load(Byte, R1, FP, HEADER).jump_if(R1, Lt, 0x45, "pass").jump_if(R1, Gt, 0x4f, "pass");
+    a.load(Byte, R2, FP, HEADER + 8).jump_if(R2, Lt, 2, "pass");
+    // Its length: not below that of the header, and not beyond the frame.
+    a.load(Byte, R2, FP, HEADER + 2).shl(R2, 8).load(Byte, R3, FP, HEADER + 3).add_reg(R2, R3);
+    a.copy(R3, R1).and(R3, 15).shl(R3, 2).jump_if_reg(R2, Lt, R3, "pass");
+    a.load(Word, R3, R6, LEN).add(R3, -PACKET_AT).jump_if_reg(R3, Lt, R2, "pass");
+    a.jump_if(R1, Ne, 0x45, "sound");
+    a.set(R1, 0).set(R2, 0).copy(R3, FP).add(R3, i32::from(HEADER)).set(R4, HEADER_BYTES).set(R5, 0).call(CHECKSUM);
+    for _ in 0..2 {
+        a.copy(R1, R0).shl(R1, 48).shr(R1, 48).shr(R0, 16).add_reg(R0, R1);
+    }
+    a.jump_if(R0, Ne, 0xffff, "pass").label("sound");
+}
 
 /// The program on every host port of a ToR: counts bytes by destination rack; packets that may use a circuit that is up go to
 /// the OCS port, class 1:(0x100 + rack), short ones ([`SHORT`]) class 1:2; all others fall through to the kernel's routes, that is to the
@@ -164,18 +191,17 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
     let racks = arrays.racks as i32;
     let mut a = Asm::default();
     a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(R1, Ne, i32::from(0x0800u16.to_be()), "pass");
-    load_bytes(&mut a, DESTINATION_AT, DESTINATION, 4, "pass");
-    a.load(Byte, R7, FP, DESTINATION as i16).jump_if(R7, Ne, 10, "pass");
-    a.load(Byte, R7, FP, DESTINATION as i16 + 1);
+    only_sound(&mut a);
+    a.load(Byte, R7, FP, HEADER + 16).jump_if(R7, Ne, 10, "pass");
+    a.load(Byte, R7, FP, HEADER + 17);
     a.jump_if(R7, Eq, tor.rack as i32, "pass").jump_if(R7, Ge, racks, "pass");
     a.copy(R1, R7).add(R1, tor.rack as i32 * racks).store(Word, FP, PAIR_KEY as i16, R1);
     look_up(&mut a, &arrays.sent, PAIR_KEY, "pass");
     payload(&mut a, "sent");
     a.atomic_add(R0, 0, R1);
     if let Some(tos) = tor.admit.tos() {
-        load_bytes(&mut a, TOS_AT, TOS, 1, "pass");
         // One bit: those above it may say a priority.
-        a.load(Byte, R1, FP, TOS as i16).and(R1, i32::from(tos)).jump_if(R1, Eq, 0, "pass");
+        a.load(Byte, R1, FP, HEADER + 1).and(R1, i32::from(tos)).jump_if(R1, Eq, 0, "pass");
     }
     if tor.admit.waits() {
         a.load(Word, R1, R6, LEN).jump_if(R1, Lt, SHORT, "pass");

@@ -7,10 +7,10 @@
 
 use std::os::fd::OwnedFd;
 
-use super::asm::When::{Eq, Ge, Ne};
+use super::asm::When::{Eq, Ge, Gt, Lt, Ne};
 use super::asm::Width::{Byte, Half, Long, Word};
 use super::asm::{Asm, FP, R1, R2, R3, R4, R5, R6, R7, R8, R9, Reg};
-use super::programs::{LEN, PROTOCOL, REDIRECT, SHOT, count_one, load_bytes, look_up};
+use super::programs::{LEN, LOAD_BYTES, PROTOCOL, REDIRECT, SHOT, count_one, load_bytes, look_up};
 use super::{SharedArray, load};
 use crate::plan::paths::Ports;
 
@@ -120,9 +120,9 @@ const KEY: i16 = -12;
 /// Two bytes, and behind them the path's number at a multiple of four.
 const MAC: i16 = -22;
 const NUMBER: i16 = -20;
-/// An IPv4 header without options, and the ports behind it.
+/// An IPv4 header without options, and the ports that are behind it and its options.
 const HEADER: i16 = -48;
-const HEADER_BYTES: i32 = 24;
+const HEADER_BYTES: i32 = 20;
 /// In a frame: where that header begins.
 const HEADER_AT: i32 = 14;
 
@@ -164,16 +164,19 @@ pub fn first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> Vec
 }
 
 /// The number of the path of the packet's flow into R9 and on to the label `steered`, if the pair of hosts whose cell R9 holds has a set in
-/// which the flow is; else on to `pair`. What is no whole TCP or UDP packet, or has IP options, is of no flow.
+/// which the flow is; else on to `pair`. What is no whole TCP or UDP packet is of no flow: only the first fragment has ports.
 fn flow(a: &mut Asm, arrays: &Arrays) {
     const FRAGMENT: i32 = 0xff3f;
     a.copy(R1, R9).shr(R1, 32).jump_if(R1, Eq, 0, "pair").store(Word, FP, KEY, R1);
     load_bytes(a, HEADER_AT, i32::from(HEADER), HEADER_BYTES, "pair");
-    a.load(Byte, R1, FP, HEADER).jump_if(R1, Ne, 0x45, "pair");
+    a.load(Byte, R1, FP, HEADER).jump_if(R1, Lt, 0x45, "pair").jump_if(R1, Gt, 0x4f, "pair");
     a.load(Half, R1, FP, HEADER + 6).and(R1, FRAGMENT).jump_if(R1, Ne, 0, "pair");
     a.load(Byte, R1, FP, HEADER + 9).jump_if(R1, Eq, 6, "ports").jump_if(R1, Ne, 17, "pair").label("ports");
+    // Options are words of four bytes.
+    a.load(Byte, R2, FP, HEADER).and(R2, 15).shl(R2, 2).add(R2, HEADER_AT).copy(R1, R6).copy(R3, FP);
+    a.add(R3, i32::from(HEADER) + HEADER_BYTES).set(R4, 4).call(LOAD_BYTES).jump_if(R0_CELL, Ne, 0, "pair");
     look_up(a, &arrays.flows, i32::from(KEY), "pair");
-    a.load(Word, R7, FP, HEADER + 20);
+    a.load(Word, R7, FP, HEADER + HEADER_BYTES as i16);
     for k in 0..FLOWS {
         a.load(Long, R1, R0_CELL, 8 * k as i16).copy(R2, R1).shr(R2, 32).jump_if_reg(R2, Eq, R7, "flow");
     }
@@ -270,7 +273,7 @@ mod tests {
         bytes[..6].copy_from_slice(&destination);
         bytes[26..30].copy_from_slice(&from);
         bytes[30..34].copy_from_slice(&to);
-        Packet { len: 900, protocol, segments: 3, link: 1, bytes }
+        Packet { len: 900, protocol, segments: 3, link: 1, kind: 0, tagged: false, bytes }
     }
 
     /// Writes the header of an IPv4 packet and its ports into a frame; `odd` may make it one of no flow. Returns whether it is one of a
@@ -284,9 +287,11 @@ mod tests {
             _ => &[0x40, 0],
         });
         frame[23] = [6, 17, 1][usize::from(odd % 3)];
-        frame[34..36].copy_from_slice(&ports.from.to_be_bytes());
-        frame[36..38].copy_from_slice(&ports.to.to_be_bytes());
-        odd > 2 && odd % 3 < 2
+        // Behind the options, if there are any.
+        let at = if odd == 0 { 38 } else { 34 };
+        frame[at..at + 2].copy_from_slice(&ports.from.to_be_bytes());
+        frame[at + 2..at + 4].copy_from_slice(&ports.to.to_be_bytes());
+        odd == 0 || odd > 2 && odd % 3 < 2
     }
 
     fn label(number: u32) -> [u8; 6] {

@@ -118,9 +118,27 @@ fn payload(p: &Packet) -> u64 {
     if p.len <= 14 + 20 + 60 { 0 } else { u64::from(p.len) - (14 + 20 + 32) }
 }
 
+/// Whether the kernel's IP would forward it.
+fn is_sound(p: &Packet) -> bool {
+    let Some(header) = p.bytes.get(14..34) else { return false };
+    let words = header.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
+    let sum = words.fold(0, |a, w| (a + w) % 0xffff);
+    let (bytes, total) = (u32::from(header[0] & 15) * 4, u32::from(u16::from_be_bytes([header[2], header[3]])));
+    let fits = bytes <= total && total <= p.len.wrapping_sub(14);
+    p.kind == 0 && !p.tagged && header[0] >> 4 == 4 && bytes >= 20 && header[8] > 1 && fits && (bytes > 20 || sum == 0)
+}
+
+/// Writes the sum of a frame's IPv4 header without options.
+fn sum(frame: &mut [u8]) {
+    frame[24..26].fill(0);
+    let words = frame[14..34].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
+    let sum = !(words.fold(0, |a, w| (a + w) % 0xffff) as u16);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+}
+
 /// What a ToR's host port should do; `slots` by plane.
 fn tor_twin(c: &mut Counted, racks: usize, tor: &TorProgram, slots: &[Vec<Slot>], p: &Packet, now: u64) -> Verdict {
-    let Some([10, to, ..]) = destination(p) else { return Verdict::Pass };
+    let Some([10, to, ..]) = destination(p).filter(|_| is_sound(p)) else { return Verdict::Pass };
     if usize::from(to) == tor.rack || usize::from(to) >= racks {
         return Verdict::Pass;
     }
@@ -151,14 +169,24 @@ fn packet() -> impl Strategy<Value = Packet> {
     let net = prop_oneof![8 => Just(10), 1 => any::<u8>()];
     let to = prop_oneof![8 => 0..6u8, 1 => any::<u8>()];
     let cut = prop_oneof![8 => Just(64usize), 1 => 0..40usize];
-    (protocol, tos, net, to, any::<[u8; 2]>(), prop_oneof![4 => 0..70_000u32, 1 => 0..200u32], 0..46u32, cut).prop_map(
-        |(protocol, tos, net, to, host, len, segments, cut)| {
+    let odd = prop_oneof![9 => Just(0u8), 1 => 1..9u8];
+    (protocol, tos, net, to, any::<[u8; 2]>(), prop_oneof![4 => 0..65_000u32, 1 => 0..200u32], (0..46u32, odd), cut).prop_map(
+        |(protocol, tos, net, to, host, len, (segments, odd), cut)| {
             let mut bytes = vec![0x45; 64];
             bytes[15] = tos;
+            bytes[16..18].copy_from_slice(&(len.saturating_sub(14) as u16).to_be_bytes());
+            bytes[22] = if odd == 1 { host[0] % 3 } else { 64 };
             bytes[27] = host[0] % 6;
             bytes[30..34].copy_from_slice(&[net, to, host[0], host[1]]);
+            match odd {
+                2 => bytes[14] = host[1],
+                3 => bytes[16..18].copy_from_slice(&host),
+                _ => {}
+            }
+            sum(&mut bytes);
+            bytes[25] ^= if odd == 4 { host[0] } else { 0 };
             bytes.truncate(cut);
-            Packet { len, protocol, segments, link: 777, bytes }
+            Packet { len, protocol, segments, link: 777, kind: if odd == 5 { 3 } else { 0 }, tagged: odd == 6, bytes }
         },
     )
 }
@@ -229,8 +257,10 @@ proptest! {
 fn marked_packet(to: u8) -> Packet {
     let mut bytes = vec![0x45; 64];
     bytes[15] = TOS;
+    bytes[16..18].copy_from_slice(&1500u16.to_be_bytes());
     bytes[30..34].copy_from_slice(&[10, to, 0, 2]);
-    Packet { len: 1514, protocol: IP, segments: 0, link: 777, bytes }
+    sum(&mut bytes);
+    Packet { len: 1514, protocol: IP, segments: 0, link: 777, kind: 0, tagged: false, bytes }
 }
 
 /// One circuit 0 -> 1 of 100 ns, guard 5 ns, looked at around every edge.

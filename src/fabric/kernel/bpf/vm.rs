@@ -24,6 +24,10 @@ pub struct Packet {
     pub segments: u32,
     /// The link it came in by.
     pub link: u32,
+    /// To whom its MAC is: 0 to the link's.
+    pub kind: u32,
+    /// It has a VLAN tag.
+    pub tagged: bool,
     /// From its Ethernet header on; may be cut short.
     pub bytes: Vec<u8>,
 }
@@ -88,18 +92,26 @@ pub fn run_over(code: &[u64], all: &[&SharedArray], packet: &Packet, now: u64) -
     WORLD.set(World { maps: maps.clone(), now, packet: packet.bytes.clone(), out: None });
     let program = program(code);
     let mut context = [0u8; CONTEXT];
-    for (at, v) in [(0, packet.len), (16, u32::from(packet.protocol.to_be())), (32, 0xdead_beef), (40, packet.link), (164, packet.segments)]
-    {
+    for (at, v) in [
+        (0, packet.len),
+        (4, packet.kind),
+        (16, u32::from(packet.protocol.to_be())),
+        (20, u32::from(packet.tagged)),
+        (32, 0xdead_beef),
+        (40, packet.link),
+        (164, packet.segments),
+    ] {
         context[at..at + 4].copy_from_slice(&v.to_ne_bytes());
     }
     let code = {
         let mut vm = rbpf::EbpfVmRaw::new(Some(&program)).expect("a well-formed program");
-        let helpers: [(u32, rbpf::ebpf::Helper); 6] = [
+        let helpers: [(u32, rbpf::ebpf::Helper); 7] = [
             (1, look_up),
             (5, |_, _, _, _, _| WORLD.with_borrow(|w| w.now)),
             (9, store_bytes),
             (23, redirect),
             (26, load_bytes),
+            (28, checksum),
             (152, redirect_neigh),
         ];
         for (number, helper) in helpers {
@@ -173,6 +185,14 @@ fn load_bytes(_: u64, from: u64, to: u64, length: u64, _: u64) -> u64 {
         }
         None => EFAULT,
     })
+}
+
+fn checksum(_: u64, none: u64, at: u64, length: u64, seed: u64) -> u64 {
+    assert_eq!((none, seed), (0, 0), "of one piece");
+    let mut bytes = vec![0; length as usize];
+    // SAFETY: programs pass `length` bytes on the machine's stack, which outlives the call.
+    unsafe { sys::peek(at, &mut bytes) };
+    bytes.chunks(2).map(|w| u64::from(u16::from_ne_bytes([w[0], w[1]]))).sum()
 }
 
 fn store_bytes(_: u64, to: u64, from: u64, length: u64, flags: u64) -> u64 {
