@@ -37,6 +37,11 @@ const CIRCLES: &[(&str, &str)] = &[
     ("placement/codecide", "placement/coscheduler"),
     ("workload/coflow_benchmark", "workload/htsim"),
 ];
+/// Rooms that read and write files which people name, and their one file that opens them.
+const FILE_ROOMS: &[&str] = &["cli", "config", "runtime"];
+const OPENER: &str = "runtime/open";
+/// Files of theirs that read what the kernel tells, below /proc and /sys.
+const OF_THE_KERNEL: &[&str] = &["cli/doctor/machine", "cli/memory", "cli/origin", "runtime/measure"];
 /// The only place that knows netlink.
 const NETLINK_ROOM: &str = "fabric/kernel";
 
@@ -241,6 +246,7 @@ const RULES: &[(&str, Rule)] = &[
     ("hash maps", hash_maps),
     ("module docs", module_docs),
     ("workplace", workplace),
+    ("files", opened_files),
 ];
 
 /// A room uses only rooms that `src/lib.rs` declares above it.
@@ -324,6 +330,17 @@ fn clock(s: &Source, _: &[String]) -> Vec<(usize, String)> {
     let named = |c: &str| banned.iter().find(|w| has_word(c, w)).copied().or_else(|| c.contains("rand::rng(").then_some("rand::rng"));
     let found = s.code().filter_map(|(n, c)| Some((n, named(c)?)));
     found.map(|(n, w)| (n, format!("`{w}` in a room that must repeat; take `now` or a seed as an argument"))).collect()
+}
+
+/// A file that is named by people may be a pipe, a device, endless or no text.
+fn opened_files(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    if !s.stands_in(FILE_ROOMS) || s.stands_in(&[OPENER]) || s.stands_in(OF_THE_KERNEL) {
+        return vec![];
+    }
+    let ways = ["fs::read_to_string", "fs::read(", "fs::write(", "File::open", "File::create(", "File::options", "OpenOptions"];
+    let is = |c: &str, way: &str| c.contains(way) || way.starts_with("fs::read_to") && c.contains("use std::fs::read");
+    let found = s.code().filter_map(|(n, c)| Some((n, ways.iter().find(|w| is(c, w))?)));
+    found.map(|(n, w)| (n, format!("`{w}` outside src/{OPENER}.rs; open what people name by its functions"))).collect()
 }
 
 fn hash_maps(s: &Source, _: &[String]) -> Vec<(usize, String)> {
@@ -506,7 +523,7 @@ fn siblings_do_not_use_each_other_but_for_those_listed() {
 #[test]
 fn every_place_that_a_rule_names_exists() {
     let sources = crate_sources();
-    for place in [DECIDING, CLOCK_ROOMS, UNSAFE_ROOMS, &[NETLINK_ROOM, FLOATS_TOO]].concat() {
+    for place in [DECIDING, CLOCK_ROOMS, UNSAFE_ROOMS, FILE_ROOMS, OF_THE_KERNEL, &[NETLINK_ROOM, FLOATS_TOO, OPENER]].concat() {
         assert!(sources.iter().any(|s| s.path.starts_with("src/") && s.stands_in(&[place])), "src/{place} is not there");
     }
 }
@@ -533,6 +550,9 @@ fn every_rule_finds_what_it_is_for() {
         ("hash maps", "src/demand/mod.rs", "use std::collections::HashMap;", 1, "use std::collections::BTreeMap;"),
         ("module docs", "src/ids.rs", "use std::fmt;", 1, "//! Names."),
         ("workplace", "src/ids.rs", "// see /work/shared", 1, "// see the paper, section 2"),
+        ("files", "src/cli/a.rs", "\nlet f = std::fs::File::open(p);", 2, "let f = open::to_read(p); File::create_new(p);"),
+        ("files", "src/runtime/a.rs", "use std::fs::read_to_string;", 1, "#[cfg(test)]\nfn f() { std::fs::read(p); }\n"),
+        ("files", "src/config/mod.rs", "std::fs::write(p, t)", 1, "// File::open"),
     ];
     let rooms: Vec<String> = ["units", "demand", "plan", "control", "runtime"].map(String::from).to_vec();
     for (name, path, bad, line, good) in cases {
