@@ -8,6 +8,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
+pub mod closed;
+
 /// Turns a system call's -1 into the error that it left.
 pub fn check(r: i32) -> io::Result<i32> {
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(r) }
