@@ -34,7 +34,17 @@ pub fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
 /// Becomes true when the process is asked to stop. Asked a second time, it ends at once: `abandon` removes what does not go with the
 /// process, and says what it cannot remove.
 pub async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce() -> Vec<String> + Send + 'static) {
-    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()];
+    // The last ones are meant for nothing here, and would end the process at once.
+    let others = [libc::SIGUSR2, libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF, libc::SIGXCPU, libc::SIGIO, libc::SIGPWR, libc::SIGSTKFLT];
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()].into_iter();
+    let kinds = kinds.chain(others.into_iter().map(SignalKind::from_raw));
+    // A file that would be longer than the limit is refused like one on a full disk.
+    let too_long = signal(SignalKind::from_raw(libc::SIGXFSZ));
+    tokio::spawn(async move {
+        if let Ok(mut s) = too_long {
+            while s.recv().await.is_some() {}
+        }
+    });
     let (asked, mut heard) = tokio::sync::mpsc::channel(1);
     for kind in kinds {
         let (Ok(mut signals), asked) = (signal(kind), asked.clone()) else { continue };
