@@ -27,6 +27,7 @@ import os
 import re
 import resource
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -86,11 +87,45 @@ class Plan:
         return [(r, k) for r, n in enumerate(self.hosts_of) for k in range(n)]
 
 
+class Loader(yaml.SafeLoader):
+    """YAML 1.2, as Heliostat reads it: `on` and `010` are texts, `1_0` too, no key stands twice, and nothing is merged by `<<`.
+
+    PyYAML reads 1.1, in which they are true, 8 and 10."""
+
+    yaml_implicit_resolvers = {}
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key, _ in node.value:
+            if key.value == "<<":
+                raise yaml.constructor.ConstructorError(None, None, "keys are not merged by `<<`", key.start_mark)
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, "duplicate key `%.60s`" % key.value, key.start_mark)
+            if isinstance(key.value, str):
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+    def flatten_mapping(self, node):
+        pass
+
+
+WHOLE = "(?:0|[1-9][0-9]*)"
+for RESOLVED, PATTERN, FIRST in [
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", "[-+]?(?:%s|0o[0-7]+|0x[0-9a-fA-F]+)" % WHOLE, "-+0123456789"),
+    ("float", r"[-+]?(?:(?:%s\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|%s[eE][-+]?[0-9]+|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)" % (WHOLE, WHOLE), "-+.0123456789"),
+]:
+    Loader.add_implicit_resolver("tag:yaml.org,2002:" + RESOLVED, re.compile("^(?:%s)$" % PATTERN), list(FIRST))
+
+
 def load_yaml(path):
     """The file's content as Python values; raises InvalidTopology with file, line and column."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InvalidTopology("%s: it is no file: a directory, a device or a named pipe" % path)
         with open(path, encoding="utf-8") as source:
-            return yaml.safe_load(source)
+            return yaml.load(source, Loader=Loader)
     except OSError as e:
         raise InvalidTopology("%s: %s" % (path, e.strerror)) from e
     except UnicodeDecodeError as e:

@@ -184,6 +184,31 @@ class Hybrid(NetworkTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("0% dropped (12/12 received)", done.stdout + done.stderr)
 
+    def test_a_file_is_read_as_heliostat_reads_it(self):
+        script = "import sys; sys.path.insert(0, sys.argv[1]); import hybrid\nprint(*vars(hybrid.read_plan(sys.argv[2])).values())"
+        good = "name: on\nracks: 4\nhosts_per_rack: 2\n"
+        cases = {
+            "octal": (good.replace("4", "010"), "not '010'"),
+            "underscore": (good.replace("4", "1_0"), "not '1_0'"),
+            "sexagesimal": (good.replace("4", "0:4"), "not '0:4'"),
+            "twice": (good + "racks: 5\n", ":4:1: not YAML: duplicate key `racks`"),
+            "merged": ("a: &r {racks: 4}\n<<: *r\n", ":2:1: not YAML: keys are not merged"),
+            "word": (good, None),
+            "mark": ("\ufeff" + good, None),
+            "octal of 1.2": (good.replace("4", "0o4"), None),
+            "hexadecimal": (good.replace("4", "0x4"), None),
+        }
+        for name, (text, message) in cases.items():
+            done = subprocess.run([PYTHON, "-c", script, HERE, self.write(text)], capture_output=True, text=True, cwd="/", check=False)
+            if message is None:
+                self.assertIn(" on 0 None False [2, 2, 2, 2] 4\n", done.stdout, name + done.stderr)
+            else:
+                self.assertIn(message, done.stderr, name)
+        fifo = os.path.join(self.dir.name, "fifo")
+        os.mkfifo(fifo)
+        done = subprocess.run([PYTHON, "-c", script, HERE, fifo], capture_output=True, text=True, timeout=60, check=False)
+        self.assertIn("it is no file", done.stderr)
+
     def test_shipped_topologies_are_read(self):
         script = "import sys; sys.path.insert(0, sys.argv[1]); import hybrid; [hybrid.read_plan(f) for f in sys.argv[2:]]"
         files = sorted(glob.glob(os.path.join(HERE, "..", "topologies", "*.yaml")))

@@ -90,6 +90,8 @@
 //! - Workload files are read in `config`, since it alone calls the YAML library; `workload` knows the formats of other tools' traces.
 #![warn(missing_docs)]
 
+pub mod text;
+
 pub mod units;
 
 pub mod ids;

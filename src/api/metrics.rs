@@ -31,6 +31,25 @@ pub fn text(snapshot: Arc<Snapshot>, doors: Arc<Doors>, journal: Option<Journale
     out
 }
 
+/// The same in Prometheus' older text format (0.0.4), where a counter's family has the name of its samples, and units and ends are unknown.
+pub fn older(text: &str) -> String {
+    let word = |line: &str, k: usize| line.split(' ').nth(k).unwrap_or_default().to_owned();
+    let counters: std::collections::BTreeSet<String> =
+        text.lines().filter(|l| l.starts_with("# TYPE ") && l.ends_with(" counter")).map(|l| word(l, 2)).collect();
+    let of = |line: &str| match line.split_once(' ').map(|(hash, _)| hash) {
+        Some("#") if line.starts_with("# HELP ") || line.starts_with("# TYPE ") => {
+            let name = word(line, 2);
+            let line = if counters.contains(&name) { line.replacen(&name, &format!("{name}_total"), 1) } else { line.into() };
+            let line =
+                line.strip_suffix(" unknown").filter(|_| line.starts_with("# TYPE ")).map_or(line.clone(), |l| format!("{l} untyped"));
+            Some(line + "\n")
+        }
+        Some("#") => None,
+        _ => Some(format!("{line}\n")),
+    };
+    text.lines().filter_map(of).collect()
+}
+
 #[derive(Debug)]
 struct Of(Arc<Snapshot>);
 

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use crate::config::{Flaw, Step, error, yaml};
 use crate::control::Rejected;
+use crate::text;
 
 /// An error, as RFC 9457 has it; `type` is always `about:blank`, so `title` is the status in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -88,7 +89,7 @@ impl Problem {
 
     /// 422: the flaws that a check found (at least one).
     pub fn flaws(flaws: &[Flaw]) -> Self {
-        let detail = |f: &Flaw| format!("{}; allowed: {}", f.message, f.allowed);
+        let detail = |f: &Flaw| format!("{}; allowed: {}", text::told(&f.message), f.allowed);
         let first = flaws.first().map(|f| (f.pointer(), detail(f))).unwrap_or_default();
         let mut p = Self::value(first.0, first.1);
         p.errors = flaws.iter().map(|f| ValueProblem { pointer: f.pointer(), detail: detail(f) }).collect();

@@ -1,7 +1,6 @@
 //! `heliostat capture`: packets of a port, host or switch of a running network, as a pcapng file.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,6 +15,7 @@ use super::interrupt::stopped_by_ctrl_c;
 use super::log::say;
 use super::{CliError, running};
 use crate::fabric::kernel::capture::{Frame, LONGEST, Tap};
+use crate::runtime::open;
 use crate::units::Span;
 
 /// Writes packets of a running network to a file for Wireshark or tcpdump: heliostat capture r0-ocs0 --to file.pcapng
@@ -115,8 +115,11 @@ struct PacketFile {
 
 impl PacketFile {
     fn create(file: &Path, node: &str, tap: &Tap) -> Result<Self, PcapError> {
-        let to: Box<dyn Write> =
-            if file == Path::new("-") { Box::new(io::stdout()) } else { Box::new(File::create(file).map_err(PcapError::IoError)?) };
+        let to: Box<dyn Write> = if file == Path::new("-") {
+            Box::new(io::stdout())
+        } else {
+            Box::new(open::to_write(file, false).map_err(PcapError::IoError)?)
+        };
         let mut writer = PcapNgWriter::new(BufWriter::new(to))?;
         for i in &tap.interfaces {
             const NANOSECONDS: u8 = 9;

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::files::read_any;
+use super::files::{read_any, read_stdin};
 use super::log::say;
 use super::numbers::several;
 use super::{CliError, draw, limits, print, results, sketch};
 use crate::coflows::network::{NetworkKind, Service};
 use crate::config::{self, ConfigError, Format, JobsReading, Load, yaml};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
+use crate::runtime::open;
 use crate::runtime::result_schema;
 use crate::runtime::settings::RunPlan;
 use crate::runtime::study::{Account, AnyResult};
@@ -136,12 +136,9 @@ fn summary(errors: &[String], files: usize) -> String {
 
 fn read(path: &Path) -> Result<File, CliError> {
     if path != Path::new("-") {
-        return Ok(File { name: path.display().to_string(), text: read_any(path)? });
+        return Ok(File { name: open::name(path), text: read_any(path)? });
     }
-    let mut text = String::new();
-    let limit = yaml::MAX_BYTES as u64 + 1;
-    std::io::stdin().lock().take(limit).read_to_string(&mut text).map_err(|e| CliError::Invalid(format!("stdin: {e}")))?;
-    Ok(File { name: "stdin".into(), text })
+    Ok(File { name: "stdin".into(), text: read_stdin()? })
 }
 
 /// Every file by itself, then those that belong together.
@@ -275,6 +272,11 @@ fn describe(file: &str, list: &JobList) -> String {
     format!("{file}: jobs {}: {n} ({recurring} recurring), {tasks} tasks, {shuffles} of shuffles\n", list.name)
 }
 
+/// In whose format a workload is; nothing of our own.
+fn of(file: &File) -> String {
+    config::format_of(&file.text).name().map_or(String::new(), |name| format!(" in the format of {name}"))
+}
+
 /// Workloads: each must fit one of the topologies; by its form alone if there is none.
 fn workloads(found: &mut Found) {
     // A wrong HELIOSTAT_MEMORY is told by `too_large`.
@@ -284,7 +286,7 @@ fn workloads(found: &mut Found) {
         if found.topologies.is_empty() {
             match config::check_workload_form(&file.text, &file.name) {
                 Ok(()) => {
-                    let _ = writeln!(found.said, "{}: workload; name a topology to check its places too", file.name);
+                    let _ = writeln!(found.said, "{}: workload{}; name a topology to check its places too", file.name, of(&file));
                 }
                 Err(e) => errors.push(e),
             }
@@ -301,7 +303,7 @@ fn workloads(found: &mut Found) {
                         }
                     }
                     let (n, b) = (several(w.coflows.len(), "coflow"), w.bytes());
-                    let _ = writeln!(found.said, "{}: workload {} on {}: {n}, {b}", file.name, w.name, t.name);
+                    let _ = writeln!(found.said, "{}: workload {}{} on {}: {n}, {b}", file.name, w.name, of(&file), t.name);
                 }
                 Err(e) => errors.push(e),
             }
@@ -344,6 +346,7 @@ fn kind(file: &File) -> Result<Kind, ConfigError> {
         foreign if foreign.is_jobs() => return Ok(Kind::Jobs),
         _ => return Ok(Kind::Workload),
     }
+    config::of_no_format(&file.text, &file.name).map_or(Ok(()), Err)?;
     let keys = yaml::keys(&file.text, &file.name)?;
     let score = |kind: Kind| kind.keys().iter().filter(|k| keys.contains(k)).count();
     let best = KINDS.into_iter().rev().max_by_key(|&k| score(k)).filter(|&k| score(k) > 0);
@@ -377,7 +380,7 @@ mod tests {
             found.said,
             "f1: policy p: circuits by edmonds from backlog every 100ms, threshold 0B, network max-min\n\
              f2: topology net: 4 racks, 8 hosts with NICs of 1Gb/s, EPS uplinks 100Mb/s, 1 OCS plane of 1Gb/s with 10ms of dark time\n\
-             f0: workload w on net: 1 coflow, 25MB\nf3: workload f3 on net: 1 coflow, 2MB\n"
+             f0: workload w on net: 1 coflow, 25MB\nf3: workload f3 in the format of coflow-benchmark on net: 1 coflow, 2MB\n"
         );
         assert!(checked(&["a\t1\t1\t5\t0\t7\n", "0 1 5 9\n"]).said.starts_with("f0: jobs f0: 1 job (0 recurring), 1 tasks"));
         assert!(checked(&[JOBS]).said == "f0: jobs j: 1 job (1 recurring), 6 tasks, 8MB of shuffles\n");

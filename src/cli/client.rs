@@ -38,7 +38,11 @@ impl Where {
             Some(url) => Ok(url),
             // The daemon of another user, or one in a container.
             None if self.name.is_none() && !running::any() => Ok(format!("http://{DEFAULT_ADDRESS}")),
-            None => running::api(&running::choose(self.name.as_deref())?).map(str::to_owned),
+            None => {
+                let note = running::choose(self.name.as_deref())?;
+                running::enter_daemons(&note);
+                running::api(&note).map(str::to_owned)
+            }
         }
     }
 }

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::{CliError, files, running};
+use super::{CliError, running};
 use crate::fabric::kernel::ownership::Note;
 use crate::fabric::kernel::sys;
+use crate::runtime::open;
 
 /// Runs a command in a host's (or switch's) network namespace: heliostat exec h3-1 iperf3 -s
 ///
@@ -43,8 +44,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let program = command.get_program().display().to_string();
     let (why, code) = match e.kind() {
         std::io::ErrorKind::NotFound if !program.contains('/') => ("not installed on this machine".to_owned(), 127),
-        std::io::ErrorKind::NotFound => (files::reason(&e), 127),
-        _ => (files::reason(&e), 126),
+        std::io::ErrorKind::NotFound => (open::plain(&e), 127),
+        _ => (open::plain(&e), 126),
     };
     Err(CliError::NotStarted(format!("{program}: {why}"), code))
 }

@@ -1,7 +1,7 @@
 //! Files that are read and written: never more of them than is wanted, and a result's file is old or new, never half.
 
-use std::fs::{File, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::Permissions;
+use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::CliError;
 use crate::config;
 use crate::config::shipped::{self, Shelf};
+use crate::runtime::open::{self, Unread};
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 
@@ -92,19 +93,34 @@ pub fn read_shipped(shelf: Shelf, file: &Path, others: &[String]) -> Result<Stri
 /// A result or an event log as text.
 ///
 /// # Errors
-/// As [`read_text`].
+/// As [`read_text`]; what is no JSON is not read to its end.
 pub fn read_result(file: &Path) -> Result<String, CliError> {
-    read(file, RESULT)
+    open::json(file, RESULT).map_err(|e| unread(file, &e))
+}
+
+/// Bytes of a file that may be no text.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_bytes(file: &Path, most: u64) -> Result<Vec<u8>, CliError> {
+    open::bytes(file, most).map_err(|e| unread(file, &e))
+}
+
+/// Standard input as text, no more of it than a file of ours may have.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_stdin() -> Result<String, CliError> {
+    open::text_of(io::stdin().lock(), config::MAX_BYTES as u64).map_err(|e| unread(Path::new("stdin"), &e))
 }
 
 fn read(file: &Path, most: u64) -> Result<String, CliError> {
-    let fail = |e: io::Error| CliError::Invalid(format!("{}: {}", file.display(), reason(&e)));
-    let mut text = String::new();
-    let got = open(file).and_then(|f| f.take(most + 1).read_to_string(&mut text)).map_err(fail)?;
-    if got as u64 > most {
-        return Err(CliError::Invalid(format!("{}: the file is too long; allowed: at most {most} bytes", file.display())));
-    }
-    Ok(text)
+    open::text(file, most).map_err(|e| unread(file, &e))
+}
+
+/// An error of a file that is read.
+pub fn unread(file: &Path, e: &Unread) -> CliError {
+    CliError::Invalid(format!("{}{}: {e}", open::name(file), e.place()))
 }
 
 /// A token for the API: that of a file, of which no other user may know, else the one that is given.
@@ -115,7 +131,7 @@ pub fn token(file: Option<&Path>, given: Option<&str>) -> Result<Option<String>,
     let Some(file) = file else { return Ok(given.map(str::to_owned)) };
     let text = read_text(file)?;
     let bad = |why: &str| Err(CliError::Invalid(format!("{}: {why}", file.display())));
-    let mode = std::fs::metadata(file).map_err(|e| CliError::Invalid(format!("{}: {e}", file.display())))?.permissions().mode() & 0o777;
+    let mode = std::fs::metadata(file).map_err(|e| unread(file, &e.into()))?.permissions().mode() & 0o777;
     if mode & 0o007 != 0 {
         return bad(&format!("every user of the machine may read this token or change it (mode {mode:o}); allowed: 600 or 640"));
     }
@@ -124,18 +140,6 @@ pub fn token(file: Option<&Path>, given: Option<&str>) -> Result<Option<String>,
         line if !line.bytes().all(|b| b.is_ascii_graphic()) => bad("a token is one line of visible ASCII characters without spaces"),
         line => Ok(Some(line.to_owned())),
     }
-}
-
-/// Opens a file to read it. A named pipe without a writer would never open, and a device would never end; a pipe that is open already
-/// (`<(...)`, `/dev/stdin`) has its writer.
-fn open(file: &Path) -> io::Result<File> {
-    use std::os::unix::fs::FileTypeExt as _;
-    let kind = std::fs::metadata(file)?.file_type();
-    let is_open = file.starts_with("/dev/fd") || file.starts_with("/proc") || file == Path::new("/dev/stdin");
-    if kind.is_char_device() || kind.is_block_device() || kind.is_fifo() && !is_open {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device or a named pipe; allowed: a file"));
-    }
-    File::open(file)
 }
 
 /// Says before a long run whether its results can be written.
@@ -164,7 +168,7 @@ pub fn write_text(file: &Path, text: &str) -> Result<(), CliError> {
 pub fn write_bytes(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
     let Some(place) = place(file) else {
         // A pipe or a device cannot be replaced.
-        return File::options().write(true).open(file).and_then(|mut f| f.write_all(bytes)).map_err(|e| failed(file, &e));
+        return open::to_write(file, true).and_then(|mut f| f.write_all(bytes)).map_err(|e| failed(file, &e));
     };
     let write = || {
         let mut new = fresh(&place)?;
@@ -177,13 +181,7 @@ pub fn write_bytes(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
 
 /// An error of a file that is written.
 pub fn failed(file: &Path, e: &io::Error) -> CliError {
-    CliError::Failed(format!("{}: {}", file.display(), reason(e)))
-}
-
-/// An error of the system without its number.
-pub fn reason(e: &io::Error) -> String {
-    let text = e.to_string();
-    text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words).into()
+    CliError::Failed(format!("{}: {}", open::name(file), open::plain(e)))
 }
 
 /// Where a file is replaced: the one behind a link. `None` for what is no file.
@@ -212,6 +210,8 @@ fn fresh(place: &Path) -> io::Result<tempfile::NamedTempFile> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     fn names(dir: &Path) -> Vec<String> {

@@ -41,7 +41,7 @@ const GOING: Duration = Duration::from_secs(8);
 pub async fn wait_for_signal(stop: Arc<AtomicBool>, (note, abandon): (PathBuf, impl FnOnce() -> Vec<String> + Send + 'static)) {
     let named = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()];
     // What would end the process at once, and leave its network behind, ends it as the others do.
-    let others = [libc::SIGUSR2, libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF, libc::SIGIO, libc::SIGPWR];
+    let others = [libc::SIGUSR2, libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF, libc::SIGXCPU, libc::SIGIO, libc::SIGPWR, libc::SIGSTKFLT];
     let others = others.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).map(SignalKind::from_raw);
     let kinds = named.into_iter().chain(others);
     // A file that has grown to the limit of size is an error of writing, which is told.

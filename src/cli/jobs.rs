@@ -184,8 +184,9 @@ impl Tuning {
 /// # Errors
 /// A policy without a `placement` section.
 pub fn scheduling(plan: &RunPlan, file: &str) -> Result<JobPolicy, CliError> {
-    let none = || CliError::Invalid(format!("{file}: no `placement` section, which says where tasks go; see policies/fair.yaml"));
-    plan.jobs.clone().ok_or_else(none)
+    let placing = || Shelf::Policies.files().filter(|f| f.text.contains("\nplacement:")).map(|f| f.name).collect::<Vec<_>>().join(", ");
+    let why = || format!("{file}: no `placement` section, which says where tasks go; shipped policies with one: {}", placing());
+    plan.jobs.clone().ok_or_else(|| CliError::Invalid(why()))
 }
 
 fn refuse(given: &[(&str, bool)], jobs: &str) -> Result<(), CliError> {

@@ -20,6 +20,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::CliError;
 use crate::runtime::queue;
+use crate::text;
 
 /// Bytes that wait for stderr at most: some thousand lines.
 const ROOM: usize = 1 << 20;
@@ -35,22 +36,26 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Starts the log, whose lines go to stderr, so that stdout has data only.
+/// Starts the log, whose lines go to stderr, so that stdout has data only. Those of a process in the background have times, in UTC.
 ///
 /// # Errors
 /// The filter makes no sense.
-pub fn start(filter: Option<&str>) -> Result<(), CliError> {
+pub fn start(filter: Option<&str>, in_the_background: bool) -> Result<(), CliError> {
     let from_env = std::env::var("HELIOSTAT_LOG").ok();
     let filter = filter.or(from_env.as_deref()).unwrap_or("info");
     let filter = EnvFilter::try_new(filter).map_err(|e| CliError::Usage(format!("--log {filter}: {e}")))?;
-    tracing_subscriber::fmt()
+    let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Stderr)
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
-        .with_target(false)
-        .without_time()
-        .init();
+        .with_target(false);
+    // A log in the background is read later; a terminal and the journal of systemd have times of their own.
+    if in_the_background {
+        lines.init()
+    } else {
+        lines.without_time().init()
+    }
     Ok(())
 }
 
@@ -79,8 +84,9 @@ pub fn in_background() -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes a text as it is. What cannot be written is counted where a thread writes, and else dropped.
+/// Writes a text, with codes for what would move a terminal's cursor. What cannot be written is counted where a thread writes, and else dropped.
 pub fn write(text: &str) {
+    let text = &text::printed(text);
     match LINES.get() {
         Some(lines) => lines.put(text.as_bytes()),
         None => drop(io::stderr().write_all(text.as_bytes())),
@@ -89,7 +95,7 @@ pub fn write(text: &str) {
 
 /// Says why a command ends, with the last line that it says: what threads log that have not heard of it is dropped.
 pub fn end(why: &CliError) {
-    let text = format!("heliostat: {why}\n");
+    let text = text::lines_escaped(&format!("heliostat: {why}\n")).into_owned();
     match LINES.get() {
         Some(lines) => lines.put_last(text.as_bytes()),
         None => write(&text),

@@ -1,11 +1,12 @@
 //! `heliostat logs`: what a network wrote that runs without a terminal.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use super::{CliError, print, running};
+use super::{CliError, files, print, running};
 use crate::fabric::kernel::ownership::{self, Note};
+use crate::runtime::open;
 
 /// Prints the log of a network that runs detached, or has run so.
 #[derive(Debug, clap::Args)]
@@ -24,8 +25,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let base = ownership::base();
     let (file, runs) = find(&base, args.name.as_deref())?;
-    let failed = |e: std::io::Error| CliError::Failed(format!("{}: {e}", file.display()));
-    let mut log = File::open(&file).map_err(failed)?;
+    let failed = |e: std::io::Error| files::failed(&file, &e);
+    let mut log = open::to_read(&file).map_err(failed)?;
     loop {
         // Whether it runs is asked first: what it writes before it ends is read then.
         let last = !args.follow || !runs.as_ref().is_some_and(|n| ownership::running(&base).iter().any(|r| r.pid == n.pid));

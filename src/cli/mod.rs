@@ -7,6 +7,8 @@ use std::io::{self, Write as _};
 pub use files::{can_write, read_policy, read_result, read_text, read_topology, read_workload, write_bytes, write_text};
 
 use crate::config::ConfigError;
+use crate::fabric::kernel::sys::closed;
+use crate::text;
 
 pub mod attach;
 pub mod capture;
@@ -83,6 +85,13 @@ macro_rules! commands {
             }
         }
     };
+}
+
+impl Command {
+    /// Whether this process is one that was put in the background.
+    pub fn is_in_the_background(&self) -> bool {
+        matches!(self, Self::Run(args) if args.detached)
+    }
 }
 
 commands! {
@@ -197,14 +206,22 @@ pub enum Output {
     Csv,
 }
 
-/// Writes to stdout. A reader that has gone away (`| head`) has seen enough: that is no error.
+/// Writes to stdout, with codes for what would move a terminal's cursor in it. A reader that has gone away (`| head`) has seen enough: that is no error.
 ///
 /// # Errors
 /// When stdout cannot be written.
 pub fn print(text: &str) -> Result<(), CliError> {
+    write_stdout(&text::printed(text))
+}
+
+/// The same of what is ours alone, such as what clears the terminal.
+fn write_stdout(text: &str) -> Result<(), CliError> {
+    if closed::stdout_was_closed() && !text.is_empty() {
+        return Err(CliError::Failed("stdout: it is closed".into()));
+    }
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Failed(format!("stdout: {}", files::reason(&e)))),
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Failed(format!("stdout: {}", crate::runtime::open::plain(&e)))),
         _ => Ok(()),
     }
 }

@@ -1,9 +1,9 @@
 //! `--record`: what a run's machines are told and want goes to a file, for `heliostat replay`.
 
-use std::fs::File;
 use std::path::PathBuf;
 
 use super::CliError;
+use crate::runtime::open;
 use crate::runtime::record::{Pace, Recorder, Recording};
 
 /// The options of a run that can be recorded.
@@ -33,7 +33,7 @@ impl RecordArgs {
         let Some(file) = &self.record else { return work(None) };
         let name = file.display();
         let fail = |e: std::io::Error| CliError::Failed(format!("--record {name}: {e}"));
-        let recording = Recording::start(File::create(file).map_err(fail)?, pace, seed).map_err(fail)?;
+        let recording = Recording::start(open::to_write(file, false).map_err(fail)?, pace, seed).map_err(fail)?;
         let done = work(Some(&recording.recorder()));
         let written = recording.finish().map_err(fail);
         if let Ok(w) = &written {

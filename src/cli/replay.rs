@@ -1,13 +1,14 @@
 //! `heliostat replay`: a recorded run again, without a kernel.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
+use super::files::unread;
 use super::tables::{self, Rows, bytes, span};
 use super::{CliError, Output, print, show};
 use crate::api::wire;
 use crate::control::record::Snapshot;
+use crate::runtime::open;
 use crate::runtime::record::replay::{Ending, ReplayError, Replayed, replay};
 use crate::units::{Bytes, Span, Time};
 
@@ -31,8 +32,8 @@ pub struct Args {
 /// # Errors
 /// A file that is none, or a machine that does something else.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let name = args.file.display();
-    let file = File::open(&args.file).map_err(|e| CliError::Invalid(format!("{name}: {e}")))?;
+    let name = open::name(&args.file);
+    let file = open::to_read(&args.file).map_err(|e| unread(&args.file, &e.into()))?;
     let done = replay(BufReader::new(file), args.at.map(|at| Time::ZERO + at)).map_err(|e| match e {
         ReplayError::Io(_) | ReplayError::Malformed { .. } => CliError::Invalid(format!("{name}: {e}")),
         ReplayError::Differs { .. } | ReplayError::Panicked { .. } => CliError::Failed(format!("{name}: {e}")),

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::files::{failed, read_result};
 use super::{CliError, tables, write_text};
+use crate::runtime::open;
 use crate::runtime::rows::Row;
 
 /// What is written last.
@@ -48,7 +49,7 @@ struct Lines {
 impl Lines {
     fn create(directory: &Path, list: &str) -> Result<Self, CliError> {
         let path = directory.join(file_of(list));
-        let file = File::create(&path).map_err(|e| failed(&path, &e))?;
+        let file = open::to_write(&path, false).map_err(|e| failed(&path, &e))?;
         Ok(Self { path, file: RefCell::new(BufWriter::with_capacity(1 << 16, file)) })
     }
 

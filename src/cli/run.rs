@@ -15,7 +15,7 @@ use super::client::Where;
 use super::draw;
 use super::event_log::{Clock, Head};
 use super::log::{self, say};
-use super::numbers::several;
+use super::numbers::{self, several};
 use super::record::RecordArgs;
 use super::sums::Shown;
 use super::workload::Reading;
@@ -95,7 +95,7 @@ pub struct Args {
     #[arg(help_heading = "Network", long, value_name = "NAME|FILE")]
     attach: Option<String>,
     /// Where the REST API listens; port 0 for any.
-    #[arg(help_heading = "API", long, value_name = "ADDR", default_value = "127.0.0.1:7447")]
+    #[arg(help_heading = "API", long, value_name = "ADDR", default_value = "127.0.0.1:7447", value_parser = numbers::address)]
     listen: SocketAddr,
     /// The token that a caller must show; needed when the API listens beyond this machine.
     #[arg(help_heading = "API", long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
@@ -115,7 +115,7 @@ pub struct Args {
     detach: bool,
     /// This process is the one that was put in the background: the same command line and this option.
     #[arg(long, hide = true)]
-    detached: bool,
+    pub(super) detached: bool,
     /// Runs although this machine cannot carry its rates honestly; the result says so.
     #[arg(help_heading = "Network", long)]
     force: bool,
@@ -365,7 +365,7 @@ fn check_attach() -> Result<(), CliError> {
 fn check_name(name: &str) -> Result<(), CliError> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 32 || !name.chars().all(good) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
-        return Err(CliError::Invalid(format!("--name {name}: a letter, then letters, digits and `-` in lower case, at most 32")));
+        return Err(CliError::Usage(format!("--name {name}: a letter, then letters, digits and `-` in lower case, at most 32")));
     }
     Ok(())
 }
@@ -382,7 +382,11 @@ fn listen(args: &Args) -> Result<api::Options, CliError> {
 }
 
 fn no_api(e: api::ServeError) -> CliError {
-    CliError::Failed(format!("{e}; choose another address with --listen"))
+    match e {
+        api::ServeError::NeedsToken(a) => CliError::Usage(format!("{e}: --token-file FILE, or --listen 127.0.0.1:{}", a.port())),
+        api::ServeError::WeakToken | api::ServeError::SameToken => CliError::Usage(e.to_string()),
+        e => CliError::Failed(format!("{e}; choose another address with --listen")),
+    }
 }
 
 /// Starts an emulation and its API.

@@ -51,10 +51,8 @@ fn one_of(running: Vec<Note>, name: Option<&str>, controller: Option<&str>) -> R
     match (fit.next(), fit.next()) {
         (Some(one), None) => Ok(one),
         (None, _) if names.is_empty() => Err(CliError::Failed("no network is running; start one with `heliostat run TOPOLOGY`".into())),
-        (None, _) => Err(CliError::Invalid(format!("no network {} is running (running: {})", name.unwrap_or(""), names.join(", ")))),
-        (Some(_), Some(_)) => {
-            Err(CliError::Invalid(format!("several networks are running ({}); choose one with --name", names.join(", "))))
-        }
+        (None, _) => Err(CliError::Usage(format!("no network {} is running (running: {})", name.unwrap_or(""), names.join(", ")))),
+        (Some(_), Some(_)) => Err(CliError::Usage(format!("several networks are running ({}); choose one with --name", names.join(", ")))),
     }
 }
 
@@ -64,6 +62,25 @@ fn one_of(running: Vec<Note>, name: Option<&str>, controller: Option<&str>) -> R
 /// It is still being built.
 pub fn api(note: &Note) -> Result<&str, CliError> {
     note.api.as_deref().ok_or_else(|| still_built(note))
+}
+
+/// Moves this thread to where a network's daemon listens, if it is elsewhere: within a host of the network, 127.0.0.1 is the host's own.
+pub fn enter_daemons(note: &Note) {
+    let process = PathBuf::from(format!("/proc/{}", note.pid));
+    let own = std::fs::read_link("/proc/thread-self/ns/net").ok();
+    if own.is_none() || std::fs::read_link(process.join("ns/net")).ok() == own {
+        return;
+    }
+    let enter = || -> io::Result<()> {
+        let ns = sys::open_ns(&process.join("ns/net"))?;
+        if !rights::suffice() {
+            sys::setns(sys::open_ns(&process.join("ns/user"))?.as_fd(), libc::CLONE_NEWUSER)?;
+        }
+        sys::setns(ns.as_fd(), libc::CLONE_NEWNET)
+    };
+    if let Err(e) = enter() {
+        tracing::debug!("enter the namespace of {}: {e}", note.fabric);
+    }
 }
 
 /// Moves this thread into the network namespace of a node.
@@ -76,7 +93,7 @@ pub fn enter(note: &Note, node: &str) -> Result<(), CliError> {
     }
     let fd = note.nodes.get(node).ok_or_else(|| {
         let some: Vec<&str> = note.nodes.keys().map(String::as_str).take(8).collect();
-        CliError::Invalid(format!("no node {node} in {} (nodes: {} ...)", note.fabric, some.join(", ")))
+        CliError::Usage(format!("no node {node} in {} (nodes: {} ...)", note.fabric, some.join(", ")))
     })?;
     let enter = || -> io::Result<()> {
         let process = PathBuf::from(format!("/proc/{}", note.pid));

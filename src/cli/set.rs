@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::client::Where;
+use super::log::say;
 use super::show::{host_name, host_names};
-use super::{CliError, files, print};
+use super::{CliError, files, print, running};
 use crate::api::wire::{LoadChange, PathChange, PathView};
 use crate::client::{Client, parse};
 use crate::units::BitRate;
@@ -77,25 +78,34 @@ struct Circuit {
 /// A file that makes no sense, no daemon, no answer in time, or an answer that is an error.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let client = args.place.client()?;
+    change(args, &client)?;
+    // The only network that runs may be another user's.
+    if let (None, None, Ok(note)) = (&args.place.name, &args.place.controller, running::choose(None)) {
+        say!("network {}", note.fabric);
+    }
+    Ok(())
+}
+
+fn change(args: &Args, client: &Client) -> Result<(), CliError> {
     match &args.what {
         What::Policy { policy: file } => policy(&args.place, file).map(drop),
         What::Circuit { from, to: Some(to), plane } => {
-            put(&client, &format!("/api/v1/circuits/{plane}/{from}"), &json!({ "output": to }).to_string())
+            put(client, &format!("/api/v1/circuits/{plane}/{from}"), &json!({ "output": to }).to_string())
         }
-        What::Circuit { from, to: None, plane } => ask(&client, "DELETE", &format!("/api/v1/circuits/{plane}/{from}"), ""),
+        What::Circuit { from, to: None, plane } => ask(client, "DELETE", &format!("/api/v1/circuits/{plane}/{from}"), ""),
         What::Circuits { circuits } => {
             let all: Vec<_> = circuits.iter().map(|c| json!({ "plane": c.plane, "input": c.from, "output": c.to })).collect();
-            put(&client, "/api/v1/circuits", &json!({ "circuits": all }).to_string())
+            put(client, "/api/v1/circuits", &json!({ "circuits": all }).to_string())
         }
         What::Path { from, to, switches, ports, dry_run } => {
             let flow = ports.map(|(a, b)| format!("&fromPort={a}&toPort={b}")).unwrap_or_default();
             let path = format!("/api/v1/paths/{from}/{to}?dryRun={dry_run}{flow}");
             let text = if switches.is_empty() {
-                answer(&client, "DELETE", &path, "")?
+                answer(client, "DELETE", &path, "")?
             } else {
-                answer(&client, "PUT", &path, &json!({ "switches": switches }).to_string())?
+                answer(client, "PUT", &path, &json!({ "switches": switches }).to_string())?
             };
-            let lines = changed(&parse(&text)?, &host_names(&client)?);
+            let lines = changed(&parse(&text)?, &host_names(client)?);
             print(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())
         }
     }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::client::Where;
 use super::numbers::several;
 use super::tables::{self, Rows, bytes, percent, span};
-use super::{CliError, Output, print};
+use super::{CliError, Output, print, write_stdout};
 use crate::api::wire;
 use crate::client::Client;
 use crate::ids::RackId;
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let clear = if std::io::stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
     loop {
         let text = look(args, &client, &mut before)?;
-        print(&format!("{clear}{text}"))?;
+        write_stdout(clear).and_then(|()| print(&text))?;
         std::thread::sleep(every.max(Span::millis(10)).std());
     }
 }

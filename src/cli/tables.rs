@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::coflows::CoflowRecord;
 use crate::runtime::report::form::Document;
+use crate::text;
 use crate::units::{Bytes, Span};
 
 /// Columns whose cells are text in JSON, even those that look like numbers: coflows of traces are called so.
@@ -58,8 +59,9 @@ impl Rows {
     pub fn table(&self) -> String {
         let mut t = Table::new();
         t.load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
-        t.set_header(self.header.iter().map(|h| Cell::new(h).add_attribute(Attribute::Bold)));
-        t.add_rows(self.rows.iter());
+        // A cell is on one line, whatever a file or a request calls its coflow.
+        t.set_header(self.header.iter().map(|h| Cell::new(text::escaped(h)).add_attribute(Attribute::Bold)));
+        t.add_rows(self.rows.iter().map(|row| row.iter().map(|cell| text::escaped(cell)).collect::<Vec<_>>()));
         for column in t.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -91,7 +93,7 @@ impl Rows {
     /// As a table of Markdown, without a line break at the end.
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-        let plain = |cell: &String| cell.replace('|', "\\|");
+        let plain = |cell: &String| text::escaped(cell).replace('|', "\\|");
         let header = line(self.header.clone());
         let rule = format!("|{}", "---|".repeat(self.header.len()));
         let rows = self.rows.iter().map(|r| line(r.iter().map(plain).collect()));
@@ -165,7 +167,7 @@ pub fn percent(share: f64) -> String {
 
 /// An object as JSON for people: indented, with the number of its form before all else, and a line break at its end.
 pub fn json(object: &impl Serialize) -> String {
-    serde_json::to_string_pretty(&Document::of(object)).expect("what is printed is plain data") + "\n"
+    text::json_escaped(serde_json::to_string_pretty(&Document::of(object)).expect("what is printed is plain data") + "\n")
 }
 
 /// A length of time for people, or in nanoseconds.
@@ -248,6 +250,21 @@ mod tests {
         assert!(width(&told) <= WIDEST && told.lines().skip(1).all(|l| l.starts_with("  word")), "{told}");
         assert_eq!(told.split_whitespace().count(), 60);
         assert_eq!((wrapped("short", 2), wrapped(&"x".repeat(130), 2)), ("short".into(), "x".repeat(130)));
+    }
+
+    #[test]
+    fn no_name_tears_a_table_or_reaches_the_terminal_as_a_command() {
+        let names = ["line\nbreak\rX", "evil\u{1b}[31mRED\u{1b}]0;owned\u{7}", "turned\u{202e}", "=cmd"];
+        let rows = Rows { header: vec!["coflow".into(), "x".into()], rows: names.map(|n| vec![n.into(), "1".into()]).to_vec() };
+        for text in [rows.table(), rows.markdown()] {
+            assert_eq!(text.lines().count(), 2 + names.len(), "{text}");
+            assert!(!text.contains(['\r', '\u{1b}', '\u{7}', '\u{202e}']) && text.contains("evil\\u{1b}[31mRED"), "{text:?}");
+        }
+        // What is printed passes another door; names stay as they are for programs.
+        assert!(rows.csv().contains("\n=cmd,1\n"));
+        assert!(!text::printed(&rows.csv()).contains(['\u{1b}', '\u{202e}']));
+        let printed = json(&serde_json::json!({"name": "a\u{9b}\u{202e}\u{1b}"}));
+        assert!(printed.contains("a\\u009b\\u202e\\u001b"), "{printed}");
     }
 
     #[test]

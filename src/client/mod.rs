@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::api::problem::Problem;
+use crate::text;
 
 pub mod board;
 mod book;
@@ -136,12 +137,12 @@ impl Client {
     }
 
     /// What an answer with an error says. A controller that does not answer its API is as good as a daemon that does not answer us.
-    pub fn refused(&self, status: u16, text: &str) -> Error {
-        let said = serde_json::from_str::<Problem>(text).map_or_else(
+    pub fn refused(&self, status: u16, answer: &str) -> Error {
+        let said = serde_json::from_str::<Problem>(answer).map_or_else(
             |_| format!("status {status}"),
             |p| p.pointer.map_or_else(|| p.detail.to_string(), |at| format!("{at}: {}", p.detail)),
         );
-        let why = format!("{}: {said}", self.base);
+        let why = format!("{}: {}", self.base, text::told(&said));
         if status == 503 { Error::Unreachable(why) } else { Error::Refused(why) }
     }
 

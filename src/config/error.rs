@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::text;
+
 /// One step of a path through a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -27,10 +29,10 @@ pub fn show_path(path: &[Step]) -> String {
     let mut s = String::new();
     for step in path {
         match step {
-            Step::Key(k) if s.is_empty() => s.push_str(k),
+            Step::Key(k) if s.is_empty() => s.push_str(&text::shown(k)),
             Step::Key(k) => {
                 s.push('.');
-                s.push_str(k);
+                s.push_str(&text::shown(k));
             }
             Step::Index(i) => s.push_str(&format!("[{i}]")),
         }
@@ -115,6 +117,9 @@ pub struct ConfigError {
     pub problems: Vec<Problem>,
 }
 
+/// Characters of a line that is shown whole; of a longer one, how many are shown before its fault, and behind.
+const EXCERPT: usize = 200;
+const AROUND: usize = 40;
 /// Errors of one file that are shown; of the others only their number.
 const SHOWN: usize = 8;
 
@@ -148,7 +153,7 @@ impl fmt::Display for ConfigError {
 impl Problem {
     /// `file:line:col: path: message`, then the line with a caret, then what is allowed.
     fn show(&self, file: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(file)?;
+        f.write_str(&text::escaped(file))?;
         if self.line > 0 {
             write!(f, ":{}:{}", self.line, self.column)?;
         }
@@ -158,16 +163,26 @@ impl Problem {
         if !self.path.is_empty() {
             write!(f, "{}: ", show_path(&self.path))?;
         }
-        f.write_str(&self.message)?;
-        if self.line > 0 && self.source.chars().count() <= 200 {
-            let margin = self.line.to_string().len();
-            // Tabs stay tabs, so that the caret is under its column.
-            let pad: String = self.source.chars().take(self.column.saturating_sub(1)).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-            write!(f, "\n {} | {}\n {:margin$} | {pad}^", self.line, self.source, "")?;
+        f.write_str(&text::told(&self.message))?;
+        if self.line > 0 {
+            let (margin, (source, pad)) = (self.line.to_string().len(), self.excerpt());
+            write!(f, "\n {} | {source}\n {:margin$} | {pad}^", self.line, "")?;
         }
         if !self.allowed.is_empty() {
-            write!(f, "\n   allowed: {}", self.allowed)?;
+            write!(f, "\n   allowed: {}", text::lines_escaped(&self.allowed))?;
         }
         Ok(())
+    }
+
+    /// The line, or of a long one what is around the column; and what goes before the caret. Tabs stay tabs, so that it is in its place.
+    fn excerpt(&self) -> (String, String) {
+        let (length, column) = (self.source.chars().count(), self.column.saturating_sub(1));
+        let (from, most) = if length <= EXCERPT { (0, length) } else { (column.saturating_sub(AROUND), 2 * AROUND) };
+        let part = |from: usize, most: usize| self.source.chars().skip(from).take(most).collect::<String>();
+        let shown = |text: &str| text.split('\t').map(|t| text::escaped(t).into_owned()).collect::<Vec<_>>().join("\t");
+        let before = shown(&part(from, column - from.min(column)));
+        let [begin, end] = [from > 0, from + most < length].map(|cut| if cut { ".." } else { "" });
+        let pad = begin.chars().chain(before.chars()).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        (format!("{begin}{}{end}", shown(&part(from, most))), pad)
     }
 }

@@ -61,7 +61,9 @@ fn reserves(topology: &Topology) -> Option<Flaw> {
     (!matches!(&topology.planes[..], [p] if one(p))).then(|| Flaw {
         path: vec![Step::Key("network".into())],
         message: format!("sunflow reserves circuits one by one, and topology {} has other planes than that needs", topology.name),
-        allowed: "one OCS plane, `duplex: false`, `stop: not-all-stop`".into(),
+        allowed: "one OCS plane, `duplex: false`, `stop: not-all-stop`; for other planes there is `scheduler: sunflow` under another \
+                  `network`, which decides in every interval"
+            .into(),
     })
 }
 

@@ -6,7 +6,7 @@ use crate::units::{Bytes, Span, Time};
 use crate::workload::coflow_benchmark::{self, Mapping, Trace};
 use crate::workload::job_model::{JobModel, Row};
 use crate::workload::jobs::{JobList, JobSpec, TaskTimes};
-use crate::workload::{TraceError, Workload, coflowsim, decima, htsim, swim, trace_jobs};
+use crate::workload::{TraceError, Workload, coflowsim, decima, htsim, sincronia, sunflow_trace, swim, trace_jobs};
 use rand::SeedableRng;
 use rand::seq::index;
 use rand_chacha::ChaCha8Rng;
@@ -22,6 +22,10 @@ pub enum Format {
     CoflowSim,
     /// htsim's flows.
     Htsim,
+    /// Sunflow's form of the coflow-benchmark.
+    Sunflow,
+    /// The flows of Sincronia's generator.
+    Sincronia,
     /// Our own jobs.
     Jobs,
     /// SWIM's rows.
@@ -35,36 +39,68 @@ impl Format {
     pub fn is_jobs(self) -> bool {
         matches!(self, Self::Jobs | Self::Swim | Self::Decima)
     }
+
+    /// What people call it; `None` for our own.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Coflows | Self::Jobs => None,
+            Self::CoflowBenchmark => Some("coflow-benchmark"),
+            Self::CoflowSim => Some("CoflowSim"),
+            Self::Htsim => Some("htsim"),
+            Self::Sunflow => Some("Sunflow"),
+            Self::Sincronia => Some("Sincronia"),
+            Self::Swim => Some("SWIM"),
+            Self::Decima => Some("Decima"),
+        }
+    }
 }
 
-/// The format of a text, by its beginning; a text of no known form counts as our own coflows, so that its error is about those.
+/// The formats of others, and what speaks against each of them in a text: it is of the first against which nothing does.
+const FOREIGN: [(Format, fn(&str) -> Result<(), String>); 7] = [
+    (Format::Swim, swim::fits),
+    (Format::CoflowSim, coflowsim::fits),
+    (Format::Htsim, htsim::fits),
+    (Format::Sunflow, sunflow_trace::fits),
+    (Format::Sincronia, sincronia::fits),
+    (Format::CoflowBenchmark, coflow_benchmark::fits),
+    (Format::Decima, decima::fits),
+];
+
+/// The format of a text, by its beginning; a text of no known form counts as our own coflows ([`of_no_format`]).
 pub fn format_of(text: &str) -> Format {
-    let foreign = [
-        (Format::Swim, swim::looks_like as fn(&str) -> bool),
-        (Format::CoflowSim, coflowsim::looks_like),
-        (Format::Htsim, htsim::looks_like),
-        (Format::CoflowBenchmark, coflow_benchmark::looks_like),
-        (Format::Decima, decima::looks_like),
-    ];
-    if let Some(f) = foreign.iter().find(|f| f.1(text)) {
+    if let Some(f) = FOREIGN.iter().find(|f| f.1(text).is_ok()) {
         return f.0;
     }
     let is_jobs = yaml::keys(text, "").is_ok_and(|keys| keys.iter().any(|k| k == "jobs") && !keys.iter().any(|k| k == "coflows"));
     if is_jobs { Format::Jobs } else { Format::Coflows }
 }
 
-/// What a text is told that cannot be a mapping, and is no trace: which formats there are.
-fn unknown(text: &str, file: &str) -> Option<ConfigError> {
-    let first = text.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#') && !l.starts_with("---"));
-    let mapping = first.is_some_and(|l| l.contains(':') || l.starts_with(['{', '[', '"', '\'', '?', '!', '&', '%']));
-    let allowed = "our own YAML or JSON (a mapping with `coflows` or `jobs`); coflow-benchmark: `<ports> <coflows>`, then a coflow a line; \
-                   CoflowSim: `CUSTOM <classes> ..`; htsim: `<source> <destination> <bytes> <start ns>` a line; SWIM: six fields a line, \
-                   tabs between; Decima's queries: a JSON list";
-    (!mapping).then(|| ConfigError::at(text, file, (1, 1), "this begins like no format of workloads", allowed))
+/// Of a text of no format: what speaks against each. `None` for a mapping of keys to values, whose error is about its keys.
+pub fn of_no_format(text: &str, file: &str) -> Option<ConfigError> {
+    if FOREIGN.iter().any(|f| f.1(text).is_ok()) {
+        return None;
+    }
+    let mut lines = text.lines().map(str::trim).enumerate();
+    let first = lines.find(|(_, l)| !l.is_empty() && !l.starts_with('#') && !l.starts_with("---"));
+    let may_be = first.is_some_and(|(_, l)| l.contains(':') || l.starts_with(['{', '[', '"', '\'', '?', '!', '&', '%']));
+    // A line with a colon may be a text all the same.
+    let is_text = |e: &ConfigError| e.problems.iter().any(|p| p.message.starts_with("invalid type: string"));
+    if may_be && !yaml::keys(text, file).is_err_and(|e| is_text(&e)) {
+        return None;
+    }
+    let against = FOREIGN.iter().filter_map(|(f, fits)| Some(format!("\n     {}: {}", f.name()?, fits(text).err()?)));
+    let own = "our own YAML or JSON: a mapping of keys to values, such as `coflows` or `jobs`";
+    let allowed = [own.to_owned()].into_iter().chain(against).collect::<String>();
+    let Some((line, _)) = first else {
+        return Some(ConfigError::at(text, file, (1, 1), "there is nothing in it", allowed));
+    };
+    Some(ConfigError::at(text, file, (line + 1, 1), "this begins like no format that is read", allowed))
 }
 
-fn place<T>(text: &str, file: &str, result: Result<T, TraceError>) -> Result<T, ConfigError> {
-    result.map_err(|e| ConfigError::at(text, file, (e.line, e.column), e.why, ""))
+/// An error of a trace says as what it was read.
+fn place<T>(text: &str, file: &str, format: Format, result: Result<T, TraceError>) -> Result<T, ConfigError> {
+    let read_as = |why: String| format.name().map_or(why.clone(), |name| format!("{why} (read in the format of {name})"));
+    result.map_err(|e| ConfigError::at(text, file, (e.line, e.column), read_as(e.why), ""))
 }
 
 fn base(file: &str) -> &str {
@@ -84,20 +120,23 @@ fn no_coflows(text: &str, file: &str) -> ConfigError {
 /// What is wrong with the text, where, and what is allowed.
 pub fn read_workload(text: &str, file: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, ConfigError> {
     let from_trace = |t: Trace| t.to_workload(base(file), topology, mapping);
-    match format_of(text) {
+    let format = format_of(text);
+    let read = match format {
         Format::Coflows => {
-            unknown(text, file).map_or(Ok(()), Err)?;
-            yaml::read_checked(text, file, |raw: workload::RawWorkload| raw.check(topology))
+            of_no_format(text, file).map_or(Ok(()), Err)?;
+            return yaml::read_checked(text, file, |raw: workload::RawWorkload| raw.check(topology));
         }
-        Format::CoflowBenchmark => place(text, file, coflow_benchmark::parse(text).and_then(from_trace)),
-        Format::CoflowSim => place(text, file, coflowsim::parse(text).map(|c| coflowsim::draw(&c)).and_then(from_trace)),
-        Format::Htsim => {
-            let flows = place(text, file, htsim::parse(text))?;
+        Format::CoflowBenchmark => coflow_benchmark::parse(text).and_then(from_trace),
+        Format::CoflowSim => coflowsim::parse(text).map(|c| coflowsim::draw(&c)).and_then(from_trace),
+        Format::Sunflow => sunflow_trace::parse(text).and_then(from_trace),
+        Format::Sincronia => sincronia::parse(text).and_then(|t| t.to_workload(base(file), topology, mapping)),
+        Format::Htsim => htsim::parse(text).and_then(|flows| {
             let flows = &flows[..flows.len().min(mapping.first.unwrap_or(usize::MAX))];
-            place(text, file, htsim::to_workload(base(file), flows, topology, mapping.group, mapping.local))
-        }
-        Format::Jobs | Format::Swim | Format::Decima => Err(no_coflows(text, file)),
-    }
+            htsim::to_workload(base(file), flows, topology, mapping.group, mapping.local)
+        }),
+        Format::Jobs | Format::Swim | Format::Decima => return Err(no_coflows(text, file)),
+    };
+    place(text, file, format, read)
 }
 
 /// Checks the form of a workload of coflows without a topology: whether its places exist stays open.
@@ -105,13 +144,20 @@ pub fn read_workload(text: &str, file: &str, topology: &Topology, mapping: &Mapp
 /// # Errors
 /// What is wrong with the text, where, and what is allowed.
 pub fn check_workload_form(text: &str, file: &str) -> Result<(), ConfigError> {
-    match format_of(text) {
-        Format::Coflows => yaml::read::<workload::RawWorkload>(text, file).map(drop),
-        Format::CoflowBenchmark => place(text, file, coflow_benchmark::parse(text).map(drop)),
-        Format::CoflowSim => place(text, file, coflowsim::parse(text).map(drop)),
-        Format::Htsim => place(text, file, htsim::parse(text).map(drop)),
-        Format::Jobs | Format::Swim | Format::Decima => Err(no_coflows(text, file)),
-    }
+    let format = format_of(text);
+    let read = match format {
+        Format::Coflows => {
+            of_no_format(text, file).map_or(Ok(()), Err)?;
+            return yaml::read_checked(text, file, |_: workload::RawWorkload| Ok(()));
+        }
+        Format::CoflowBenchmark => coflow_benchmark::parse(text).map(drop),
+        Format::CoflowSim => coflowsim::parse(text).map(drop),
+        Format::Sunflow => sunflow_trace::parse(text).map(drop),
+        Format::Sincronia => sincronia::parse(text).map(drop),
+        Format::Htsim => htsim::parse(text).map(drop),
+        Format::Jobs | Format::Swim | Format::Decima => return Err(no_coflows(text, file)),
+    };
+    place(text, file, format, read)
 }
 
 /// How jobs are read from formats that say less than ours, and which of them are kept.
@@ -203,19 +249,34 @@ pub fn read_any_jobs(text: &str, file: &str, how: &JobsReading) -> Result<JobLis
         let list = trace_jobs::to_jobs(base(file), &trace, &how.model, how.seed);
         JobList::new(list.name, select.keep(list.jobs, JobSpec::shuffle_bytes, how.seed))
     };
-    let mut list = match format_of(text) {
+    let format = format_of(text);
+    let placed = |trace: Result<Trace, TraceError>| place(text, file, format, trace);
+    let mut list = match format {
         Format::Swim => {
-            let rows = select.keep(place(text, file, swim::parse(text))?, |r: &Row| r.shuffle, how.seed);
+            let rows = select.keep(place(text, file, format, swim::parse(text))?, |r: &Row| r.shuffle, how.seed);
             how.model.jobs(base(file), &rows, how.seed)
         }
         Format::Decima => {
-            let queries = place(text, file, decima::parse(text))?;
+            let queries = place(text, file, format, decima::parse(text))?;
             let list = decima::to_jobs(base(file), &queries, &how.queries);
             JobList::new(list.name, select.keep(list.jobs, JobSpec::shuffle_bytes, how.seed))
         }
-        Format::CoflowBenchmark => of_trace(place(text, file, coflow_benchmark::parse(text))?),
-        Format::CoflowSim => of_trace(coflowsim::draw(&place(text, file, coflowsim::parse(text))?)),
-        _ => {
+        Format::CoflowBenchmark => of_trace(placed(coflow_benchmark::parse(text))?),
+        Format::Sunflow => of_trace(placed(sunflow_trace::parse(text))?),
+        Format::Sincronia => of_trace(placed(sincronia::parse(text).map(|t| t.sums()))?),
+        Format::CoflowSim => of_trace(placed(coflowsim::parse(text).map(|c| coflowsim::draw(&c)))?),
+        Format::Htsim => {
+            let why = "these are flows in the format of htsim, and jobs are wanted here";
+            return Err(ConfigError::at(
+                text,
+                file,
+                (1, 1),
+                why,
+                "jobs of our own, rows of SWIM, queries of Decima, or a trace of coflows",
+            ));
+        }
+        Format::Coflows | Format::Jobs => {
+            of_no_format(text, file).map_or(Ok(()), Err)?;
             let list: JobList = yaml::read_checked(text, file, jobs::RawJobs::check)?;
             JobList::new(list.name, select.keep(list.jobs, JobSpec::shuffle_bytes, how.seed))
         }
@@ -239,6 +300,16 @@ mod tests {
             ("{\"name\": \"x\", \"jobs\": []}", Format::Jobs),
             ("3 1\n1 0 1 0 1 1:2.0\n", Format::CoflowBenchmark),
             ("0 1 50 7\n", Format::Htsim),
+            ("# by a script\nConnections 1\nNodes 8\n0->5 start 0 size 4\n", Format::Htsim),
+            ("# ports coflows\n\n4 1\n1 0 1 0 1 2:1.0\n", Format::CoflowBenchmark),
+            ("1\t0\t1\t1\t0#2:1.0\n", Format::Sunflow),
+            ("4 1\n0 35 2 1 2 0 2 5.0 0 3 2.5\n", Format::Sincronia),
+            // A fault in the first line leaves the format.
+            ("4 x\n1 0 1 0 1 2:1.0\n", Format::CoflowBenchmark),
+            ("four 1 x\n1 0 1 0 1 2:1.0\n", Format::CoflowBenchmark),
+            ("0 1 5O 7\n", Format::Htsim),
+            ("a\t1\t1\t5\tx\t7\n", Format::Swim),
+            ("racks: 4\n1 0 1 0 1 2: 3\n", Format::Coflows),
             ("Nodes 3\nConnections 0\n", Format::Htsim),
             ("SEBF CUSTOM 1 1 1 1 1 1 1 1 1", Format::CoflowSim),
             (SWIM, Format::Swim),
@@ -253,7 +324,14 @@ mod tests {
     fn coflows_of_every_format_are_read() {
         let t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
         let read = |text| read_workload(text, "dir/f", &t, &Mapping::default());
-        for (text, coflows) in [("0 1 50 7\n2 2 8 9\n", 2), ("3 1\n1 0 1 0 1 1:2.0\n", 1), ("CUSTOM 1 1 4 1 9 1 8 5 13", 5)] {
+        let sunflow = "# of Sunflow\n1\t0\t1\t1\t0#2:1.0\n2\t5\t2\t1\t0,1#3:4.0\n";
+        for (text, coflows) in [
+            (sunflow, 2),
+            ("4 1\n0 35 2 1 2 0 2 5.0 0 3 2.5\n", 1),
+            ("0 1 50 7\n2 2 8 9\n", 2),
+            ("3 1\n1 0 1 0 1 1:2.0\n", 1),
+            ("CUSTOM 1 1 4 1 9 1 8 5 13", 5),
+        ] {
             let w = read(text).unwrap();
             assert_eq!((w.coflows.len(), w.name.as_str()), (coflows, "f"), "{text}");
             assert_eq!(check_workload_form(text, "f"), Ok(()));
@@ -261,10 +339,36 @@ mod tests {
         assert!(read(SWIM).unwrap_err().to_string().starts_with("dir/f:1:1: these are jobs"));
         for text in ["", "# nothing\n", "a\t1\t1\t5\t7\n", "hello\n"] {
             let e = read(text).unwrap_err().to_string();
-            assert!(!e.contains("struct") && e.contains("SWIM: six fields a line"), "{text:?}: {e}");
+            assert!(!e.contains("struct") && e.contains("SWIM: a row has six to nine fields"), "{text:?}: {e}");
         }
         assert!(read("0 1 50 x\n").unwrap_err().to_string().starts_with("dir/f:1:"));
         assert!(check_workload_form("CUSTOM 1 1 4 1 9 1 3 5 13", "f").unwrap_err().to_string().starts_with("f:1:20: "));
+    }
+
+    #[test]
+    fn an_error_says_as_what_a_text_was_read_or_what_speaks_against_each_format() {
+        let of = |text: &str| check_workload_form(text, "f").unwrap_err().to_string();
+        for (text, told) in [
+            ("Nodes 8\nConnections 1\nTriggers 1\n0->5 start 0 size 4\n", "f:3:10: triggers are not supported"),
+            ("Nodes 8\nNodes 8\n", "f:2:1: a second `Nodes`"),
+            ("Connections 1\n0->5 start 0 size 4\n", "f:2:1: `Nodes` and a number must be here, but found `0->5`"),
+            ("Nodes 8\nConnections 2\nFailures 0\n\n0->5 start 0 size 4\n", "f:2:1: the header announces 2 connections"),
+            ("# c\n4 one\n1 0 1 0 1 2:1.0\n", "f:2:3: the number of coflows"),
+        ] {
+            let e = of(text);
+            assert!(e.starts_with(told) && e.contains("(read in the format of "), "{e}");
+        }
+        for text in ["src,dst,bytes\n1,2,3\n", "# nothing\n", "a b:c d\n", "jobA\tx\n"] {
+            let e = of(text);
+            let names = FOREIGN.iter().filter_map(|f| f.0.name());
+            assert!(names.clone().all(|n| e.contains(&format!("     {n}: "))), "{text:?}: {e}");
+            assert!(read_any_jobs(text, "f", &JobsReading::default()).unwrap_err().to_string().contains("our own YAML or JSON"));
+        }
+        let long = format!("{}\n", "x y ".repeat(100_000));
+        assert!(of(&long).len() < 2000, "{}", of(&long).len());
+        assert!(
+            read_any_jobs("0 1 50 7\n", "f", &JobsReading::default()).unwrap_err().to_string().contains("flows in the format of htsim")
+        );
     }
 
     #[test]

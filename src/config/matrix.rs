@@ -17,6 +17,8 @@ use crate::units::Bytes;
 
 /// The most racks of a matrix.
 pub const MAX_RACKS: usize = 4096;
+/// The most bytes of a file that is read: those racks as text, 23 characters a cell.
+pub const MAX_BYTES: u64 = 400_000_000;
 
 /// Reads a matrix of any form, told apart by content; `file` is the name that errors show. O(R^2).
 ///

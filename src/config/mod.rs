@@ -21,15 +21,17 @@ pub mod matrix;
 pub mod nearest;
 pub mod placement;
 pub mod policy;
+mod seen;
 pub mod shipped;
 pub mod sweep;
 pub mod topology;
+mod words;
 pub mod workload;
 pub mod yaml;
 
 pub use error::{ConfigError, Flaw, Problem, Step};
 pub use fit::{Load, advice, fit, memory, unfit};
-pub use formats::{Format, JobsReading, Select, check_workload_form, format_of, read_any_jobs, read_workload};
+pub use formats::{Format, JobsReading, Select, check_workload_form, format_of, of_no_format, read_any_jobs, read_workload};
 pub use sweep::read_grid;
 pub use yaml::MAX_BYTES;
 
@@ -54,7 +56,7 @@ pub fn read_policy(text: &str, file: &str) -> Result<RunPlan, ConfigError> {
 /// # Errors
 /// What is no YAML, or holds what JSON cannot.
 pub fn as_json(text: &str) -> Result<serde_json::Value, String> {
-    serde_yaml::from_str(text).map_err(|e| e.to_string())
+    yaml::read(text, "").map_err(|e| e.to_string())
 }
 
 /// Reads a jobs file's text; `file` is the name that errors show.

@@ -469,3 +469,94 @@ fn of_many_errors_some_are_shown_and_the_others_counted() {
     assert_eq!((shown(&said(12)), said(12).lines().last()), (8, Some("and 4 more")));
     assert_eq!(said(50).lines().last(), Some("and 12 more at least"));
 }
+
+#[test]
+fn a_text_is_one_document_and_every_fault_has_a_place() {
+    let of = |text: &str| read_topology(text, "f.yaml").map(|t| t.name).map_err(|e| e.to_string());
+    for good in [format!("\u{feff}{GOOD}"), format!("--- # here\n{GOOD}...\n# end\n"), format!("%YAML 1.2\n---\n{GOOD}")] {
+        assert_eq!(of(&good), Ok("net".into()));
+    }
+    for (text, told) in [
+        (format!("{GOOD}---\nname: b\n"), "f.yaml:10:1: a second document begins here"),
+        (format!("# c\n---\n{GOOD}---\n"), "f.yaml:12:1: a second document begins here"),
+        (format!("{GOOD}...\nname: b\n"), "f.yaml:11:1: a second document begins here"),
+        (GOOD.replace("racks: 4", "racks: 4\u{1b}"), "f.yaml:2:9: a control character, U+001B"),
+        (GOOD.replace("nic", "# \u{0}\nnic"), "f.yaml:5:3: a control character, U+0000"),
+        (String::new(), "f.yaml:1:1: there is nothing in it"),
+        (GOOD.replace("racks: 4", "racks:"), "f.yaml:2:7: racks: there is no value; expected"),
+    ] {
+        let e = of(&text).unwrap_err();
+        assert!(e.starts_with(told), "{e}");
+    }
+}
+
+#[test]
+fn where_one_word_is_meant_the_words_are_told_with_an_example() {
+    let of = |text: &str| read_policy(text, "f.yaml").unwrap_err().to_string();
+    for (from, to, place, example) in [
+        (
+            "scheduler: edmonds",
+            "scheduler: edmonds\nnetwork: {kind: varys}",
+            ":7:10: network: a mapping is here",
+            "such as `network: varys`",
+        ),
+        ("scheduler: edmonds", "scheduler: {edmonds: {}}", ":6:12: scheduler: a mapping is here", "such as `scheduler: edmonds`"),
+        ("demand: backlog", "demand: [backlog]", ":5:9: demand: a list is here", "such as `demand: backlog`"),
+        ("admit: all", "admit: {x: y}", ":4:20: elephants.admit: a mapping is here", "such as `admit: "),
+    ] {
+        let e = of(&POLICY.replace(from, to));
+        assert!(e.contains(place) && e.contains(example) && !e.contains("YAML tag"), "{e}");
+    }
+    let e = of(&POLICY.replace("edmonds", "{external: {command: [python3, mine.py]}}"));
+    assert!(e.contains("such as `scheduler: external`, and what belongs to it beside that, under a key `external`"), "{e}");
+    let e = of(&POLICY.replace("edmonds", "!edmonds x"));
+    assert!(e.starts_with("f.yaml:") && !e.contains("YAML tag"), "{e}");
+}
+
+#[test]
+fn what_cannot_be_seen_is_no_name_and_no_message_shows_it_or_all_of_a_text() {
+    let flow = "flows: [{from: h0-0, to: h1-0, bytes: 6MB}]";
+    let of = |name: &str, own: &str| {
+        let text = format!("name: {name}\ndescription: \"two\\nlines\"\ncoflows:\n  - {{name: {own}, {flow}}}\n");
+        check_workload_form(&text, "f").map_err(|e| e.to_string())
+    };
+    assert_eq!(of("chunk é 测试 🚀", "\"a b\""), Ok(()));
+    for (own, what) in [
+        ("\"evil\\e[31mRED\\e]0;owned\\a\"", "f:4:12: coflows[0].name: a control character, U+001B, in `evil\\u{1b}[31mRED"),
+        ("\"line\\nbreak\"", "a control character, U+000A, in `line\\nbreak`"),
+        ("a\u{202e}b", "a character that cannot be seen, U+202E"),
+        ("\"a\\u2028b\"", "U+2028"),
+        ("\"\\x9b2J\"", "a control character, U+009B"),
+    ] {
+        let e = of("w", own).unwrap_err();
+        assert!(e.contains(what) && !e.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\u{2028}']), "{e:?}");
+    }
+    assert!(of("\"w\\e[2Jx\"", "a").unwrap_err().starts_with("f:1:7: name: a control character"));
+    let jobs = "name: j\njobs: [{name: \"a\\tb\", maps: 4, map_time: 1s, reduces: 2, reduce_time: 1s, shuffle: 8MB}]\n";
+    assert!(read_jobs(jobs, "f").unwrap_err().to_string().starts_with("f:2:15: jobs[0].name: a control character, U+0009"));
+    // A program's argument may have lines.
+    let policy = POLICY.replace("edmonds", "external\nexternal: {command: [python3, -c, \"import x\\nx.run()\"]}");
+    assert!(read_policy(&policy, "f").is_ok());
+    // Of long text a message has little.
+    let long = "x".repeat(1_000_000);
+    for text in [
+        format!("{long}: 4\n"),
+        format!("name: {long}\n"),
+        format!("{GOOD}{long}: 1\n"),
+        GOOD.replace("racks: 4", &format!("racks: {long}")),
+    ] {
+        let e = read_topology(&text, "f").unwrap_err().to_string();
+        assert!(e.len() < 2500, "{} bytes", e.len());
+    }
+    let e = read_topology(&GOOD.replace("nic: 1Gb/s", &format!("nic: 1Gb/s # {long}\nx: 1")), "f").unwrap_err().to_string();
+    assert!(e.contains("unknown key `x`"), "{e}");
+}
+
+#[test]
+fn a_rate_without_payload_is_refused() {
+    for (from, to) in [("uplink: 100Mb/s", "uplink: 1b/s"), ("nic: 1Gb/s", "nic: 1b/s"), ("rate: 1Gb/s", "rate: 1b/s")] {
+        let e = read_topology(&GOOD.replace(from, to), "f.yaml").unwrap_err().to_string();
+        assert!(e.contains("headers take all of 1b/s") && e.contains("allowed: 2b/s at least"), "{e}");
+    }
+    assert!(read_topology(&GOOD.replace("uplink: 100Mb/s", "uplink: 2b/s"), "f.yaml").is_ok());
+}

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::error::{Flaw, Flaws, Step};
 use super::{is_name, name_rule};
+use crate::coflows::bounds::payload_rate;
 use crate::ids::PlaneId;
 use crate::topology::graph::Tier;
 use crate::topology::{Core, Eps, Framing, Plane, Pods, PortQueues, Segments, StopMode, Topology};
@@ -419,6 +420,10 @@ fn rate_rule() -> String {
 
 impl Flaws {
     fn rate(&mut self, rate: BitRate, path: Vec<Step>) {
+        if rate > BitRate::ZERO && payload_rate(rate) == BitRate::ZERO {
+            let why = format!("headers take all of {rate}: nothing is left for payload");
+            return self.add(path, why, "2b/s at least");
+        }
         self.unless(rate > BitRate::ZERO && rate <= MAX_RATE, path, format!("a rate of {rate}"), rate_rule());
     }
 

@@ -9,7 +9,9 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, Ign
 
 use super::bare;
 use super::error::{ConfigError, Flaw, Problem, Step, show_path};
-use super::nearest::nearest;
+use super::seen;
+use super::words;
+pub use super::words::plain;
 
 /// The longest text that is read.
 pub const MAX_BYTES: usize = 4_000_000;
@@ -24,6 +26,7 @@ pub(super) const MAX_FLAWS: usize = 20;
 /// What is wrong, with line, column and the path of the key.
 pub fn read<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ConfigError> {
     let fail = |p: Problem| ConfigError { file: file.into(), problems: vec![p] };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     guard(text).map_err(|p| fail(*p))?;
     let mut track = serde_path_to_error::Track::new();
     let inner = serde_yaml::Deserializer::from_str(text);
@@ -43,9 +46,22 @@ pub fn read_checked<R: DeserializeOwned + JsonSchema, T>(
     file: &str,
     check: impl FnOnce(R) -> Result<T, Vec<Flaw>>,
 ) -> Result<T, ConfigError> {
-    let raw = read(text, file)?;
-    let bare = bare::flaws::<R>(&read(text, file)?);
-    if bare.is_empty() { check(raw) } else { Err(bare) }.map_err(|flaws| placed(text, file, flaws))
+    let raw = read(text, file).map_err(|e| with_choices::<R>(text, e))?;
+    let document = read(text, file)?;
+    let flaws = [seen::flaws(&document), bare::flaws::<R>(&document)].concat();
+    if flaws.is_empty() { check(raw) } else { Err(flaws) }.map_err(|flaws| placed(text, file, flaws))
+}
+
+/// Where the library finds no word, what is allowed.
+fn with_choices<R: JsonSchema>(text: &str, mut e: ConfigError) -> ConfigError {
+    for p in e.problems.iter_mut().filter(|p| words::is_no_word(&p.message)) {
+        let document = serde_yaml::from_str(text).unwrap_or_default();
+        (p.message, p.allowed) = words::one_word::<R>(&document, &p.path);
+        // The library places it at the document.
+        (p.line, p.column) = locate(text, &p.path).unwrap_or((p.line, p.column));
+        p.source = source_line(text, p.line);
+    }
+    e
 }
 
 /// Flaws at their places in a text.
@@ -89,6 +105,13 @@ fn guard(text: &str) -> Result<(), Box<Problem>> {
         let source = source_line(text, line);
         Box::new(Problem { line, column, path: vec![], message, allowed, source })
     };
+    if let Some((line, column, c)) = hidden(text) {
+        let what = format!("a control character, U+{:04X}", u32::from(c));
+        return Err(at(line, column, what, "none but tabs and ends of lines".into()));
+    }
+    if let Some(line) = second_document(text) {
+        return Err(at(line, 1, "a second document begins here".into(), "one document in a file".into()));
+    }
     if text.len() > MAX_BYTES {
         return Err(at(0, 0, format!("the file has {} bytes", text.len()), format!("at most {MAX_BYTES} bytes")));
     }
@@ -112,6 +135,30 @@ fn guard(text: &str) -> Result<(), Box<Problem>> {
         }
     }
     Ok(())
+}
+
+/// The first control character that is no white space, where it is. A byte order mark begins a text that has one.
+fn hidden(text: &str) -> Option<(usize, usize, char)> {
+    let is = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
+    let (n, line) = text.lines().enumerate().find(|(_, line)| line.contains(is))?;
+    line.chars().enumerate().find(|(_, c)| is(*c)).map(|(k, c)| (n + 1, k + 1, c))
+}
+
+/// The line on which a second document begins. A line of `---` or `...` is nothing else, within quotes or not.
+fn second_document(text: &str) -> Option<usize> {
+    let marks = |line: &str, mark: &str| line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
+    let (mut begun, mut ended) = (false, false);
+    for (n, line) in text.lines().enumerate() {
+        let blank = line.trim().is_empty() || line.trim_start().starts_with('#');
+        match () {
+            () if marks(line, "---") && (begun || ended) => return Some(n + 1),
+            () if marks(line, "...") => ended = begun,
+            () if ended && !blank => return Some(n + 1),
+            () if marks(line, "---") => begun = true,
+            () => begun |= !blank && !line.starts_with('%'),
+        }
+    }
+    None
 }
 
 pub(super) fn source_line(text: &str, line: usize) -> String {
@@ -148,37 +195,14 @@ fn problem(text: &str, e: &serde_yaml::Error, path: Vec<Step>) -> Problem {
         let second = Seek(&full, 1).deserialize(serde_yaml::Deserializer::from_str(text)).err();
         place = second.and_then(|e| e.location()).map(|l| (l.line(), l.column())).or(place);
     }
-    let (line, column) = place.unwrap_or((0, 0));
-    Problem { line, column, path, source: source_line(text, line), message: plain(&message), allowed: String::new() }
+    // What has no place is of the file as a whole.
+    let (line, column) = place.unwrap_or((1, 1));
+    Problem { line, column, path, source: source_line(text, line), message: library(&message), allowed: String::new() }
 }
 
-/// Serde's sentences in words for people who write YAML and JSON.
-pub fn plain(message: &str) -> String {
-    let message = message
-        .replace("unknown field ", "unknown key ")
-        .replace("missing field ", "missing key ")
-        .replace("duplicate field ", "duplicate key ")
-        .replace("unknown variant ", "unknown value ")
-        .replace(", expected one of ", "; allowed: ")
-        .replace("expected struct RawWorkload", "expected a mapping of keys to values")
-        .replace("expected struct RawJobs", "expected a mapping of keys to values")
-        .replace("expected u8", "expected a whole number from 0 to 255")
-        .replace("expected u16", "expected a whole number from 0 to 65535")
-        .replace("expected u32", "expected a whole number")
-        .replace("expected u64", "expected a whole number")
-        .replace("expected a sequence", "expected a list such as [a, b]");
-    suggest(&message).unwrap_or(message)
-}
-
-/// An unknown key or value with what was probably meant, if one of those that are allowed is like it.
-fn suggest(message: &str) -> Option<String> {
-    let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let unknown = message.starts_with("unknown key ") || message.starts_with("unknown value ");
-    let (name, allowed) = names.split_first().filter(|_| unknown)?;
-    let meant = nearest(name, allowed.iter().copied())?;
-    let (before, after) = message.split_once(&format!("`{name}`"))?;
-    let after = after.trim_start_matches([';', ',']);
-    Some(format!("{before}`{name}`, did you mean `{meant}`?{after}"))
+/// The library's words; those that [`with_choices`] replaces stay.
+fn library(message: &str) -> String {
+    if words::is_no_word(message) { message.into() } else { plain(message) }
 }
 
 /// Finds a flaw's place by reading the text again along its path.

@@ -14,6 +14,7 @@ use crate::control::meter::Meter;
 use crate::control::record::Quantiles;
 use crate::placement::external::ProgramOptions;
 use crate::placement::offers;
+use crate::text;
 use crate::units::Span;
 
 mod child;
@@ -96,6 +97,8 @@ pub struct Program {
     within: Duration,
     /// How long its answers took.
     cost: Meter,
+    /// What was wrong with its last answer, without what it said, and in which words that was told.
+    wrong: Option<(String, String)>,
 }
 
 impl Drop for Program {
@@ -121,7 +124,7 @@ impl Program {
             ProgramAt::Url(url) => (url.clone(), http::Http::new(url, until).map(|h| Box::new(h) as _)),
         };
         let link = link.map_err(|e| format!("{name}: {e}"))?;
-        let mut it = Self { name, link, within, cost: Meter::default() };
+        let mut it = Self { name, link, within, cost: Meter::default(), wrong: None };
         it.greet(until.max(Instant::now() + LAST)).map_err(|e| format!("{}: {e}", it.name))?;
         Ok(it)
     }
@@ -136,7 +139,8 @@ impl Program {
         }
     }
 
-    /// Asks a question and waits for its answer.
+    /// Asks a question and waits for its answer. What is wrong with one answer after the other in the same way is told in the same words,
+    /// although each of them says something else.
     ///
     /// # Errors
     /// Why there is none, for people.
@@ -149,13 +153,25 @@ impl Program {
         let until = begun + self.within;
         self.send(question, until)?;
         while let Some(said) = self.link.answer(until)? {
-            let answer: A = serde_json::from_str(&said).map_err(|e| format!("`{}`: {e}", short(&said)))?;
+            let answer: A = serde_json::from_str(&said).map_err(|e| self.words(&said, &e))?;
             if answer.answers(question) {
                 self.cost.add(begun.elapsed().into());
+                self.wrong = None;
                 return Ok(answer);
             }
         }
         Err(format!("no answer within {:?}", self.within))
+    }
+
+    /// Why an answer makes no sense.
+    fn words(&mut self, said: &str, e: &serde_json::Error) -> String {
+        // Numbers in it may be those of the cycle, and the place depends on how many digits they have.
+        let way: String = e.to_string().chars().filter(|c| !c.is_ascii_digit()).collect();
+        if let Some((_, words)) = self.wrong.as_ref().filter(|w| w.0 == way) {
+            return words.clone();
+        }
+        let words = format!("`{}`: {}", short(said), text::told(&e.to_string()));
+        self.wrong.insert((way, words)).1.clone()
     }
 
     fn send(&mut self, message: &impl Serialize, until: Instant) -> Result<(), String> {
@@ -170,5 +186,60 @@ fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result<()> {
 
 /// The beginning of what a program said, for errors.
 fn short(said: &str) -> String {
-    said.trim_end().chars().take(80).collect()
+    text::shown(said.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Answer {
+        cycle: u64,
+    }
+
+    impl Answers for Answer {
+        type Question = u64;
+
+        fn answers(&self, question: &u64) -> bool {
+            self.cycle == *question
+        }
+    }
+
+    /// Answers with what a function makes of the number of the cycle.
+    struct Says(u64, fn(u64) -> String);
+
+    impl Link for Says {
+        fn send(&mut self, question: String, _: Instant) -> Result<(), String> {
+            self.0 = question.parse().expect("a number");
+            Ok(())
+        }
+
+        fn answer(&mut self, _: Instant) -> Result<Option<String>, String> {
+            Ok(Some((self.1)(self.0)))
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_in_one_way_is_told_in_one_way() {
+        let ways: [fn(u64) -> String; 4] = [
+            |n| format!("{{\"cycle\": {n}, \"circuits\": NaN}}"),
+            |n| format!("{{\"cycle\": {n}, \"unknown\": {n}}}"),
+            |n| format!("{{\"cycle\": \"{n}\"}}"),
+            |n| format!("cycle {n}"),
+        ];
+        let mut told = std::collections::BTreeSet::new();
+        for way in ways {
+            let link = Box::new(Says(0, way));
+            let mut p = Program { name: "p".into(), link, within: Duration::from_secs(1), cost: Meter::default(), wrong: None };
+            told.extend((8..120).map(|n| p.ask::<Answer>(&n).unwrap_err()));
+        }
+        assert_eq!(told.len(), ways.len(), "{told:#?}");
+        // A good answer between two wrong ones ends what was told.
+        let link = Box::new(Says(0, |n| if n == 9 { "{\"cycle\": 9}".into() } else { format!("cycle {n}") }));
+        let mut p = Program { name: "p".into(), link, within: Duration::from_secs(1), cost: Meter::default(), wrong: None };
+        let told = [8, 9, 10].map(|n| p.ask::<Answer>(&n).map(|a| a.cycle));
+        assert!(told[1] == Ok(9) && told[0] != told[2], "{told:?}");
+    }
 }

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::open;
+
 /// A file to which lines are appended. Each call is one write, so that a process that is killed leaves what it wrote before. A file that
 /// was opened to append to may be cut or moved by other programs meanwhile.
 #[derive(Debug)]
@@ -91,7 +93,7 @@ impl LineFile {
     /// # Errors
     /// The file cannot be opened.
     pub fn reopen(&mut self) -> Result<(), String> {
-        let opened = File::options().create(true).append(true).open(&self.path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let opened = open::to_write(&self.path, true).and_then(|file| Ok((file.metadata()?.len(), file)));
         (self.length, self.file) = opened.map_err(|e| format!("{}: {e}", self.path.display()))?;
         Ok(())
     }
@@ -101,6 +103,17 @@ impl LineFile {
     pub fn full() -> Self {
         let path = Path::new("/dev/full");
         File::options().write(true).open(path).and_then(|f| Self::new(path, f, 0)).expect("a device")
+    }
+
+    /// What another program has done to the file that takes lines away, if one has; pipes and devices have no lines.
+    pub fn meddled(&self) -> Option<&'static str> {
+        let found = self.file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        match () {
+            () if !open::stands_at(&self.file, &self.path) => Some("it was removed or replaced"),
+            () if found.len() < self.length => Some("it was cut"),
+            () if found.len() > self.length && self.broken.is_none() => Some("another program wrote to it"),
+            () => None,
+        }
     }
 
     /// Bytes of the lines in the file.

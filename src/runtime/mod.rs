@@ -12,6 +12,7 @@ pub mod lines;
 pub mod live;
 pub mod measure;
 pub mod meter;
+pub mod open;
 mod panics;
 pub mod parallel;
 mod planned;

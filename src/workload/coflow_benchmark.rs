@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use super::htsim::Group;
 use super::words::Words;
-use super::{TraceError, Workload};
+use super::{TraceError, Workload, lines};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId, RackId};
 use crate::topology::Topology;
@@ -21,9 +21,9 @@ use crate::units::{Bytes, Span, Time};
 /// A megabyte of this format.
 pub const MB: u64 = 1_000_000;
 /// The most bytes of one reducer: one petabyte.
-const MAX_BYTES: u64 = 1_000_000_000_000_000;
+pub(super) const MAX_BYTES: u64 = 1_000_000_000_000_000;
 /// The latest arrival, in milliseconds (about thirty years).
-const MAX_ARRIVAL_MS: u64 = 1_000_000_000_000;
+pub(super) const MAX_ARRIVAL_MS: u64 = 1_000_000_000_000;
 
 /// A trace as the file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -59,7 +59,7 @@ pub enum Sizes {
 
 impl Sizes {
     /// What the `k`th of `n` mappers sends of a reducer's bytes.
-    fn part(self, bytes: Bytes, k: u64, n: u64) -> Bytes {
+    pub(super) fn part(self, bytes: Bytes, k: u64, n: u64) -> Bytes {
         match self {
             Self::Exact => {
                 let each = bytes.0.div_ceil(n);
@@ -97,11 +97,19 @@ pub struct Mapping {
     pub most: Option<u64>,
 }
 
-/// Whether a text begins with two integers on its first line, as every trace does.
-pub fn looks_like(text: &str) -> bool {
-    let mut words = text.lines().next().unwrap_or("").split_ascii_whitespace();
-    let mut integer = || words.next().is_some_and(|w| w.bytes().all(|b| b.is_ascii_digit()));
-    integer() && integer()
+/// What speaks against this format, by a text's first two lines: of a trace with a fault in one of them the other is enough.
+///
+/// # Errors
+/// In words.
+pub fn fits(text: &str) -> Result<(), String> {
+    let mut lines = lines(text).map(|l| l.1.split_ascii_whitespace().collect::<Vec<_>>());
+    let (head, first) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let number = |w: &&str| w.bytes().all(|b| b.is_ascii_digit());
+    let numbers = head.iter().take(2).filter(|w| number(w)).count();
+    // Where a key and its value are, it is YAML.
+    let is_head = !head.iter().any(|w| w.contains(':')) && (numbers == 2 || head.len() == 2 && numbers == 1);
+    let is_coflow = first.len() >= 5 && first.last().is_some_and(|w| w.contains(':')) && first.iter().filter(|w| number(w)).count() >= 4;
+    if is_head || is_coflow { Ok(()) } else { Err("its first line is `<ports> <coflows>`, two whole numbers".into()) }
 }
 
 /// Reads a trace. O(length of the text).
@@ -109,16 +117,17 @@ pub fn looks_like(text: &str) -> bool {
 /// # Errors
 /// The first fault, with line and column, and what is allowed there.
 pub fn parse(text: &str) -> Result<Trace, TraceError> {
-    let mut lines = text.lines().enumerate();
-    let mut head = Words::new(1, lines.next().map_or("", |l| l.1));
+    let mut lines = lines(text);
+    let (first, head) = lines.next().unwrap_or((1, ""));
+    let mut head = Words::new(first, head);
     let ports = head.integer("the number of ports", 1, u64::from(u32::MAX))?;
     let announced = head.integer("the number of coflows", 0, u64::from(u32::MAX))?;
     head.end()?;
     let mut trace = Trace { ports, coflows: Vec::new() };
-    let mut last = 1;
-    for (k, line) in lines.filter(|l| !l.1.trim().is_empty()) {
-        last = k + 1;
-        let mut words = Words::new(k + 1, line);
+    let mut last = first;
+    for (n, line) in lines {
+        last = n;
+        let mut words = Words::new(n, line);
         if trace.coflows.len() as u64 == announced {
             return Err(words.fault(1, format!("the first line announces {announced} coflows, and here is one more")));
         }
@@ -159,7 +168,7 @@ fn reducer(words: &mut Words, ports: u64) -> Result<(u64, Bytes), TraceError> {
 }
 
 /// Decimal megabytes as bytes.
-fn megabytes(text: &str) -> Option<Bytes> {
+pub(super) fn megabytes(text: &str) -> Option<Bytes> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     if !digits(whole) || !digits(part) || part.len() > 6 {
@@ -196,12 +205,7 @@ impl Trace {
     /// # Errors
     /// When a rack that is needed has no host, or there are more flows than `mapping` allows.
     pub fn to_workload(&self, name: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, TraceError> {
-        let racks = topology.rack_count() as u64;
-        let host = |port: u64| -> Option<HostId> {
-            let hosts = topology.hosts_of(RackId((port.checked_rem(racks)?) as u32));
-            let k = (port / racks).checked_rem(hosts.len() as u64)?;
-            Some(hosts[k as usize].id)
-        };
+        let host = |port| host_of(port, topology);
         let chosen = &self.coflows[..mapping.first.unwrap_or(usize::MAX).min(self.coflows.len())];
         // Ports of one host are one: no coflow has more flows than there are pairs of hosts.
         let pairs = (topology.hosts.len() as u64).saturating_pow(2);
@@ -226,6 +230,14 @@ impl Trace {
         }
         Ok(Workload::new(name, coflows))
     }
+}
+
+/// The host that a port is; `None` if its rack has none.
+pub(super) fn host_of(port: u64, topology: &Topology) -> Option<HostId> {
+    let racks = topology.rack_count() as u64;
+    let hosts = topology.hosts_of(RackId((port.checked_rem(racks)?) as u32));
+    let k = (port / racks).checked_rem(hosts.len() as u64)?;
+    Some(hosts[k as usize].id)
 }
 
 impl TraceCoflow {

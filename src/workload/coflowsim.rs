@@ -9,9 +9,9 @@
 //! every flow into a reducer has the same size, drawn once a reducer in megabytes of 2^20 bytes. All coflows arrive at time zero.
 //! CoflowSim draws from `java.util.Random`, whose sequence the Java documentation defines; so do we.
 
-use super::TraceError;
 use super::coflow_benchmark::{Trace, TraceCoflow};
 use super::words::Words;
+use super::{TraceError, lines};
 use crate::units::Bytes;
 
 /// A megabyte of CoflowSim.
@@ -56,9 +56,14 @@ impl Custom {
     }
 }
 
-/// Whether a text holds the word `CUSTOM` at the place where this format has it.
-pub fn looks_like(text: &str) -> bool {
-    text.split_ascii_whitespace().take(2).any(|w| w.eq_ignore_ascii_case("custom"))
+/// What speaks against this format, by a text's first words.
+///
+/// # Errors
+/// In words.
+pub fn fits(text: &str) -> Result<(), String> {
+    let mut words = lines(text).flat_map(|l| l.1.split_ascii_whitespace()).take(2);
+    let is = words.any(|w| w.eq_ignore_ascii_case("custom"));
+    if is { Ok(()) } else { Err("its first or second word is CUSTOM".into()) }
 }
 
 /// Reads the arguments; line breaks count as blanks.
@@ -66,7 +71,7 @@ pub fn looks_like(text: &str) -> bool {
 /// # Errors
 /// The first fault, with line and column, and what is allowed there.
 pub fn parse(text: &str) -> Result<Custom, TraceError> {
-    let mut args = Args { words: text.lines().enumerate().map(|(k, l)| Words::new(k + 1, l)).collect(), at: 0 };
+    let mut args = Args { words: args_of(text), at: 0 };
     if !args.next_is_custom() && !args.next_is_custom() {
         return Err(TraceError { line: 1, column: 1, why: "the word CUSTOM must be here, or after one other word".into() });
     }
@@ -89,6 +94,11 @@ pub fn parse(text: &str) -> Result<Custom, TraceError> {
     let seed = args.integer("the seed", 0, i32::MAX as u64)? as i64;
     args.end()?;
     Ok(Custom { classes, racks, coflows, seed })
+}
+
+fn args_of(text: &str) -> Vec<Words<'_>> {
+    let all: Vec<Words> = lines(text).map(|(n, l)| Words::new(n, l)).collect();
+    if all.is_empty() { vec![Words::new(1, "")] } else { all }
 }
 
 /// The words of several lines.

@@ -24,6 +24,7 @@ use super::TraceError;
 use super::draws::exponential;
 use super::jobs::{EdgeSpec, JobList, JobSpec, StageSpec, TaskTimes};
 use crate::ids::JobId;
+use crate::text;
 use crate::units::{Bytes, Span, Time};
 
 /// The longest text that is read.
@@ -84,8 +85,15 @@ impl Default for Ask {
     }
 }
 
-/// Whether a text begins as this format does.
-pub fn looks_like(text: &str) -> bool {
+/// What speaks against this format, by how a text begins.
+///
+/// # Errors
+/// In words.
+pub fn fits(text: &str) -> Result<(), String> {
+    if begins(text) { Ok(()) } else { Err("it is a JSON list of queries with `num_tasks` and `first_wave`".into()) }
+}
+
+fn begins(text: &str) -> bool {
     let head = text.get(..text.len().min(100_000)).or_else(|| text.get(..text.len().min(99_997))).unwrap_or("");
     head.trim_start().starts_with('[') && head.contains("\"first_wave\"") && head.contains("\"num_tasks\"")
 }
@@ -102,7 +110,9 @@ pub fn parse(text: &str) -> Result<Vec<Query>, TraceError> {
     let mut json = serde_json::Deserializer::from_str(text);
     let queries: Vec<Query> = serde_path_to_error::deserialize(&mut json).map_err(|e| {
         let (path, inner) = (e.path().to_string(), e.inner());
-        at(inner.line(), inner.column(), format!("{path}: {inner}"))
+        let why = inner.to_string();
+        let why = why.rsplit_once(" at line ").map_or(&*why, |w| w.0).replace("missing field", "missing key");
+        at(inner.line(), inner.column(), format!("{path}: {}", text::told(&why)))
     })?;
     json.end().map_err(|e| at(e.line(), e.column(), e.to_string()))?;
     for (k, q) in queries.iter().enumerate() {
@@ -221,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_query_becomes_a_graph() {
-        assert!(looks_like(TEXT) && !looks_like("[1, 2]") && !looks_like("name: x"));
+        assert!(begins(TEXT) && !begins("[1, 2]") && !begins("name: x"));
         let queries = parse(TEXT).unwrap();
         let list = to_jobs("l", &queries, &Ask { executors: 4, ..Ask::default() });
         let j = &list.jobs[0];
@@ -273,12 +283,12 @@ mod tests {
             if let Ok(q) = parse(&text) {
                 prop_assert!(to_jobs("l", &q, &Ask::default()).jobs.iter().all(|j| j.check().is_ok()));
             }
-            let _ = looks_like(&text);
+            let _ = fits(&text);
         }
 
         #[test]
         fn arbitrary_text_never_panics(s in "\\PC{0,200}") {
-            let _ = (looks_like(&s), parse(&s));
+            let _ = (fits(&s), parse(&s));
         }
     }
 }

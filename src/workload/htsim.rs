@@ -10,14 +10,14 @@
 //! <source>-><destination> [id <k>] start <ps> size <bytes> [prio <p>]
 //! ```
 //!
-//! Nodes are numbered from zero. Triggers (flows that wait for others) and failures are refused: a coflow has a time of arrival.
+//! Headers come in any order; `Triggers 0` and `Failures 0` may be among them. Nodes are numbered from zero. Triggers (flows that wait for others) and failures are refused: a coflow has a time of arrival.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::coflow_benchmark::Local;
 use super::words::Words;
-use super::{TraceError, Workload};
+use super::{TraceError, Workload, lines};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
 use crate::topology::Topology;
@@ -53,11 +53,23 @@ pub enum Group {
     Start,
 }
 
-/// Whether a text's first line has one of the two forms.
-pub fn looks_like(text: &str) -> bool {
-    let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
-    let words: Vec<&str> = first.split_ascii_whitespace().collect();
-    words.first() == Some(&"Nodes") || (words.len() == 4 && words.iter().all(|w| w.bytes().all(|b| b.is_ascii_digit())))
+/// The headers of a connection matrix. Of the last two there may be none.
+const HEADERS: [&str; 4] = ["Nodes", "Connections", "Triggers", "Failures"];
+
+fn is_matrix(text: &str) -> bool {
+    let first = lines(text).next().and_then(|l| l.1.split_ascii_whitespace().next()).unwrap_or("");
+    HEADERS.contains(&first) || first.contains("->")
+}
+
+/// What speaks against this format, by a text's first line; a fault in one of its numbers does not.
+///
+/// # Errors
+/// In words.
+pub fn fits(text: &str) -> Result<(), String> {
+    let words: Vec<&str> = lines(text).next().map_or("", |l| l.1).split_ascii_whitespace().collect();
+    let numbers = words.iter().filter(|w| w.bytes().all(|b| b.is_ascii_digit())).count();
+    let fits = is_matrix(text) || words.len() == 4 && numbers >= 3;
+    if fits { Ok(()) } else { Err("a flow is four whole numbers, or the headers `Nodes` and `Connections` come first".into()) }
 }
 
 /// Reads a flow file. O(length of the text).
@@ -65,26 +77,50 @@ pub fn looks_like(text: &str) -> bool {
 /// # Errors
 /// The first fault, with line and column, and what is allowed there.
 pub fn parse(text: &str) -> Result<Vec<Flow>, TraceError> {
-    let mut lines = text.lines().enumerate().filter(|l| !l.1.trim().is_empty()).map(|(k, l)| Words::new(k + 1, l));
-    let matrix = text.trim_start().starts_with("Nodes");
-    if !matrix {
+    let mut lines = lines(text).map(|(n, l)| Words::new(n, l)).peekable();
+    if !is_matrix(text) {
         return lines.map(|mut w| plain(&mut w)).collect();
     }
-    let mut header = |key: &str, max| {
-        let mut words = lines.next().unwrap_or(Words::new(text.lines().count().max(1), ""));
-        let (column, word) = words.next();
-        if word != key {
-            return Err(words.wrong(column, word, &format!("`{key}` and a number")));
-        }
-        words.integer(&format!("the number of {}", key.to_lowercase()), 0, max).and_then(|n| words.end().map(|()| n))
+    // In any order, each once.
+    let mut found = [None; HEADERS.len()];
+    while let Some(words) = lines.next_if(|w| w.clone().next().1.starts_with(char::is_uppercase)) {
+        header(words, &mut found)?;
+    }
+    let end = Words::new(text.lines().count().max(1), "");
+    let here = lines.peek().cloned().unwrap_or(end);
+    let (column, word) = here.clone().next();
+    let needed = |k: usize| {
+        let missing = || here.wrong(column, word, &format!("`{}` and a number", HEADERS[k]));
+        found[k].ok_or_else(missing)
     };
-    let (nodes, announced) = (header("Nodes", MAX_NODE)?, header("Connections", u64::from(u32::MAX))?);
+    let ((_, nodes), (line, announced)) = (needed(0)?, needed(1)?);
     let flows: Vec<Flow> = lines.map(|mut w| connection(&mut w, nodes)).collect::<Result<_, _>>()?;
     if flows.len() as u64 != announced {
         let why = format!("the header announces {announced} connections, but the file has {}", flows.len());
-        return Err(TraceError { line: 2, column: 1, why });
+        return Err(TraceError { line, column: 1, why });
     }
     Ok(flows)
+}
+
+/// Reads a header into its place among those found: its line and its number.
+fn header(mut words: Words, found: &mut [Option<(usize, u64)>; HEADERS.len()]) -> Result<(), TraceError> {
+    let (column, word) = words.next();
+    let Some(k) = HEADERS.iter().position(|h| *h == word) else {
+        let what = "`Nodes`, `Connections`, `Triggers 0`, `Failures 0`, or a connection such as 3->17";
+        return Err(words.wrong(column, word, what));
+    };
+    if found[k].is_some() {
+        return Err(words.fault(column, format!("a second `{word}`")));
+    }
+    let (at, _) = words.peek();
+    let most = [MAX_NODE, u64::from(u32::MAX), u64::MAX, u64::MAX][k];
+    let number = words.integer(&format!("the number of {}", word.to_lowercase()), 0, most)?;
+    words.end()?;
+    if k >= 2 && number > 0 {
+        return Err(words.fault(at, format!("{} are not supported: only `{word} 0` is read", word.to_lowercase())));
+    }
+    found[k] = Some((words.line(), number));
+    Ok(())
 }
 
 fn plain(words: &mut Words) -> Result<Flow, TraceError> {
@@ -189,7 +225,7 @@ mod tests {
     fn both_forms_are_read() {
         let a = parse("0 3 1500 20\n2 1 7 3").unwrap();
         let text = "Nodes 8\nConnections 2\n0->3 id 1 start 20000 size 1500\n2->1 start 3000.5 size 7 prio 2\n";
-        assert!(looks_like(text) && looks_like("0 3 1500 20\n") && !looks_like("3 1\n1 0 1 0 1 1:1"));
+        assert!(fits(text).is_ok() && fits("0 3 1500 20\n").is_ok() && fits("3 1\n1 0 1 0 1 1:1").is_err());
         assert_eq!(parse(text).unwrap(), a);
         let w = to_workload("w", &a, &topology(), Group::Flow, Local::Free).unwrap();
         let got: Vec<_> = w.coflows.iter().map(|c| (c.name.as_str(), c.arrival.0, c.flows.at(0).from.0, c.flows.at(0).to.0)).collect();
@@ -226,7 +262,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(s in "(Nodes |Connections |[0-9]{1,2}|->|start |size |[ \n.]){0,30}\\PC{0,9}") {
-            let _ = (looks_like(&s), parse(&s).map(|f| to_workload("w", &f, &topology(), Group::Flow, Local::Free)));
+            let _ = (fits(&s), parse(&s).map(|f| to_workload("w", &f, &topology(), Group::Flow, Local::Free)));
         }
 
         #[test]

@@ -1,7 +1,7 @@
 //! What is run: coflows between given hosts, and jobs whose tasks a scheduler places.
 //!
 //! Coflows come from our own YAML (read by [`crate::config`]), from a trace of the coflow-benchmark ([`coflow_benchmark`]), of
-//! CoflowSim ([`coflowsim`]) or htsim ([`htsim`]), or from a seed ([`synth`]). Whatever the source, the result is a [`Workload`]
+//! CoflowSim ([`coflowsim`]), htsim ([`htsim`]), Sunflow ([`sunflow_trace`]) or Sincronia ([`sincronia`]), or from a seed ([`synth`]). Whatever the source, the result is a [`Workload`]
 //! over the hosts of one [`Topology`](crate::topology::Topology), and [`Adjust`] shrinks it for an emulation.
 //!
 //! Jobs ([`jobs`]) come from our own YAML, from SWIM's rows ([`swim`]) or published distributions ([`synth_jobs`]), both through a
@@ -24,8 +24,10 @@ pub mod job_stats;
 pub mod jobs;
 pub mod puma;
 pub mod pushbox;
+pub mod sincronia;
 pub mod spread;
 pub mod stats;
+pub mod sunflow_trace;
 pub mod swim;
 pub mod synth;
 pub mod synth_jobs;
@@ -40,6 +42,11 @@ pub struct Workload {
     pub name: String,
     /// The coflows in the order of arrival, ids dense from zero.
     pub coflows: Vec<CoflowSpec>,
+}
+
+/// The lines of a trace that say something, with their numbers from one: not the blank ones, nor those that begin with `#`.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(k, l)| (k + 1, l)).filter(|(_, l)| !l.trim().is_empty() && !l.trim_start().starts_with('#'))
 }
 
 /// Why a text is not a trace.

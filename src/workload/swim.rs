@@ -1,7 +1,7 @@
 //! SWIM's job traces, read and written.
 //!
 //! ```text
-//! <job> <submitted s> <gap to the previous job s> <map input bytes> <shuffle bytes> <reduce output bytes> [<input path>]
+//! <job> <submitted s> <gap to the previous job s> <map input bytes> <shuffle bytes> <reduce output bytes> [<input path> [<output path> [..]]]
 //! ```
 //!
 //! The fields are separated by tabs. The gap is read and not used: it repeats the times of submission. Source: the workload
@@ -10,8 +10,9 @@
 
 use std::fmt::Write as _;
 
-use super::TraceError;
 use super::words::Words;
+use super::{TraceError, lines};
+use crate::text;
 use crate::units::{Bytes, Span, Time};
 
 /// The most bytes of a field: one petabyte.
@@ -34,12 +35,18 @@ pub struct Row {
     pub output: Bytes,
 }
 
-/// Whether a text's first row has the form of this format.
-pub fn looks_like(text: &str) -> bool {
-    let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
+/// What speaks against this format, by a text's first row; a fault in one of its numbers does not.
+///
+/// # Errors
+/// In words.
+pub fn fits(text: &str) -> Result<(), String> {
+    let first = lines(text).next().map_or("", |l| l.1);
     let fields: Vec<&str> = first.split('\t').map(str::trim).collect();
-    let number = |f: &&str| !f.is_empty() && f.bytes().all(|b| b.is_ascii_digit());
-    (6..=7).contains(&fields.len()) && fields[1..6].iter().all(number)
+    let number = |f: &&&str| !f.is_empty() && f.bytes().all(|b| b.is_ascii_digit());
+    match fields.get(1..6) {
+        Some(numbers) if fields.len() <= 9 && numbers.iter().filter(number).count() >= 3 => Ok(()),
+        _ => Err("a row has six to nine fields between tabs, the second to the sixth of them whole numbers".into()),
+    }
 }
 
 /// Reads a trace. O(length of the text).
@@ -47,8 +54,7 @@ pub fn looks_like(text: &str) -> bool {
 /// # Errors
 /// The first fault, with line and column, and what is allowed there.
 pub fn parse(text: &str) -> Result<Vec<Row>, TraceError> {
-    let lines = text.lines().enumerate().filter(|l| !l.1.trim().is_empty());
-    lines.map(|(k, line)| row(&mut Words::new(k + 1, line))).collect()
+    lines(text).map(|(n, line)| row(&mut Words::new(n, line))).collect()
 }
 
 fn row(words: &mut Words) -> Result<Row, TraceError> {
@@ -56,13 +62,18 @@ fn row(words: &mut Words) -> Result<Row, TraceError> {
     if name.is_empty() {
         return Err(words.wrong(column, name, "a job's name"));
     }
+    if let Some(why) = text::flaw_of_name(name) {
+        return Err(words.fault(column, why));
+    }
     let seconds = words.integer("the time of submission in seconds", 0, MAX_SECONDS)?;
     words.integer("the gap to the previous job in seconds", 0, MAX_SECONDS)?;
     let mut bytes = |what| words.integer(what, 0, MAX_BYTES).map(Bytes);
     let (input, shuffle) = (bytes("the map input in bytes")?, bytes("the shuffle in bytes")?);
     let output = bytes("the output in bytes")?;
-    // A seventh field names the input.
-    words.next();
+    // Where it read and wrote, and what some traces have behind that.
+    for _ in 0..3 {
+        words.next();
+    }
     words.end()?;
     Ok(Row { name: name.into(), arrival: Time::ZERO + Span::secs(seconds), input, shuffle, output })
 }
@@ -89,13 +100,21 @@ mod tests {
     #[test]
     fn rows_are_read() {
         let text = "job0\t49\t49\t740773\t2339561\t627471\n\njob1\t101\t52\t7\t0\t9\t/path/a\n";
-        assert!(looks_like(text) && !looks_like("1 2 3 4 5 6") && !looks_like("a\tb\tc\td\te\tf"));
+        assert!(fits(text).is_ok() && fits("1 2 3 4 5 6").is_err() && fits("a\tb\tc\td\te\tf").is_err());
+        // Published with six, seven, eight and nine fields.
+        for ends in ["", "\t/in/a", "\t/in/a\t/out/a", "\t/in/a\t\t"] {
+            let text = format!("# head\n\njobA\t5\t5\t2000000\t500000\t900000{ends}\n");
+            assert!(fits(&text).is_ok(), "{text:?}");
+            assert_eq!(parse(&text).unwrap()[0].output, Bytes(900_000), "{text:?}");
+        }
+        assert!(fits("j\t1\tx\t1\t1\t1").is_ok(), "a fault in a number leaves the format");
         let rows = parse(text).unwrap();
         assert_eq!((rows[0].name.as_str(), rows[0].arrival, rows[0].shuffle), ("job0", Time(49_000_000_000), Bytes(2_339_561)));
         assert_eq!((rows[1].input, rows[1].shuffle, rows[1].output), (Bytes(7), Bytes(0), Bytes(9)));
         for (text, at, says) in [
             ("j\t1\t1\t1\t1\n", (1, 10), "the output in bytes"),
-            ("j\t1\t1\t1\t1\t1\tp\tx\n", (1, 15), "end of the line"),
+            ("j\t1\t1\t1\t1\t1\tp\tx\ty\tz\n", (1, 19), "end of the line"),
+            ("j\u{202e}k\t1\t1\t1\t1\t1\n", (1, 1), "cannot be seen, U+202E"),
             ("a\t0\t0\t1\t1\t1\nj\t-1\t0\t1\t1\t1\n", (2, 3), "time of submission"),
             ("j\t1\t1\t9999999999999999999\t1\t1\n", (1, 7), "map input"),
         ] {
@@ -110,7 +129,7 @@ mod tests {
         let Some(dir) = super::super::tests::traces("SWIM") else { return };
         for (file, jobs) in [("FB-2009_samples_24_times_1hr_0.tsv", 5894), ("FB-2010_samples_24_times_1hr_0.tsv", 24_442)] {
             let text = std::fs::read_to_string(dir.join(file)).unwrap();
-            assert!(looks_like(&text));
+            assert!(fits(&text).is_ok());
             assert_eq!(parse(&text).unwrap().len(), jobs, "{file}");
         }
     }
@@ -118,7 +137,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(s in "([a-z0-9]{1,3}[\t \n-]){0,40}\\PC{0,20}") {
-            let _ = (looks_like(&s), parse(&s));
+            let _ = (fits(&s), parse(&s));
         }
 
         #[test]

@@ -1,8 +1,10 @@
 //! The words of a line with their columns: what every reader of a trace is made of.
 
 use super::TraceError;
+use crate::text;
 
 /// The words of one line with their columns.
+#[derive(Clone)]
 pub(super) struct Words<'a> {
     line: usize,
     text: &'a str,
@@ -13,6 +15,11 @@ impl<'a> Words<'a> {
     /// Line `line` (from one).
     pub fn new(line: usize, text: &'a str) -> Self {
         Self { line, text, at: 0 }
+    }
+
+    /// The line's number.
+    pub fn line(&self) -> usize {
+        self.line
     }
 
     /// A fault at a column of this line.
@@ -35,9 +42,17 @@ impl<'a> Words<'a> {
         (self.column(start), &self.text[start..end])
     }
 
+    /// The next word and its column, which stays the next.
+    pub fn peek(&mut self) -> (usize, &'a str) {
+        let at = self.at;
+        let next = self.next();
+        self.at = at;
+        next
+    }
+
     /// A fault that says what must be here.
     pub fn wrong(&self, column: usize, word: &str, what: &str) -> TraceError {
-        let found = if word.is_empty() { "the line ends".into() } else { format!("found `{}`", word.chars().take(30).collect::<String>()) };
+        let found = if word.is_empty() { "the line ends".into() } else { format!("found `{}`", text::shown(word)) };
         self.fault(column, format!("{what} must be here, but {found}"))
     }
 

@@ -14,6 +14,7 @@ use crate::coflows::{FlowSpec, RackBytes};
 use crate::ids::{FlowId, RackId};
 use crate::paths::types::possible;
 use crate::placement::codecide::{Request, Shuffle};
+use crate::text;
 use crate::topology::Topology;
 use crate::topology::types::Types;
 use crate::units::{Bytes, Span};
@@ -89,9 +90,10 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
         p.pointer = Some("/send".into());
         return Err(p);
     }
-    let bad_name = |n: &String| n.is_empty() || n.chars().count() > MAX_NAME || n.chars().any(char::is_control);
+    let bad_name = |n: &String| n.is_empty() || n.chars().count() > MAX_NAME || n.chars().any(text::is_hidden);
     if body.name.as_ref().is_some_and(bad_name) {
-        return Err(Problem::value("/name", format!("a name has 1 to {MAX_NAME} characters, none of them a control character")));
+        let which = "none of them a control character, or one that turns text or breaks lines";
+        return Err(Problem::value("/name", format!("a name has 1 to {MAX_NAME} characters, {which}")));
     }
     if body.weight == Some(0) {
         return Err(Problem::value("/weight", "a weight is 1 at least"));

@@ -11,7 +11,7 @@ use tokio::sync::MutexGuard;
 use super::body::{self, Content, Trial, check};
 use super::launch;
 use super::proposals::{self, Draft};
-use super::resource::{FORGOTTEN, created, missing, name, parse_id, view};
+use super::resource::{FORGOTTEN, chosen_id, created, missing, name, parse_id, view};
 use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::{self, App, Ledger};
 use crate::api::wire::{self, CoflowState};
@@ -131,10 +131,7 @@ fn replayed(app: &App, ledger: &Ledger, key: Option<&str>, body: &Body<wire::Cof
         (status = 409, body = Problem, description = "The id is in use, or is for the workload that the daemon runs")
     ))]
 pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire::CoflowBody>) -> Reply<Response> {
-    let id = parse_id(&id)?;
-    if id.0 >= MAX_CHOSEN {
-        return Err(Problem::bad(format!("the id must be below {MAX_CHOSEN}")));
-    }
+    let id = chosen_id(&id, MAX_CHOSEN)?;
     if body.value.place.is_some() {
         return Err(Problem::value("/place", "a placement is proposed by POST"));
     }
@@ -196,16 +193,14 @@ pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<Sta
     // A coflow that is being made is sent before it is taken back.
     let _turn = app.ledger.lock().await;
     let taken = app.tell(Event::CoflowCancelled { id, why: None }).await;
-    let is_over = match &taken {
-        Ok(()) => true,
-        // The controller takes it later, and tells no sender then.
-        Err(p) if p.status == StatusCode::SERVICE_UNAVAILABLE.as_u16() => true,
-        Err(_) => view(&app, id).is_some_and(|c| c.state == CoflowState::Cancelled),
-    };
-    if let Some(sender) = app.sender.as_ref().filter(|_| is_over) {
+    // The controller takes it later, and tells no sender then.
+    let later = taken.as_ref().is_err_and(|p| p.status == StatusCode::SERVICE_UNAVAILABLE.as_u16());
+    let cancelled = taken.is_ok() || view(&app, id).is_some_and(|c| c.state == CoflowState::Cancelled);
+    if let Some(sender) = app.sender.as_ref().filter(|_| cancelled || later) {
         sender.cancel(id);
     }
-    taken.map(|()| StatusCode::NO_CONTENT)
+    // One that was taken back before is taken back.
+    if cancelled { Ok(StatusCode::NO_CONTENT) } else { taken.map(|()| StatusCode::NO_CONTENT) }
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Reply<Option<String>> {

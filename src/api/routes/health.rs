@@ -1,20 +1,31 @@
 //! For machines that watch: metrics, liveness, readiness.
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 
+use super::conditional::preferred;
 use crate::api::metrics as exposition;
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::control::Trouble;
 
-/// Counters in the OpenMetrics text format.
+/// Counters in the OpenMetrics text format, or in Prometheus' older one if `Accept` asks for that.
 #[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "health",
-    responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
-pub async fn metrics(State(app): State<App>) -> impl IntoResponse {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], exposition::text(app.snapshot(), app.doors, app.journal))
+    responses((status = 200, body = String, content_type = "application/openmetrics-text"),
+        (status = 406, body = Problem, description = "`Accept` takes neither application/openmetrics-text nor text/plain")))]
+pub async fn metrics(State(app): State<App>, headers: HeaderMap) -> Reply<impl IntoResponse> {
+    const OPEN: &str = "application/openmetrics-text";
+    let forms = [(OPEN, "1.0.0"), ("text/plain", "0.0.4")];
+    let Some(form) = preferred(&headers, &forms.map(|f| f.0)) else {
+        let detail = "metrics come as application/openmetrics-text or text/plain, and `Accept` takes neither";
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail));
+    };
+    let (kind, version) = forms[form];
+    let text = exposition::text(app.snapshot(), app.doors, app.journal);
+    let text = if kind == OPEN { text } else { exposition::older(&text) };
+    let kind = format!("{kind}; version={version}; charset=utf-8");
+    Ok(([(header::CONTENT_TYPE, kind), (header::VARY, "accept".into())], text))
 }
 
 /// Whether this process works: it answers, and its controller still decides.

@@ -16,11 +16,14 @@ use super::openapi;
 use super::page;
 use super::problem::Problem;
 use super::state::{App, Slot};
+use crate::config::nearest::nearest;
+use crate::text;
 use crate::units::Span;
 
 mod body;
 pub mod circuits;
 pub mod coflows;
+mod conditional;
 pub mod events;
 pub mod flows;
 mod guard;
@@ -91,10 +94,29 @@ async fn timed(State(door): State<Arc<Door>>, request: Request, next: Next) -> R
     response
 }
 
+/// 404 that says what would be right: the path without a slash at its end, or one that is like it.
+fn nothing_at(path: &str, known: &[String]) -> Problem {
+    let is = |path: &str| {
+        known.iter().any(|k| {
+            let parts = || k.split('/').zip(path.split('/'));
+            k.matches('/').count() == path.matches('/').count() && parts().all(|(k, p)| k == p || k.starts_with('{') && !p.is_empty())
+        })
+    };
+    let bare = path.trim_end_matches('/');
+    let few = path.chars().count() <= text::SHOWN;
+    let hint = match nearest(path, known.iter().map(String::as_str).filter(|_| few)) {
+        _ if bare != path && is(bare) => format!(": write it without the slash at its end, {}", text::shown(bare)),
+        Some(like) => format!(": did you mean {like}?"),
+        None => ": what there is stands in /openapi.json, and for people at /docs/".into(),
+    };
+    Problem::not_found(format!("there is nothing at {}{hint}", text::shown(path)))
+}
+
 /// The whole service.
 pub fn router(app: App, guard: Guard) -> Router {
     let (router, api) = described().split_for_parts();
     let door = app.door.clone();
+    let paths: Arc<[String]> = api.paths.paths.keys().cloned().chain(["/", "/docs/", "/openapi.json"].map(Into::into)).collect();
     let document = Arc::new(openapi::complete(&api));
     let ui = utoipa_swagger_ui::SwaggerUi::new("/docs").config(utoipa_swagger_ui::Config::new(["/openapi.json"]));
     router
@@ -103,8 +125,9 @@ pub fn router(app: App, guard: Guard) -> Router {
         .route("/openapi.json", axum::routing::get(move || openapi::serve(document.clone())))
         .merge(Router::new().merge(ui))
         .merge(page::router())
-        .fallback(|uri: Uri| async move { Problem::not_found(format!("there is nothing at {}", uri.path())) })
+        .fallback(move |uri: Uri| async move { nothing_at(uri.path(), &paths) })
         .method_not_allowed_fallback(|| async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this resource has no such method") })
+        .layer(middleware::from_fn(conditional::unless_known))
         .layer(DefaultBodyLimit::max(super::MAX_BODY))
         .layer(middleware::from_fn_with_state(Arc::new(guard), guard::check))
         .layer(middleware::from_fn_with_state(door, timed))

@@ -9,10 +9,25 @@ use crate::api::state::App;
 use crate::api::wire;
 use crate::control::record::PromiseState;
 use crate::ids::CoflowId;
+use crate::text;
 
-/// The coflow number of a path; 404 for what is not a number.
+/// The coflow number of a path; 404 for what is not a number that a coflow may have.
 pub(super) fn parse_id(text: &str) -> Reply<CoflowId> {
-    text.parse().map(CoflowId).map_err(|_| no_coflow(text))
+    id_of(text).ok_or_else(|| Problem::not_found(format!("coflow {} does not exist: {NUMBER} to {}", text::shown(text), u32::MAX)))
+}
+
+/// What a coflow is called by in a path.
+const NUMBER: &str = "a coflow's id is a whole number from 0";
+
+/// A number as it is written once: no sign, and no zero before it.
+fn id_of(text: &str) -> Option<CoflowId> {
+    text.parse().ok().filter(|n: &u32| n.to_string() == text).map(CoflowId)
+}
+
+/// A number under which a client makes a coflow, below `most`; 400 for another.
+pub(super) fn chosen_id(text: &str, most: u32) -> Reply<CoflowId> {
+    let bad = || Problem::bad(format!("{} cannot be a coflow's id: {NUMBER} to {}", text::shown(text), most - 1));
+    id_of(text).filter(|id| id.0 < most).ok_or_else(bad)
 }
 
 /// What becomes of coflows that are over: see [`crate::control::closed`].

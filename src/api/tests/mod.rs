@@ -1,5 +1,6 @@
 //! The API over a real socket, against the real controller over a fabric that does what it is told.
 
+mod answers;
 mod crowds;
 mod described;
 mod events;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::circuits::clearing::{Clearing, Failed, Setting, clear};
 use crate::cli::draw;
 use crate::cli::draw::paper::Paper;
+use crate::cli::files::read_bytes;
 use crate::cli::plot::circuits;
 use crate::cli::plot::input::{Bar, Circuits};
 use crate::cli::tables::{self, Rows};
@@ -125,7 +126,7 @@ struct Circuit {
 /// A matrix that cannot be read, or a file that cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let file = args.matrix.display().to_string();
-    let content = std::fs::read(&args.matrix).map_err(|e| CliError::Invalid(format!("{file}: {e}")))?;
+    let content = read_bytes(&args.matrix, matrix::MAX_BYTES)?;
     let demand = matrix::read(&content, &file)?;
     let clearing = plan(args, &demand)?;
     let report = report(args, &demand, &clearing);

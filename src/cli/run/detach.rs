@@ -9,7 +9,10 @@ use super::{CliError, LOOK};
 use crate::cli::{log, print};
 use crate::fabric::kernel::ownership::{self, Note, Owned};
 use crate::fabric::kernel::sys;
+use crate::runtime::open;
 
+/// Bytes of the longest log of a start that failed.
+const MOST: u64 = 1 << 26;
 /// The option of the process that runs in the background.
 const FLAG: &str = "--detached";
 
@@ -60,7 +63,7 @@ fn wait(base: &Path, name: &str, child: &mut Child) -> io::Result<Result<Note, E
 
 /// Tells of a run that has ended: a short workload, or a network that could not be built.
 fn ended(name: &str, status: ExitStatus, log: &Path) -> Result<(), CliError> {
-    let said = fs::read_to_string(log).unwrap_or_default();
+    let said = open::text(log, MOST).unwrap_or_default();
     if status.success() {
         return print(&said);
     }

@@ -1,6 +1,5 @@
 //! `heliostat run --events`: the controller's event log as a file that grows while the network runs.
 
-use std::fs::File;
 use std::io::{self, BufRead as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use crate::control::record::Record;
 use crate::control::{Event, LogFile, Trouble};
 use crate::runtime::handle::Handle;
 use crate::runtime::lines::{LineFile, Turn};
+use crate::runtime::open;
 
 /// The most events that are written at once.
 const BATCH: u64 = 1024;
@@ -66,8 +66,7 @@ impl EventFile {
     ) -> Result<Self, CliError> {
         let failed = |e: io::Error| CliError::Failed(format!("{}: {e}", path.display()));
         let length = if goes_on { whole_lines(path) } else { Ok(0) }.map_err(failed)?;
-        let file =
-            File::options().create(true).append(true).open(path).and_then(|file| LineFile::new(path, file, length)).map_err(failed)?;
+        let file = open::to_write(path, true).and_then(|file| LineFile::new(path, file, length)).map_err(failed)?;
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed)?;
         let work = move || runtime.block_on(write((file, head), events, (stopped, reopen), tell));
@@ -158,10 +157,10 @@ async fn write(
 
 /// Bytes of the whole lines of a file, 0 if there is none: the last line may have been cut off when its writer was killed.
 fn whole_lines(path: &Path) -> io::Result<u64> {
-    let mut file = match File::open(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
-        file => io::BufReader::new(file?),
-    };
+    if !path.is_file() {
+        return Ok(0);
+    }
+    let mut file = io::BufReader::new(open::to_read(path)?);
     let (mut length, mut whole, mut line) = (0, 0, vec![]);
     loop {
         line.clear();

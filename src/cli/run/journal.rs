@@ -8,6 +8,9 @@ use crate::runtime::emulation::Emulation;
 use crate::runtime::journal::{Journal, JournalError, Writing};
 use crate::topology::Topology;
 
+/// Damaged lines that are told one by one.
+const SHOWN: usize = 5;
+
 /// Opens the journal in a directory, and says what it holds.
 ///
 /// # Errors
@@ -17,6 +20,15 @@ pub fn open(directory: &Path, topology: &Arc<Topology>) -> Result<Journal, CliEr
     let (found, name) = (journal.found(), directory.display());
     if found.torn > 0 {
         tracing::warn!("{name}: the last record was cut off when the daemon ended; its {} bytes are dropped", found.torn);
+    }
+    for (line, column, why) in found.damaged.iter().take(SHOWN) {
+        tracing::warn!("{name}: line {line}, column {column} of the journal is damaged, and what it says is lost: {why}");
+    }
+    if let Some(more) = found.damaged.len().checked_sub(SHOWN + 1) {
+        tracing::warn!("{name}: {} more lines are damaged", more + 1);
+    }
+    if found.unmarked {
+        tracing::warn!("{name}: mark.json is damaged: numbers of coflows go on behind those in the journal");
     }
     if found.past.seq > 0 {
         let (ended, lost) = (found.past.closed.total(), found.past.open.len());

@@ -32,6 +32,8 @@ use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::coflow_benchmark::Local;
 
+#[cfg(test)]
+mod pairs;
 mod play;
 
 /// Runs a workload in virtual time: the same controller, the same policies, a model in the place of the kernel

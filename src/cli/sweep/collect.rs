@@ -6,7 +6,7 @@ use super::RowsOf;
 use super::runs::{Run, State};
 use crate::cli::log::say;
 use crate::cli::tables::{self, Rows};
-use crate::cli::{CliError, can_write, jobs, results, write_text};
+use crate::cli::{CliError, can_write, jobs, read_text, results, write_text};
 use crate::runtime::report::End;
 use crate::runtime::study::{Account, AnyResult, Figure, Unit};
 
@@ -49,7 +49,7 @@ fn by_run(runs: &[&Run], out: &Path) -> Result<Rows, CliError> {
     let mut rows = vec![];
     for run in runs {
         let state = run.state(out);
-        let error = if state == State::Failed { std::fs::read_to_string(run.error(out)).unwrap_or_default() } else { String::new() };
+        let error = if state == State::Failed { read_text(&run.error(out)).unwrap_or_default() } else { String::new() };
         let mut row: Vec<String> = run.columns().into_iter().map(|c| c.1).chain([state.word().into(), error.trim().into()]).collect();
         if let Some(result) = result(run, out)? {
             let account = Account::from(&result);

@@ -4,7 +4,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::runs::Run;
+use crate::cli::files::unread;
 use crate::cli::{CliError, write_text};
+use crate::runtime::open;
+
+/// Bytes of the longest list that is read.
+const MOST: u64 = 1 << 30;
 
 /// The list: a line of JSON for each run.
 fn list(out: &Path) -> PathBuf {
@@ -22,7 +27,7 @@ pub fn write(runs: &[Run], out: &Path) -> Result<(), CliError> {
         let _ = writeln!(text, "{line}");
     }
     let file = list(out);
-    if std::fs::read(&file).is_ok_and(|there| there == text.as_bytes()) { Ok(()) } else { write_text(&file, &text) }
+    if open::text(&file, MOST).is_ok_and(|there| there == text) { Ok(()) } else { write_text(&file, &text) }
 }
 
 /// The runs of the sweep that ran last in a directory.
@@ -31,8 +36,8 @@ pub fn write(runs: &[Run], out: &Path) -> Result<(), CliError> {
 /// A directory without a list, and lines that are no runs.
 pub fn read(out: &Path) -> Result<Vec<Run>, CliError> {
     let file = list(out);
-    let text = std::fs::read_to_string(&file)
-        .map_err(|e| CliError::Invalid(format!("{}: {e}; only `heliostat sweep` writes it: name the grid, too", file.display())))?;
+    let lacks = |e| CliError::Invalid(format!("{}; only `heliostat sweep` writes it: name the grid, too", unread(&file, &e)));
+    let text = open::text(&file, MOST).map_err(lacks)?;
     let run = |(k, line)| serde_json::from_str(line).map_err(|e| CliError::Invalid(format!("{}:{}: {e}", file.display(), k + 1)));
     text.lines().enumerate().map(run).collect()
 }

@@ -6,7 +6,7 @@ use super::{CliError, print, write_text};
 use crate::config::{self, Format as Source};
 use crate::topology::Topology;
 use crate::units::BitRate;
-use crate::workload::{coflow_benchmark, coflowsim, htsim};
+use crate::workload::{coflow_benchmark, coflowsim, htsim, sincronia, sunflow_trace};
 
 mod convert;
 pub mod reading;
@@ -106,6 +106,8 @@ fn by_ports(text: &str, format: Source) -> Option<Topology> {
     let ports = match format {
         Source::CoflowBenchmark => coflow_benchmark::parse(text).ok()?.ports,
         Source::CoflowSim => coflowsim::parse(text).ok()?.racks,
+        Source::Sunflow => sunflow_trace::parse(text).ok()?.ports,
+        Source::Sincronia => sincronia::parse(text).ok()?.ports,
         Source::Htsim => htsim::parse(text).ok()?.iter().map(|f| f.from.max(f.to) + 1).max().unwrap_or(1),
         _ => return None,
     };

@@ -272,11 +272,17 @@ pub fn source(file: &Path, topology: Option<&PathBuf>, reading: &Reading, jobs: 
     }
     let topology = match topology {
         Some(t) => read_topology(t)?,
-        None => super::by_ports(&text, format)
+        None => by_ports(&text, file, format)?
             .ok_or_else(|| CliError::Usage(format!("{} names racks and hosts; say of which network: --topology FILE", file.display())))?,
     };
     let workload = reading.parse(&text, file, &topology)?.adjusted(&reading.adjust());
     Ok(Source::Coflows(workload, topology))
+}
+
+/// A network for a trace, which must have no fault; none for our own coflows.
+fn by_ports(text: &str, file: &Path, format: config::Format) -> Result<Option<Topology>, CliError> {
+    config::check_workload_form(text, &file.display().to_string())?;
+    Ok(super::by_ports(text, format))
 }
 
 #[cfg(test)]

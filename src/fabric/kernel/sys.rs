@@ -12,6 +12,8 @@ mod offloads;
 
 pub use offloads::{offloads, set_offloads};
 
+pub mod closed;
+
 /// Turns a system call's -1 into the error that it left.
 pub fn check(r: i32) -> io::Result<i32> {
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(r) }

@@ -39,6 +39,8 @@ impl Child {
         let mut command = Command::new(program);
         // In a process group of its own Ctrl-C does not reach it: it ends with the run.
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        // It decides about circuits, and has no business with the API.
+        command.env_remove("HELIOSTAT_TOKEN");
         let mut process = command.spawn().map_err(|e| format!("cannot be started: {e}"))?;
         let pipes = (process.stdin.take(), process.stdout.take());
         // One question waits while another one is written.

@@ -1,8 +1,9 @@
 //! The journal's files: what a line says, and what is read of them after a restart.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::fs::{File, TryLockError};
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::control::past::Past;
 use crate::control::record::{CoflowTotals, CoflowView, Record, What};
 use crate::control::used::UsedIds;
 use crate::ids::CoflowId;
+use crate::runtime::open;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
@@ -31,6 +33,13 @@ const UNFINISHED: &str = ".journal-";
 const MARK: &str = "mark.json";
 /// Every mark has this length, so that a shorter one leaves nothing of the one before.
 const MARK_BYTES: usize = 96;
+/// How a line begins that has a checksum; eight digits follow, and the rest of the line, which they are of. Lines of older programs have
+/// none.
+const SEAL: &[u8] = b"{\"crc\":\"";
+/// What stands between the digits and the rest.
+const SEALED: &[u8] = b"\",";
+/// Bytes of the longest line that is read.
+const LONGEST: u64 = 1 << 26;
 
 /// A line of the journal. Those up to the first `event`, `ended` or `open` were written at once, and say what was known then.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,15 +100,40 @@ pub(super) struct Mark {
 
 impl Mark {
     pub fn write(self, file: &File) -> io::Result<()> {
-        let text = serde_json::to_string(&self)?;
+        let text = sealed(&serde_json::to_vec(&self)?);
+        let text = String::from_utf8_lossy(&text);
         file.write_all_at(format!("{text:<width$}\n", width = MARK_BYTES - 1).as_bytes(), 0)
     }
 
-    fn read(file: &mut File) -> io::Result<Self> {
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
+    /// What was written; `None` if it is damaged.
+    fn read(file: &File) -> io::Result<Option<Self>> {
+        let mut text = vec![];
+        file.take(2 * MARK_BYTES as u64).read_to_end(&mut text)?;
         // A daemon that was killed before it wrote the first one has answered no request.
-        Ok(serde_json::from_str(&text).unwrap_or_default())
+        if text.is_empty() {
+            return Ok(Some(Self::default()));
+        }
+        Ok(unsealed(text.trim_ascii_end()).ok().and_then(|text| serde_json::from_slice(&text).ok()))
+    }
+}
+
+/// An object of JSON with its checksum.
+fn sealed(object: &[u8]) -> Vec<u8> {
+    let rest = object.get(1..).unwrap_or_default();
+    let digits = format!("{:08x}", crc32fast::hash(rest));
+    [SEAL, digits.as_bytes(), SEALED, rest].concat()
+}
+
+/// An object without its checksum, if it has one.
+///
+/// # Errors
+/// The checksum is of another text.
+fn unsealed(text: &[u8]) -> Result<Cow<'_, [u8]>, String> {
+    let Some(sealed) = text.strip_prefix(SEAL) else { return Ok(text.into()) };
+    let parts = sealed.split_at_checked(8).and_then(|(digits, rest)| Some((digits, rest.strip_prefix(SEALED)?)));
+    match parts {
+        Some((digits, rest)) if digits == format!("{:08x}", crc32fast::hash(rest)).as_bytes() => Ok([b"{", rest].concat().into()),
+        _ => Err("its checksum is of another text".into()),
     }
 }
 
@@ -158,6 +192,10 @@ pub struct Found {
     pub keys: VecDeque<Key>,
     /// Bytes of a record that was cut off when the daemon was killed, and are dropped.
     pub torn: u64,
+    /// Lines that are damaged, each a record that is lost: its number and the column, from 1, and why.
+    pub damaged: Vec<(usize, usize, String)>,
+    /// Whether the mark is damaged, so that numbers may be given again which only it knew.
+    pub unmarked: bool,
     /// Coflows that have begun and not ended.
     open: BTreeMap<CoflowId, CoflowView>,
     /// Coflows whose end is known from an event alone.
@@ -196,6 +234,11 @@ impl Found {
                 self.remember(record);
             }
         }
+    }
+
+    /// The largest numbers that are known.
+    fn mark(&self) -> Mark {
+        Mark { seq: self.past.seq, id: self.past.used.max(), at: self.at }
     }
 
     fn remember(&mut self, record: Arc<Record>) {
@@ -273,6 +316,8 @@ fn unknown(id: CoflowId, bytes: Bytes, arrival: Time) -> CoflowView {
 
 /// A journal's files, open and read.
 pub(super) struct Opened {
+    /// The directory, locked. No removal of a file in it lets another daemon in.
+    pub lock: File,
     pub file: File,
     /// Bytes of whole lines.
     pub length: u64,
@@ -286,40 +331,107 @@ pub(super) fn open(directory: &Path, topology: &Topology) -> Result<Opened, Jour
         let path = directory.join(name);
         (path.clone(), move |why| JournalError::Io { file: path.clone(), why })
     };
-    std::fs::create_dir_all(directory).map_err(|why| JournalError::Io { file: directory.into(), why })?;
+    let lock = hold(directory).map_err(|e| not_held(directory, e))?;
     let ((mark_path, mark_fails), (path, fails)) = (at(MARK), at(NAME));
-    let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(false);
-    let mut mark_file = options.open(&mark_path).map_err(&mark_fails)?;
-    mark_file.try_lock().map_err(|_| JournalError::Held(directory.into()))?;
-    let mark = Mark::read(&mut mark_file).map_err(&mark_fails)?;
+    let mark_file = mark(directory).map_err(|e| not_held(&mark_path, e))?;
+    let mark = Mark::read(&mark_file).map_err(&mark_fails)?;
     remove_unfinished(directory);
-    let mut file = options.open(&path).map_err(&fails)?;
-    let mut bytes = vec![];
-    file.read_to_end(&mut bytes).map_err(&fails)?;
-    let (mut found, length) = read(&bytes, &path, topology)?;
-    found.finish(mark);
+    let file = open::own(&path).map_err(&fails)?;
+    let (mut found, length) = read(BufReader::new(&file), &path, topology)?;
+    found.torn = file.metadata().map_err(&fails)?.len() - length;
+    found.unmarked = mark.is_none();
+    found.finish(mark.unwrap_or_default());
     // Room for it is taken now.
-    mark.write(&mark_file).map_err(&mark_fails)?;
-    Ok(Opened { file, length, mark: mark_file, found })
+    found.mark().write(&mark_file).map_err(&mark_fails)?;
+    Ok(Opened { lock, file, length, mark: mark_file, found })
 }
 
-/// Reads all whole lines; gives what they say and their length. The last line may have been cut off.
-fn read(bytes: &[u8], file: &Path, topology: &Topology) -> Result<(Found, u64), JournalError> {
-    let (mut found, mut length) = (Found::default(), 0);
-    for (k, text) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
+/// Makes a directory, if there is none, and locks it: what is in it may be removed meanwhile, and no other daemon gets in.
+pub(super) fn hold(directory: &Path) -> Result<File, TryLockError> {
+    let failed = TryLockError::Error;
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    let lock = open::directory(directory).map_err(failed)?;
+    match lock.try_lock() {
+        // Some file systems lock files only: that of the mark is left then.
+        Err(TryLockError::Error(_)) | Ok(()) => Ok(lock),
+        held => held.map(|()| lock),
+    }
+}
+
+/// Opens the mark, and locks it, as older programs do.
+pub(super) fn mark(directory: &Path) -> Result<File, TryLockError> {
+    let file = open::own(&directory.join(MARK)).map_err(TryLockError::Error)?;
+    file.try_lock()?;
+    Ok(file)
+}
+
+/// Whether the mark that is held is the one in the directory.
+pub(super) fn is_mark(held: &File, directory: &Path) -> bool {
+    open::stands_at(held, &directory.join(MARK))
+}
+
+fn not_held(path: &Path, e: TryLockError) -> JournalError {
+    match e {
+        TryLockError::WouldBlock => JournalError::Held(path.parent().filter(|_| path.ends_with(MARK)).unwrap_or(path).into()),
+        TryLockError::Error(why) => JournalError::Io { file: path.into(), why },
+    }
+}
+
+/// Reads all whole lines; gives what they say and their length. The last line may have been cut off. One that is damaged is one record
+/// that is lost; where no line makes sense the file is no journal.
+fn read(mut lines: impl BufRead, file: &Path, topology: &Topology) -> Result<(Found, u64), JournalError> {
+    let (mut found, mut length, mut text, mut good) = (Found::default(), 0, vec![], 0);
+    let fails = |why| JournalError::Io { file: file.into(), why };
+    for number in 1.. {
+        text.clear();
+        (&mut lines).take(LONGEST).read_until(b'\n', &mut text).map_err(fails)?;
         // The end of a line is written last: one that a kill cut off has none.
         if !text.ends_with(b"\n") {
-            found.torn = text.len() as u64;
             break;
         }
-        let bad = |e: serde_json::Error| JournalError::Bad { file: file.into(), line: k + 1, column: e.column(), why: words(&e) };
-        let line = serde_json::from_slice::<Line>(text).map_err(bad)?;
-        check(k, &line, file, topology)?;
-        found.take(line);
-        length += text.len();
+        length += text.len() as u64;
+        let parts = parts(&text);
+        // The end of a line is damaged where another begins within it.
+        found.damaged.extend((parts.len() > 1).then(|| (number, parts[0].len() + 1, "the end of a record is damaged".to_owned())));
+        for part in parts {
+            match parse(part).and_then(|line| check(good, line, file, topology)) {
+                Ok(line) => {
+                    found.take(line);
+                    good += 1;
+                }
+                Err(Wrong::Line(column, why)) => found.damaged.push((number, column, why)),
+                Err(Wrong::Journal(e)) => return Err(e),
+            }
+        }
     }
-    Ok((found, length as u64))
+    match found.damaged.first() {
+        Some((line, column, why)) if good == 0 => {
+            Err(JournalError::Bad { file: file.into(), line: *line, column: *column, why: why.clone() })
+        }
+        _ => Ok((found, length)),
+    }
+}
+
+/// A line in as many parts as begin with a checksum.
+fn parts(text: &[u8]) -> Vec<&[u8]> {
+    let mut begins: Vec<usize> = text.windows(SEAL.len()).enumerate().filter(|(_, w)| *w == SEAL).map(|(at, _)| at).collect();
+    if begins.len() < 2 {
+        return vec![text.trim_ascii_end()];
+    }
+    begins[0] = 0;
+    let ends = begins.iter().skip(1).map(|at| at - 1).chain([text.len() - 1]);
+    begins.iter().zip(ends).map(|(&from, to)| &text[from..to.max(from)]).collect()
+}
+
+/// What is wrong with a line, and at which column; or with the journal as a whole.
+enum Wrong {
+    Line(usize, String),
+    Journal(JournalError),
+}
+
+fn parse(text: &[u8]) -> Result<Line, Wrong> {
+    let object = unsealed(text).map_err(|why| Wrong::Line(1, why))?;
+    serde_json::from_slice(&object).map_err(|e| Wrong::Line(e.column(), words(&e)))
 }
 
 /// The parser's words without its own place, which is that in the line.
@@ -328,22 +440,23 @@ fn words(e: &serde_json::Error) -> String {
     text.rsplit_once(" at line ").map_or(text.clone(), |(words, _)| words.into())
 }
 
-/// Whether the first line, and only that, is the head of this network's journal.
-fn check(k: usize, line: &Line, file: &Path, topology: &Topology) -> Result<(), JournalError> {
-    let bad = |why: &str| Err(JournalError::Bad { file: file.into(), line: k + 1, column: 1, why: why.into() });
-    match line {
-        Line::Head(h) if k == 0 && h.format != FORMAT => bad(&format!("its form is {}; this program writes and reads {FORMAT}", h.format)),
-        Line::Head(h) if k == 0 && h.racks != topology.rack_count() => Err(JournalError::OtherNetwork {
+/// Whether the first line that makes sense, and only that, is the head of this network's journal. A head that is lost takes sums over all
+/// coflows with it.
+fn check(good: usize, line: Line, file: &Path, topology: &Topology) -> Result<Line, Wrong> {
+    match &line {
+        Line::Head(_) if good > 0 => Err(Wrong::Line(1, "a head that is not the first line".into())),
+        Line::Head(h) if h.format != FORMAT => {
+            let why = format!("its form is {}; this program writes and reads {FORMAT}", h.format);
+            Err(Wrong::Journal(JournalError::Bad { file: file.into(), line: 1, column: 1, why }))
+        }
+        Line::Head(h) if h.racks != topology.rack_count() => Err(Wrong::Journal(JournalError::OtherNetwork {
             file: file.into(),
             name: h.topology.clone(),
             racks: h.racks,
             this: topology.name.clone(),
             here: topology.rack_count(),
-        }),
-        Line::Head(_) if k == 0 => Ok(()),
-        Line::Head(_) => bad("a head that is not the first line"),
-        _ if k == 0 => bad("the first line is no head of a journal"),
-        _ => Ok(()),
+        })),
+        _ => Ok(line),
     }
 }
 
@@ -378,7 +491,7 @@ pub(super) fn path(directory: &Path) -> PathBuf {
 
 /// Appends a line.
 pub(super) fn put(lines: &mut Vec<u8>, line: &Line) {
-    // Writing into memory cannot fail, and no line is a map with odd keys.
-    let _ = serde_json::to_writer(&mut *lines, line);
+    // No line is a map with odd keys.
+    lines.extend(sealed(&serde_json::to_vec(line).unwrap_or_default()));
     lines.push(b'\n');
 }

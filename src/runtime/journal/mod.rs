@@ -98,6 +98,7 @@ impl Journal {
             topology: self.topology,
             controller: controller.clone(),
             mark: self.files.mark,
+            lock: self.files.lock,
             events: found.events,
             keys: found.keys,
             begun: BTreeMap::new(),

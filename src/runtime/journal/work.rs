@@ -18,6 +18,7 @@ use crate::control::{Event, LogFile, Trouble};
 use crate::ids::CoflowId;
 use crate::runtime::handle::Handle;
 use crate::runtime::lines::LineFile;
+use crate::runtime::open;
 use crate::topology::Topology;
 use crate::units::{Bytes, Time};
 
@@ -28,6 +29,8 @@ pub(super) struct Work {
     pub controller: Handle,
     pub file: LineFile,
     pub mark: File,
+    /// The directory, locked.
+    pub lock: File,
     /// The last events and keys, with which a file that is written anew begins.
     pub events: VecDeque<Arc<Record>>,
     pub keys: VecDeque<Key>,
@@ -139,6 +142,7 @@ pub(super) async fn run(
 
 impl Work {
     fn write(&mut self, heard: &Heard, snapshot: &Snapshot) {
+        self.look();
         let mut lines = vec![];
         for key in &heard.keys {
             put(&mut lines, &Line::Key(key.clone()));
@@ -162,6 +166,23 @@ impl Work {
         let mark = Mark { seq: self.next, id, at: self.events.back().map_or(snapshot.now, |r| r.at.max(snapshot.now)) };
         if let Err(e) = mark.write(&self.mark) {
             self.say(Some(e.to_string()));
+        }
+    }
+
+    /// Where other programs have taken away what was written, all that is remembered is written again.
+    fn look(&mut self) {
+        if self.refused.holed {
+            return;
+        }
+        let path = file::path(&self.directory);
+        if let Some(what) = self.file.meddled() {
+            self.refused.holed = true;
+            self.say(Some(format!("{}: {what}", path.display())));
+        } else if !file::is_mark(&self.mark, &self.directory) {
+            match file::mark(&self.directory) {
+                Ok(mark) => self.mark = mark,
+                Err(e) => self.say(Some(format!("{}: {e}", self.directory.display()))),
+            }
         }
     }
 
@@ -216,12 +237,24 @@ impl Work {
         let path = file::path(&self.directory);
         let lines = self.whole(snapshot);
         let length = lines.len() as u64;
+        self.hold().map_err(|e| format!("{}: {e}", self.directory.display()))?;
         let new = file::replace(&self.directory, &lines).and_then(|f| LineFile::new(&path, f, length));
         self.file = new.map_err(|e| format!("{}: {e}", path.display()))?;
         self.limit.1 = self.limit.0.max(2 * length);
         // Of events that the disk refused, only the last EVENTS are in the new file.
         self.missing += self.refused.events.saturating_sub(EVENTS as u64);
         (self.refused.lines, self.refused.events, self.refused.holed) = (vec![], 0, false);
+        Ok(())
+    }
+
+    /// Makes the directory again, if it was taken away, and keeps others out of it.
+    fn hold(&mut self) -> Result<(), std::fs::TryLockError> {
+        if !open::stands_at(&self.lock, &self.directory.canonicalize().unwrap_or_default()) {
+            self.lock = file::hold(&self.directory)?;
+        }
+        if !file::is_mark(&self.mark, &self.directory) {
+            self.mark = file::mark(&self.directory)?;
+        }
         Ok(())
     }
 
@@ -253,7 +286,7 @@ impl Work {
             return;
         }
         match &why {
-            Some(why) => tracing::warn!("{why}: control goes on; the journal is written when there is room"),
+            Some(why) => tracing::warn!("{why}: control goes on; the journal is written again as soon as that can be"),
             None => tracing::warn!("the journal is written again: {} events are missing", self.missing),
         }
         self.controller.notify(Event::Trouble { what: Trouble::File(LogFile::Journal), why: why.clone() });
@@ -298,7 +331,7 @@ mod tests {
                 Handle::new(network(), Arc::new(CircuitPolicy::default().into()), controller.snapshot(Time::ZERO, "test"), 0);
             let mut work = Journal::open(dir.path(), network()).unwrap().work(&handle).unwrap();
             let (mut heard, mut running) = (handle.events(), (controller, ends, Time::ZERO));
-            let real = (std::mem::replace(&mut work.file, LineFile::full()), std::mem::replace(&mut work.directory, "/none".into()));
+            let real = (std::mem::replace(&mut work.file, LineFile::full()), std::mem::replace(&mut work.directory, "/proc/none".into()));
             (0..3).for_each(|id| turn(&mut work, &mut running, &mut heard, arrival(id)));
             for _ in 0..many {
                 turn(&mut work, &mut running, &mut heard, Event::Fault { what: "x".repeat(300), over: false });

@@ -1,6 +1,6 @@
 //! Plays a recording again: the same events, to machines made of the same inputs, and the same actions are expected.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::de::IgnoredAny;
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Entry, FORMAT, Head, JobsHead};
 use crate::control::record::Snapshot;
 use crate::control::{self, Controller};
+use crate::runtime::open;
 use crate::runtime::panics::panic_text;
 use crate::scheduler::record::Snapshot as JobsSnapshot;
 use crate::scheduler::{self, Scheduler};
@@ -159,7 +160,14 @@ enum Line {
 pub fn replay(mut file: impl BufRead, until: Option<Time>) -> Result<Replayed, ReplayError> {
     let mut text = Vec::new();
     let mut number = 1;
-    file.read_until(b'\n', &mut text)?;
+    let first = file.fill_buf()?;
+    if let Some(what) = open::packed(first) {
+        return Err(malformed(number, what));
+    }
+    if !first.starts_with(b"{") {
+        return Err(malformed(number, "this is no recording: it begins with its `head`, an object of JSON"));
+    }
+    next_line(&mut file, &mut text, number)?;
     let head = match parse(&text, number)? {
         Line::Head(head) => *head,
         _ => return Err(malformed(number, "a recording begins with its `head`")),
@@ -169,7 +177,7 @@ pub fn replay(mut file: impl BufRead, until: Option<Time>) -> Result<Replayed, R
     let ending = loop {
         text.clear();
         number += 1;
-        if file.read_until(b'\n', &mut text)? == 0 {
+        if next_line(&mut file, &mut text, number)? == 0 {
             break Ending::CutOff { within_line: false };
         }
         let whole = text.ends_with(b"\n");
@@ -186,6 +194,12 @@ pub fn replay(mut file: impl BufRead, until: Option<Time>) -> Result<Replayed, R
         }
     };
     guarded(number, || Ok(player.into_replayed(ending, until)))
+}
+
+/// Reads one more line; a damaged file may have one that is longer than the memory.
+fn next_line(file: &mut impl BufRead, text: &mut Vec<u8>, number: u64) -> Result<usize, ReplayError> {
+    let length = file.take(LONGEST + 1).read_until(b'\n', text)?;
+    if length as u64 > LONGEST { Err(malformed(number, format!("a line of more than {LONGEST} bytes"))) } else { Ok(length) }
 }
 
 fn malformed(line: u64, why: impl Into<String>) -> ReplayError {
@@ -207,6 +221,8 @@ fn guarded<T>(line: u64, step: impl FnOnce() -> Result<T, ReplayError>) -> Resul
     done.unwrap_or_else(|panic| Err(ReplayError::Panicked { line, why: panic_text(&*panic).to_owned() }))
 }
 
+/// Bytes of the longest line that is read.
+const LONGEST: u64 = 1 << 28;
 /// Numbers up to which a machine takes memory: a damaged file shall not ask for more than there is.
 const MOST: u32 = 1 << 20;
 
