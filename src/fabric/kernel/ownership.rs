@@ -280,7 +280,7 @@ impl Owned {
     pub fn built(&self, net: &Network, (mechanism, policy): (&str, &str)) -> io::Result<()> {
         fs::write(self.directory.join(HOSTS), names::hosts(&net.topology))?;
         self.amend(|note| {
-            (note.mechanism, note.policy) = (mechanism.into(), policy.into());
+            (note.mechanism, note.policy, note.state) = (mechanism.into(), policy.into(), "running".into());
             note.nodes = net.nodes().map(|n| (n.name.clone(), n.ns.as_raw_fd())).collect();
         })
     }
