@@ -20,7 +20,8 @@ pub struct Args {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// The network of that name is running; something cannot be removed; or stdout cannot be written. Running fabrics and other people's objects are left alone.
+/// The network of that name is running; something cannot be removed; or stdout cannot be written. Running
+/// fabrics and other people's objects are left alone.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let base = ownership::base();
     if let Some(name) = args.name.as_ref().filter(|name| ownership::running(&base).iter().any(|n| n.fabric == **name)) {

@@ -44,7 +44,7 @@ pub async fn wait_for_signal(stop: Arc<AtomicBool>, (note, abandon): (PathBuf, i
     let others = [libc::SIGUSR2, libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF, libc::SIGXCPU, libc::SIGIO, libc::SIGPWR, libc::SIGSTKFLT];
     let others = others.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).map(SignalKind::from_raw);
     let kinds = named.into_iter().chain(others);
-    // A file that has grown to the limit of size is an error of writing, which is told.
+    // A file that has grown to the limit of size is an error of writing, which is said.
     let _limit = signal(SignalKind::from_raw(libc::SIGXFSZ));
     let (asked, mut heard) = tokio::sync::mpsc::channel(1);
     for kind in kinds {

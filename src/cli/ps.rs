@@ -57,7 +57,8 @@ impl Network {
     fn look(base: &Path, note: Note) -> Self {
         let socket = base.join(&note.fabric).join("api.sock");
         let (mut state, mut policy) = (note.state.clone(), note.policy.clone());
-        if state == "running" {
+        // Networks of `experiment` have no API.
+        if state == "running" && note.api.is_some() {
             match ask(&socket, "/livez") {
                 Ok((200, _)) => {}
                 Ok((_, body)) => state = format!("hangs: {}", detail(&body)),

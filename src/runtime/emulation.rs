@@ -191,7 +191,7 @@ impl Emulation {
     /// When the note cannot be written.
     pub fn announce(&self, api: &str, workload: &str) -> io::Result<()> {
         self.owned.amend(|note| {
-            (note.api, note.state, note.workload) = (Some(api.to_owned()), "running".into(), workload.into());
+            (note.api, note.workload) = (Some(api.to_owned()), workload.into());
         })
     }
 

@@ -90,6 +90,7 @@ impl Backlog {
         let (singly, questions) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Questions::default())));
         let pulse = Pulse::default();
         let beats = pulse.clone();
+        pulse.beat();
         let (put, asked, noted) = (newest.clone(), singly.clone(), questions.clone());
         let thread = std::thread::Builder::new().name("backlog".into()).spawn(move || {
             let mut pause = PAUSE;

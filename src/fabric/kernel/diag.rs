@@ -19,8 +19,9 @@ const BEGINNING: u32 = 1 << 2;
 /// Offsets in `struct inet_diag_msg`.
 const TIMER: usize = 2;
 const TRIES: usize = 3;
-/// The timer after which a packet is sent again; another one asks a receiver that does not read.
+/// The timer after which a packet is sent again, and the one after which a receiver that does not read is asked again.
 const AGAIN: u8 = 1;
+const ASKS: u8 = 4;
 const PORT: usize = 4 + 2;
 const DESTINATION: usize = 4 + 4 + 16;
 const COOKIE: usize = 4 + 40;
@@ -95,7 +96,7 @@ pub struct Connection {
     pub to: Ipv4Addr,
     /// Its port.
     pub port: u16,
-    /// How often in a row a packet was sent again that is not acknowledged, up to 255.
+    /// How often in a row a packet was sent again, or the receiver asked, without an answer; up to 255.
     pub tries: u8,
     /// The kernel's number of the socket.
     pub cookie: u64,
@@ -112,7 +113,12 @@ fn connection(body: &[u8]) -> io::Result<Connection> {
     let waits = bytes(body, WQUEUE).map(u32::from_ne_bytes).ok_or_else(short)?;
     let cookie = bytes(body, COOKIE).map(u64::from_ne_bytes).ok_or_else(short)?;
     let port = bytes(body, PORT).map(u16::from_be_bytes).ok_or_else(short)?;
-    let tries = body.get(TRIES).copied().filter(|_| body[TIMER] == AGAIN).unwrap_or(0);
+    let tries = match *body.get(TIMER..=TRIES).unwrap_or_default() {
+        [AGAIN, tries] => tries,
+        // The last question may just be on its way.
+        [ASKS, tries] => tries.saturating_sub(1),
+        _ => 0,
+    };
     let info = wire::attribute(body.get(MESSAGE..).unwrap_or_default(), INFO.into());
     let acknowledged = bytes(info, ACKNOWLEDGED).map_or(0, u64::from_ne_bytes);
     Ok(Connection { to: to.into(), port, tries, cookie, waits: waits.into(), acknowledged })

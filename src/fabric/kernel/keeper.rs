@@ -71,6 +71,7 @@ impl Keeper {
         let (stop, stopped) = mpsc::channel();
         let pulse = Pulse::default();
         let beats = pulse.clone();
+        pulse.beat();
         let mut work = Work {
             nodes,
             turner,

@@ -94,6 +94,8 @@ pub struct Owned {
     /// Where its names are, once it has any.
     names: Option<netns::Directory>,
     published: Vec<Name>,
+    /// All that could be taken away has been.
+    released: bool,
     /// Its lock says that the fabric is running.
     lock: File,
 }
@@ -185,7 +187,7 @@ impl Owned {
             _ => OwnError::Io(directory.join("lock").display().to_string(), e),
         })?;
         remove_leftovers(base, name);
-        let owned = Self { name: name.into(), directory, names: None, published: vec![], lock };
+        let owned = Self { name: name.into(), directory, names: None, published: vec![], released: false, lock };
         // Another process that wants the name meanwhile is told which one has it.
         owned.put(&Note::starting(name)).map_err(io_error(owned.directory.display()))?;
         Ok(owned)
@@ -231,6 +233,9 @@ impl Owned {
     /// Takes its names and its note away. Gives what is left, and why.
     pub fn release(&mut self) -> Vec<String> {
         let (mark, mut left) = (self.mark(), vec![]);
+        if std::mem::replace(&mut self.released, true) {
+            return left;
+        }
         let published = std::mem::take(&mut self.published);
         if let Some(names) = self.names.take() {
             for Name { name, inode } in &published {
@@ -275,7 +280,7 @@ impl Owned {
     pub fn built(&self, net: &Network, (mechanism, policy): (&str, &str)) -> io::Result<()> {
         fs::write(self.directory.join(HOSTS), names::hosts(&net.topology))?;
         self.amend(|note| {
-            (note.mechanism, note.policy) = (mechanism.into(), policy.into());
+            (note.mechanism, note.policy, note.state) = (mechanism.into(), policy.into(), "running".into());
             note.nodes = net.nodes().map(|n| (n.name.clone(), n.ns.as_raw_fd())).collect();
         })
     }

@@ -113,8 +113,14 @@ fn a_control_thread_that_is_stopped_gives_its_fabric_back() {
 
 #[test]
 fn a_control_thread_that_hangs_does_not_hold_the_end_up() {
-    let (go_on, hangs) = mpsc::channel::<()>();
-    let live = live(None, None, Box::new(Says(move || hangs.recv().map_or_else(|_| vec![], |()| vec![]))));
+    let ((go_on, hangs), (begins, begun)) = (mpsc::channel::<()>(), mpsc::channel());
+    let feed = move || {
+        let _ = begins.send(());
+        let _ = hangs.recv();
+        vec![]
+    };
+    let live = live(None, None, Box::new(Says(feed)));
+    begun.recv().expect("its first cycle");
     let begun = Instant::now();
     assert!(!live.end(), "it waits for a word that does not come");
     assert!((ENDING..ENDING * 4).contains(&begun.elapsed()), "{:?}", begun.elapsed());

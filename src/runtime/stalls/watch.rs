@@ -65,6 +65,7 @@ impl Watch {
         };
         let (stop, stopped) = mpsc::channel();
         let pulse = Pulse::default();
+        pulse.beat();
         work.handle.mind(pulse.clone(), "looks for bytes which wait in vain");
         let thread = std::thread::Builder::new().name("stalls".into()).spawn(move || {
             let mut pause = EVERY;

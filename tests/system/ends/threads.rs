@@ -139,7 +139,7 @@ fn a_thread_that_hangs_is_told_and_does_not_hold_the_end_up() {
         let mut says = std::io::BufReader::new(held.stdout.take().expect("piped"));
         std::io::BufRead::read_line(&mut says, &mut word).expect("read");
         assert_eq!(word, "held\n");
-        until("it is told", || d.call("GET", "/livez", None).0 == 503);
+        until("it shows", || d.call("GET", "/livez", None).0 == 503);
         for path in ["/livez", "/readyz"] {
             let (status, told) = d.call("GET", path, None);
             assert!(status == 503 && told.to_string().contains(who), "{path}: {status} {told}");

@@ -96,13 +96,6 @@ const CASES: &[Case] = &[
         lists: &[("ip", "link show dev tor1"), ("ip", "neigh show dev tor1")],
         called: "the settings of link tor1 of eps (MAC address)",
     },
-    Case {
-        node: "h2-0",
-        tool: "ip",
-        does: "link set eth0 gso_max_size 4000",
-        lists: LINK,
-        called: "the settings of link eth0 of h2-0 (longest segment)",
-    },
 ];
 
 /// What `tc` prints of programs and shared actions changes with every writing: their numbers, their holders, some of which the kernel lets

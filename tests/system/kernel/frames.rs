@@ -84,7 +84,7 @@ fn crosses(mechanism: Mechanism) -> BTreeMap<&'static str, u64> {
     let mut b = Bench::new(topology(4, BitRate::mbit(100), BitRate::mbit(100), Span::millis(1)), mechanism, Admit::All);
     b.connect(&[(0, 1)]);
     let (mut tx, good) = (sender(&b), plain());
-    let mut crossed = |b: &mut Bench| {
+    let crossed = |b: &mut Bench| {
         b.clock.sleep_until(b.clock.now() + Span::millis(60));
         b.fabric.observe(b.clock.now()).expect("observed").over_ocs.get(RackId(0), RackId(1))
     };
