@@ -8,8 +8,10 @@ pub use files::{can_write, read_policy, read_result, read_text, read_topology, r
 
 use crate::config::ConfigError;
 
+pub mod apart;
 pub mod attach;
 pub mod capture;
+pub mod caveats;
 pub mod check;
 pub mod clean;
 pub mod client;
@@ -23,11 +25,13 @@ pub mod exec;
 pub mod experiment;
 pub mod explain;
 pub mod files;
+mod given;
 pub mod interrupt;
 pub mod jobs;
 pub mod limits;
 pub mod list;
 pub mod log;
+mod machine;
 pub mod logs;
 pub mod man;
 pub mod memory;

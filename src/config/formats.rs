@@ -94,7 +94,7 @@ pub fn read_workload(text: &str, file: &str, topology: &Topology, mapping: &Mapp
         Format::Htsim => {
             let flows = place(text, file, htsim::parse(text))?;
             let flows = &flows[..flows.len().min(mapping.first.unwrap_or(usize::MAX))];
-            place(text, file, htsim::to_workload(base(file), flows, topology, mapping.group, mapping.local))
+            place(text, file, htsim::to_workload(base(file), flows, topology, mapping))
         }
         Format::Jobs | Format::Swim | Format::Decima => Err(no_coflows(text, file)),
     }

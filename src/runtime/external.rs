@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::settings::ProgramSpec;
-use crate::circuits::external::{Advice, ProgramAt, Question};
+use crate::circuits::external::{Advice, NoAnswer, ProgramAt, Question};
 use crate::control::meter::Meter;
 use crate::control::record::Quantiles;
 use crate::placement::external::ProgramOptions;
@@ -70,7 +70,7 @@ impl ProgramSpec {
     /// When a policy that no file was read for names none.
     pub fn of(options: &ProgramOptions) -> Result<Self, String> {
         let at = options.at().map_err(|(message, allowed)| format!("{message}; allowed: {allowed}"))?;
-        Ok(Self { at, within: options.within })
+        Ok(Self { at, within: options.within, directory: options.directory.clone() })
     }
 }
 
@@ -80,7 +80,7 @@ trait Link: Send {
     ///
     /// # Errors
     /// Why it cannot be sent.
-    fn send(&mut self, question: String, until: Instant) -> Result<(), String>;
+    fn send(&mut self, question: String, until: Instant) -> Result<(), NoAnswer>;
 
     /// The next thing that the program says; `None` if there is nothing by then.
     ///
@@ -117,7 +117,7 @@ impl Program {
     pub fn start(spec: &ProgramSpec, within: Duration) -> Result<Self, String> {
         let until = Instant::now() + START;
         let (name, link) = match &spec.at {
-            ProgramAt::Command(command) => (command.join(" "), child::Child::start(command).map(|c| Box::new(c) as Box<dyn Link>)),
+            ProgramAt::Command(command) => (command.join(" "), child::Child::start(command, spec.directory.as_deref()).map(|c| Box::new(c) as Box<dyn Link>)),
             ProgramAt::Url(url) => (url.clone(), http::Http::new(url, until).map(|h| Box::new(h) as _)),
         };
         let link = link.map_err(|e| format!("{name}: {e}"))?;
@@ -128,7 +128,7 @@ impl Program {
 
     fn greet(&mut self, until: Instant) -> Result<(), String> {
         let hello = Hello { protocol: PROTOCOL };
-        self.send(&hello, until)?;
+        self.send(&hello, until).map_err(|e| e.to_string())?;
         let said = self.link.answer(until)?.ok_or_else(|| format!("says nothing for {START:?}"))?;
         match serde_json::from_str::<Hello>(&said) {
             Ok(version) if version == hello => Ok(()),
@@ -140,11 +140,11 @@ impl Program {
     ///
     /// # Errors
     /// Why there is none, for people.
-    pub fn ask<A: Answers>(&mut self, question: &A::Question) -> Result<A, String> {
-        self.answer(question).map_err(|e| format!("{}: {e}", self.name))
+    pub fn ask<A: Answers>(&mut self, question: &A::Question) -> Result<A, NoAnswer> {
+        self.answer(question).map_err(|e| e.of(&self.name))
     }
 
-    fn answer<A: Answers>(&mut self, question: &A::Question) -> Result<A, String> {
+    fn answer<A: Answers>(&mut self, question: &A::Question) -> Result<A, NoAnswer> {
         let begun = Instant::now();
         let until = begun + self.within;
         self.send(question, until)?;
@@ -155,10 +155,10 @@ impl Program {
                 return Ok(answer);
             }
         }
-        Err(format!("no answer within {:?}", self.within))
+        Err(NoAnswer::late(format!("no answer within {:?}", self.within)))
     }
 
-    fn send(&mut self, message: &impl Serialize, until: Instant) -> Result<(), String> {
+    fn send(&mut self, message: &impl Serialize, until: Instant) -> Result<(), NoAnswer> {
         let question = serde_json::to_string(message).map_err(|e| e.to_string())?;
         self.link.send(question, until)
     }

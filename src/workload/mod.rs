@@ -29,9 +29,12 @@ pub mod stats;
 pub mod swim;
 pub mod synth;
 pub mod synth_jobs;
+mod taken;
 pub mod tpch;
 pub mod trace_jobs;
 mod words;
+
+pub use taken::{Folded, LeftOut, Taken};
 
 /// A list of coflows, by arrival.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -40,6 +43,9 @@ pub struct Workload {
     pub name: String,
     /// The coflows in the order of arrival, ids dense from zero.
     pub coflows: Vec<CoflowSpec>,
+    /// What became of its file when it was read.
+    #[serde(default, skip_serializing_if = "Taken::is_plain")]
+    pub taken: Taken,
 }
 
 /// Why a text is not a trace.
@@ -78,7 +84,7 @@ impl Workload {
         for (k, c) in coflows.iter_mut().enumerate() {
             c.id = CoflowId::from(k);
         }
-        Self { name: name.into(), coflows }
+        Self { name: name.into(), coflows, taken: Taken::default() }
     }
 
     /// This workload cut short, with smaller flows and shorter gaps. A scale of zero counts as one. O(flows).

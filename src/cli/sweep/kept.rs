@@ -25,6 +25,14 @@ pub fn write(runs: &[Run], out: &Path) -> Result<(), CliError> {
     if std::fs::read(&file).is_ok_and(|there| there == text.as_bytes()) { Ok(()) } else { write_text(&file, &text) }
 }
 
+/// The runs of the sweep that ran last in a directory; `None` where none ran.
+///
+/// # Errors
+/// A list that makes no sense.
+pub fn there(out: &Path) -> Result<Option<Vec<Run>>, CliError> {
+    if list(out).is_file() { read(out).map(Some) } else { Ok(None) }
+}
+
 /// The runs of the sweep that ran last in a directory.
 ///
 /// # Errors

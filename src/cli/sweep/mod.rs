@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use self::progress::Progress;
 use self::runs::{Run, State};
 use super::interrupt::stopped_by_ctrl_c;
-use super::{CliError, print, results, simulate, study, write_text};
+use super::apart::Grouping;
+use super::{CliError, print, results as results_of, simulate, study, write_text};
 use crate::runtime::parallel::in_parallel;
 
 mod collect;
@@ -46,6 +47,8 @@ pub struct Args {
     /// Writes a table of what is there instead, .csv or .jsonl; runs nothing. What failed or is missing says so
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     collect: Option<PathBuf>,
+    #[command(flatten)]
+    grouping: Grouping,
     /// A row for each of these
     #[arg(long, value_enum, default_value_t, requires = "collect")]
     rows: RowsOf,
@@ -107,9 +110,18 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         return Err(CliError::Failed("stopped; start the same command again, and it goes on from here".into()));
     }
     if args.shard.is_none() && args.only.is_empty() {
-        print(&summary::of(&mine, &args.out)?)?;
+        print(&summary::of(&mine, &args.out, &args.grouping)?)?;
     }
     if failed.is_empty() { Ok(()) } else { Err(told(&failed, mine.len())) }
+}
+
+/// The files of the results that the sweep which ran last in a directory has left there, in the order of its grid; `None` where none ran.
+///
+/// # Errors
+/// A list of runs that makes no sense.
+pub(super) fn results(directory: &Path) -> Result<Option<Vec<PathBuf>>, CliError> {
+    let Some(runs) = kept::there(directory)? else { return Ok(None) };
+    Ok(Some(runs.iter().filter(|r| r.state(directory) == State::Done).map(|r| r.result(directory)).collect()))
 }
 
 /// The runs that are asked for.
@@ -156,7 +168,7 @@ fn execute(run: &Run, out: &Path, stop: &AtomicBool) -> Result<Option<String>, C
     let fault = |_| Err(CliError::Failed("a fault of the program, which it told on stderr".into()));
     match catch_unwind(AssertUnwindSafe(play)).unwrap_or_else(fault) {
         Ok(Some(result)) => {
-            write_text(&run.result(out), &results::as_json(&result))?;
+            write_text(&run.result(out), &results_of::as_json(&result))?;
             let _ = std::fs::remove_file(run.error(out));
             Ok(None)
         }
