@@ -108,7 +108,8 @@ fn known<'a>(option: &str, keys: &[String], runs: impl Iterator<Item = &'a Keys>
     let all: BTreeSet<&str> = runs.flat_map(Keys::scene).collect();
     let unknown = keys.iter().find(|k| !all.contains(k.as_str()));
     let list = || all.iter().copied().collect::<Vec<_>>().join(", ");
-    let why = |k: &String| format!("{option} {k}: these runs have no such key{}; there are {}", did_you_mean(k, all.iter().copied()), list());
+    let why =
+        |k: &String| format!("{option} {k}: these runs have no such key{}; there are {}", did_you_mean(k, all.iter().copied()), list());
     unknown.map_or(Ok(()), |k| Err(CliError::Usage(why(k))))
 }
 
@@ -302,7 +303,10 @@ mod tests {
         }
         let shape = |g: &Grouping| {
             let tables = g.tables(runs.clone()).unwrap();
-            tables.iter().map(|t| (t.caption(), t.rows.iter().map(|r| (r.0.get("policy").to_owned(), r.1.len())).collect::<Vec<_>>())).collect::<Vec<_>>()
+            tables
+                .iter()
+                .map(|t| (t.caption(), t.rows.iter().map(|r| (r.0.get("policy").to_owned(), r.1.len())).collect::<Vec<_>>()))
+                .collect::<Vec<_>>()
         };
         let rows = |n| vec![("helios".to_owned(), n), ("c-through".into(), n)];
         assert_eq!(shape(&Grouping::default()), [("scale 10".into(), rows(3)), ("scale 100".into(), rows(3))]);
@@ -321,7 +325,9 @@ mod tests {
 
     #[test]
     fn what_policies_differ_in_besides_their_scheduler_is_listed() {
-        let row = |name: &str, lead: &str, scheduler: &str| (name.to_owned(), keys("x", &[], &[("lead", lead), ("scheduler", scheduler), ("external.command", scheduler)]));
+        let row = |name: &str, lead: &str, scheduler: &str| {
+            (name.to_owned(), keys("x", &[], &[("lead", lead), ("scheduler", scheduler), ("external.command", scheduler)]))
+        };
         let [a, b] = [row("a", "5ms", "edmonds"), row("b", "20ms", "external")];
         let of = |rows: &[&(String, Keys)]| differences(&rows.iter().map(|r| (r.0.clone(), &r.1)).collect::<Vec<_>>());
         let pair = |n: &str, v: &str| (n.to_owned(), v.to_owned());

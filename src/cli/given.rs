@@ -119,8 +119,11 @@ mod tests {
     #[test]
     fn what_is_left_apart_is_an_option() {
         let command = Cli::command();
-        let all: Vec<&str> =
-            ["run", "simulate", "schedule"].into_iter().flat_map(|c| command.find_subcommand(c).unwrap().get_opts()).filter_map(|o| o.get_long()).collect();
+        let all: Vec<&str> = ["run", "simulate", "schedule"]
+            .into_iter()
+            .flat_map(|c| command.find_subcommand(c).unwrap().get_opts())
+            .filter_map(|o| o.get_long())
+            .collect();
         let gone: Vec<&&str> = APART.iter().filter(|a| **a != "log" && !all.contains(a)).collect();
         assert!(gone.is_empty(), "{gone:?}");
     }

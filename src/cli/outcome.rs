@@ -1,8 +1,8 @@
 //! A run of coflows as it is printed: its coflows, its sums, and what a reader must know before they are believed.
 
-use super::{Output, study};
 use super::sums::{self, Shown};
 use super::tables::{Rows, bytes, coflows_exact, json, percent, ratio, span};
+use super::{Output, study};
 use crate::runtime::report::RunResult;
 use crate::runtime::report::caveats::{Caveat, lines};
 

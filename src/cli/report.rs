@@ -57,7 +57,8 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     let inputs: Vec<input::Input> = runs.iter().map(|r| r.input.clone()).collect();
     let labels = labels(&inputs, &a.label)?;
     let named: Vec<_> = labels.iter().cloned().zip(inputs.iter().map(|i| &i.keys)).collect();
-    let differs: Vec<Value> = differences(&named).into_iter().map(|(key, of)| json!([key, of.into_iter().map(|v| v.1).collect::<Vec<_>>()])).collect();
+    let differs: Vec<Value> =
+        differences(&named).into_iter().map(|(key, of)| json!([key, of.into_iter().map(|v| v.1).collect::<Vec<_>>()])).collect();
     let all: Vec<Value> = runs.iter().zip(labels).map(|(r, label)| of_run(r, &label)).collect::<Result<_, _>>()?;
     let data = json!({"title": a.title, "version": env!("CARGO_PKG_VERSION"), "runs": all, "differs": differs});
     write_text(&a.to, &html(&data))

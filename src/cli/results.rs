@@ -11,8 +11,8 @@ use super::{CliError, rows, sweep, tables};
 use crate::config::{ConfigError, json};
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::report::RunResult;
-use crate::runtime::report::form::{self, FORMAT};
 use crate::runtime::report::caveats::Given;
+use crate::runtime::report::form::{self, FORMAT};
 use crate::runtime::study::AnyResult;
 
 /// The results in a file, in their order; in a directory, that of its rows, those of the sweep that ran last in it, in the order of its
@@ -95,7 +95,11 @@ pub fn parse(text: &str, file: &Path) -> Result<Vec<AnyResult>, CliError> {
         _ => {
             let all = read_all::<RunResult>(&text, &name, list).map_err(placed)?.into_iter();
             // Results of older versions have no list of caveats, but most of what it is derived from.
-            Ok(all.map(|r| if r.caveats.is_empty() { r.judged(&Given::default()) } else { r }).map(Box::new).map(AnyResult::Coflows).collect())
+            Ok(all
+                .map(|r| if r.caveats.is_empty() { r.judged(&Given::default()) } else { r })
+                .map(Box::new)
+                .map(AnyResult::Coflows)
+                .collect())
         }
     }
 }

@@ -22,8 +22,8 @@ use super::record::RecordArgs;
 use super::sums::Shown;
 use super::workload::Reading;
 use super::{
-    CliError, Output, attach, can_write, files, interrupt, jobs, limits, origin, outcome, print, read_policy, read_topology, schedule,
-    machine, tables, user_namespace, write_text,
+    CliError, Output, attach, can_write, files, interrupt, jobs, limits, machine, origin, outcome, print, read_policy, read_topology,
+    schedule, tables, user_namespace, write_text,
 };
 use crate::api;
 use crate::circuits::external::ProgramAt;

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::interrupt::stopped_by_ctrl_c;
-use super::results;
 use super::apart::{self, Keys};
 use super::caveats::Allow;
+use super::interrupt::stopped_by_ctrl_c;
+use super::results;
 use super::tables::{self, Rows};
 use super::{CliError, Output};
 use crate::runtime::parallel::in_parallel;

@@ -117,7 +117,9 @@ impl Program {
     pub fn start(spec: &ProgramSpec, within: Duration) -> Result<Self, String> {
         let until = Instant::now() + START;
         let (name, link) = match &spec.at {
-            ProgramAt::Command(command) => (command.join(" "), child::Child::start(command, spec.directory.as_deref()).map(|c| Box::new(c) as Box<dyn Link>)),
+            ProgramAt::Command(command) => {
+                (command.join(" "), child::Child::start(command, spec.directory.as_deref()).map(|c| Box::new(c) as Box<dyn Link>))
+            }
             ProgramAt::Url(url) => (url.clone(), http::Http::new(url, until).map(|h| Box::new(h) as _)),
         };
         let link = link.map_err(|e| format!("{name}: {e}"))?;

@@ -223,7 +223,8 @@ impl Trace {
         }
         let (mut empty, mut inside) = (0, 0);
         for c in chosen {
-            let (zero, some): (Vec<_>, Vec<&(u64, Bytes)>) = c.reducers.iter().partition(|r| r.1 == Bytes::ZERO && mapping.sizes == Sizes::Exact);
+            let (zero, some): (Vec<_>, Vec<&(u64, Bytes)>) =
+                c.reducers.iter().partition(|r| r.1 == Bytes::ZERO && mapping.sizes == Sizes::Exact);
             empty += (zero.len() * c.mappers.len()) as u64;
             if mapping.local == Local::Drop {
                 let within = |to: u64| c.mappers.iter().filter(|&&m| host(m) == host(to)).count() as u64;
@@ -261,7 +262,11 @@ impl Trace {
 pub(super) fn does_not_fit(which: &str, (ends, what): (u64, &str), topology: &Topology) -> TraceError {
     let (hosts, name) = (topology.hosts.len(), &topology.name);
     let why = format!("{which} has no host: {ends} {what} do not fit on the {hosts} hosts of {name}");
-    TraceError { line: 0, column: 0, why: format!("{why}; allowed: a network with more hosts, or --fold, with which several fall on one host") }
+    TraceError {
+        line: 0,
+        column: 0,
+        why: format!("{why}; allowed: a network with more hosts, or --fold, with which several fall on one host"),
+    }
 }
 
 impl TraceCoflow {

@@ -7,8 +7,8 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Taken, Workload};
 use super::jobs::{EdgeSpec, JobList, JobSpec};
+use super::{Taken, Workload};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
 use crate::units::{Bytes, Time};

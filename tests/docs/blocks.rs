@@ -193,7 +193,8 @@ fn printed_tables_are_what_the_program_prints() {
 
 #[test]
 fn dots_stand_for_any_lines() {
-    let yes = [("a\nb\n", "a\nb\n"), ("a\nx\ny\nb\n", "a\n...\nb\n"), ("a\nb\n", "a\n...\n"), ("x\na\n", "...\na\n"), ("a\nb\n", "a\n...\nb\n")];
+    let yes =
+        [("a\nb\n", "a\nb\n"), ("a\nx\ny\nb\n", "a\n...\nb\n"), ("a\nb\n", "a\n...\n"), ("x\na\n", "...\na\n"), ("a\nb\n", "a\n...\nb\n")];
     let no = [("a\nb\n", "a\n"), ("a\nb\n", "b\n"), ("a\nc\n", "a\n...\nb\n"), ("a\nbc\n", "a\n...\nb\n"), ("", "a\n")];
     assert!(yes.iter().all(|(text, expected)| is_printed(text, expected)));
     assert!(no.iter().all(|(text, expected)| !is_printed(text, expected)));

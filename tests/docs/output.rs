@@ -7,8 +7,8 @@ use heliostat::control::record::{PlaneDark, Tampered};
 use heliostat::fabric::meter::{Carried, Utilisation};
 use heliostat::runtime::jobs::report::JobsResult;
 use heliostat::runtime::jobs::simulate::{Ask, Course, simulate_with};
-use heliostat::runtime::report::form::Document;
 use heliostat::runtime::report::caveats::Given;
+use heliostat::runtime::report::form::Document;
 use heliostat::runtime::report::{Busy, Machine, Origin, RunResult};
 use heliostat::runtime::simulate::simulate;
 use heliostat::units::{BitRate, Bytes, Span, Time};
@@ -33,7 +33,8 @@ fn coflows() -> RunResult {
     let (seed, resolution) = (Some(1), Some(Span::millis(1)));
     let options = [("scale".to_owned(), "10".to_owned())].into();
     let settings = config::settings(&plan);
-    r.origin = Origin { seed, resolution, topology_sha256, policy_sha256, workload_sha256, host, started_at, options, settings, ..r.origin };
+    r.origin =
+        Origin { seed, resolution, topology_sha256, policy_sha256, workload_sha256, host, started_at, options, settings, ..r.origin };
     r.zero = Some(Time(1));
     r.tampered = Some(Tampered { from: Time(1), until: Time(2), what: "a queue".into(), found: 1 });
     (r.coflows[0].lost, r.summary.stats.fallbacks, r.summary.stats.late_answers) = (Some("cut off".into()), 1, 1);

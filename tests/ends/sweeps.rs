@@ -293,7 +293,13 @@ fn a_program_that_does_not_decide_is_no_row_of_its_policy() {
         assert!(told.contains(&format!("{name} (!)")) && told.contains(" cycles by the fallback: sh -c"), "{name}: {told}");
         assert!(told.contains(why) && told.contains("--allow-fallback"), "{name}: {told}");
         let json = scratch.0.join(format!("{name}.json"));
-        let o = good(heliostat().args(["simulate", "hybrid-4x2", "--workload", "shuffle-4", "--allow-fallback", "--policy"]).arg(&policy).arg("--json").arg(&json));
+        let o = good(
+            heliostat()
+                .args(["simulate", "hybrid-4x2", "--workload", "shuffle-4", "--allow-fallback", "--policy"])
+                .arg(&policy)
+                .arg("--json")
+                .arg(&json),
+        );
         let result: Value = serde_json::from_slice(&std::fs::read(&json).expect("a result")).expect("JSON");
         let (cycles, caveat) = (&result["summary"]["stats"]["cycles"], &result["caveats"][0]);
         assert_eq!((caveat["kind"].as_str(), &caveat["count"]), (Some("fallback"), cycles), "{caveat}");
@@ -355,11 +361,14 @@ fn programs_are_found_beside_their_policy() {
     scratch.write("mine/decide.sh", "read hello; echo '{\"protocol\":1}'\nwhile read q; do echo \"$q\" | sed 's/{\"cycle\":\\([0-9]*\\).*/{\"cycle\":\\1,\"planes\":[[]]}/'; done\n");
     let text = "name: mine\ninterval: 100ms\nlead: 5ms\ndemand: backlog\nscheduler: external\nexternal: {command: [sh, decide.sh]}\n";
     let policy = scratch.write("mine/own.yaml", text);
-    let simulate = |policy: &Path| good(heliostat().current_dir("/").args(["simulate", "hybrid-4x2", "--workload", "shuffle-4", "--policy"]).arg(policy));
+    let simulate = |policy: &Path| {
+        good(heliostat().current_dir("/").args(["simulate", "hybrid-4x2", "--workload", "shuffle-4", "--policy"]).arg(policy))
+    };
     assert!(!said(&simulate(&policy)).contains("(!)"));
     // By its own path, too.
     scratch.write("mine/own.yaml", &text.replace("[sh, decide.sh]", "[./decide]"));
-    let script = scratch.write("mine/decide", &format!("#!/bin/sh\n{}", std::fs::read_to_string(scratch.0.join("mine/decide.sh")).expect("a script")));
+    let script = scratch
+        .write("mine/decide", &format!("#!/bin/sh\n{}", std::fs::read_to_string(scratch.0.join("mine/decide.sh")).expect("a script")));
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
     assert!(!said(&simulate(&policy)).contains("(!)"));
 }
@@ -393,7 +402,9 @@ fn loads_and_networks_that_differ_are_not_pooled_and_the_grid_gives_the_order() 
         std::fs::read_to_string(&svg).expect("a chart")
     };
     let lines = drawn(&[]);
-    assert!(lines.contains("helios hybrid-8x2 facebook scale 10, 2 runs") && lines.contains("c-through hybrid-4x2 coflowsim scale 100, 2 runs"));
+    assert!(
+        lines.contains("helios hybrid-8x2 facebook scale 10, 2 runs") && lines.contains("c-through hybrid-4x2 coflowsim scale 100, 2 runs")
+    );
     let lines = drawn(&["--pool", "workload,scale,topology"]);
     assert!(lines.contains("helios, 16 runs") && lines.contains("c-through, 16 runs"));
     assert!(drawn(&["--kind", "normalised"]).contains("helios = 1"));
@@ -421,11 +432,16 @@ fn what_policies_differ_in_besides_their_scheduler_is_said() {
     scratch.write("greedy.yaml", &text.replace("name: c-through", "name: mine").replace("edmonds", "greedy"));
     let simulate = |other: &str| {
         let mut c = heliostat();
-        c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--policy"]).arg(scratch.0.join(other)).args(["--workload", "shuffle-4"]);
+        c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--policy"])
+            .arg(scratch.0.join(other))
+            .args(["--workload", "shuffle-4"]);
         said(&good(&mut c))
     };
     let told = simulate("late.yaml");
-    assert!(told.contains("Besides the scheduler, the policies differ in: lead (") && told.contains("5ms") && told.contains("20ms"), "{told}");
+    assert!(
+        told.contains("Besides the scheduler, the policies differ in: lead (") && told.contains("5ms") && told.contains("20ms"),
+        "{told}"
+    );
     assert!(!simulate("greedy.yaml").contains("Besides the scheduler"));
     // Two policies of one name in one directory are two rows.
     let grid = "topologies: hybrid-4x2\npolicies: [c-through, late.yaml]\nworkloads: shuffle-4\n";

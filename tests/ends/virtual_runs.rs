@@ -330,7 +330,11 @@ fn what_does_not_fit_is_an_error_or_folded_and_said() {
     let ports = scratch.write("fold.txt", "100 1\n1 0 1 0 1 96:4.0\n");
     let custom = scratch.write("custom.txt", "CUSTOM 1 12 12 1 9 1 12 2 13\n");
     for (file, what, folded) in [
-        (&nodes, "flow 0: node 8 has no host: 34 nodes do not fit on the 8 hosts of hybrid-4x2", "34 nodes folded on 8 hosts, 2 of 2 flows within"),
+        (
+            &nodes,
+            "flow 0: node 8 has no host: 34 nodes do not fit on the 8 hosts of hybrid-4x2",
+            "34 nodes folded on 8 hosts, 2 of 2 flows within",
+        ),
         (&ports, "coflow 1: port 96 has no host: 100 ports do not fit on the 8 hosts", "100 ports folded on 8 hosts, 1 of 1 flows within"),
         (&custom, "12 ports do not fit on the 8 hosts", "12 ports folded on 8 hosts"),
     ] {
@@ -364,7 +368,10 @@ fn records_that_are_left_out_are_counted() {
     };
     let trace = scratch.write("t.txt", "4 2\n1 0 2 0 1 2 2:0.0 3:5.0\n2 10 1 0 2 0:1.0 3:2.0\n");
     let (out, err) = simulate(&trace, &[]);
-    assert!(out.contains("(!) varys, eps-only: 2 flows without bytes left out") && err.contains("2 flows without bytes left out"), "{out}{err}");
+    assert!(
+        out.contains("(!) varys, eps-only: 2 flows without bytes left out") && err.contains("2 flows without bytes left out"),
+        "{out}{err}"
+    );
     let (out, err) = simulate(&trace, &["--local", "drop"]);
     assert!(out.contains("1 flows within a host (--local drop) left out") && err.contains("within a host"), "{out}{err}");
     let flows = scratch.write("f.txt", "0 1 0 5\n0 2 5000 5\n3 3 700 9\n");
@@ -380,7 +387,9 @@ fn runs_that_end_early_or_break_are_marked_where_they_are_compared() {
     let scratch = Scratch::new("early");
     let simulate = |with: &[&str]| {
         let mut c = heliostat();
-        let o = output(c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--policy", "eps-only", "--workload", "shuffle-4"]).args(with));
+        let o = output(
+            c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--policy", "eps-only", "--workload", "shuffle-4"]).args(with),
+        );
         assert!(o.status.success(), "{}", said(&o));
         said(&o)
     };

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::cli::apart::{Grouping, Keys, Table, labels};
 use crate::cli::CliError;
+use crate::cli::apart::{Grouping, Keys, Table, labels};
 use crate::cli::study::Compared;
 use crate::runtime::study::{Account, AnyResult, Group};
 

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::api::wire::What;
 use crate::cli::apart::{Keys, Pool};
-use crate::cli::results;
 use crate::cli::event_log;
+use crate::cli::results;
 use crate::cli::timeline::Timeline;
 use crate::fabric::meter::Utilisation;
 use crate::runtime::report::caveats::{Caveat, of_several};

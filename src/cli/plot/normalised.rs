@@ -1,12 +1,12 @@
 //! Completion times over those of the first policy, by class of size: bars with 95 % intervals.
 
+use crate::cli::apart::said;
 use crate::cli::draw::axis::Axis;
 use crate::cli::draw::chart::{Chart, Key, Look, Sample};
 use crate::cli::draw::{Fill, Ink, Pen, Sheet, many};
-use crate::runtime::statistics::Estimate;
-use crate::cli::apart::said;
 use crate::cli::study::Compared;
 use crate::runtime::report::caveats::explained;
+use crate::runtime::statistics::Estimate;
 use crate::runtime::study::{Normalised, Policy};
 
 /// The part of a class' place that its bars fill.

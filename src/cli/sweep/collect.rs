@@ -62,7 +62,9 @@ fn by_run(runs: &[&Run], out: &Path) -> Result<Rows, CliError> {
         rows.push(row);
     }
     let about: Vec<String> = runs.first().map(|r| r.columns().into_iter().map(|c| c.0).collect()).unwrap_or_default();
-    let header = [about, ["state", "error", "end"].map(str::to_owned).to_vec(), figures, ["fallbacks", "caveats"].map(str::to_owned).to_vec()].concat();
+    let header =
+        [about, ["state", "error", "end"].map(str::to_owned).to_vec(), figures, ["fallbacks", "caveats"].map(str::to_owned).to_vec()]
+            .concat();
     rows.iter_mut().for_each(|row| row.resize(header.len(), String::new()));
     Ok(Rows { header, rows })
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::progress::Progress;
 use self::runs::{Run, State};
-use super::interrupt::stopped_by_ctrl_c;
 use super::apart::Grouping;
+use super::interrupt::stopped_by_ctrl_c;
 use super::{CliError, print, results as results_of, simulate, study, write_text};
 use crate::runtime::parallel::in_parallel;
 

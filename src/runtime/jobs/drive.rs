@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use super::report::JobsTally;
 use super::writes::Writes;
+use crate::circuits::external::NoAnswer;
 use crate::coflows::{CoflowRecord, CoflowSpec};
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
-use crate::circuits::external::NoAnswer;
 use crate::placement::Policy;
 use crate::placement::codecide::Request;
 use crate::placement::external::ExternalOptions;
