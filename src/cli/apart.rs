@@ -4,6 +4,7 @@
 //! part of the name of a row or a line.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::CliError;
 use crate::config::nearest::did_you_mean;
@@ -36,19 +37,30 @@ pub struct Grouping {
 }
 
 /// What a run is of, the most telling first, and its policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Keys {
     /// Policy, placement, mechanism, topology, workload, file, as far as they are known.
     base: Vec<(String, String)>,
     options: BTreeMap<String, String>,
     settings: BTreeMap<String, String>,
+    /// Keys that it had, and that are pooled.
+    pooled: Vec<String>,
 }
+
+impl PartialEq for Keys {
+    /// Whether two runs differ in what is not pooled.
+    fn eq(&self, other: &Self) -> bool {
+        (&self.base, &self.options, &self.settings) == (&other.base, &other.options, &other.settings)
+    }
+}
+
+impl Eq for Keys {}
 
 impl Keys {
     /// Of what results have in their head; empty texts say nothing.
     pub fn new(base: &[(&str, &str)], options: BTreeMap<String, String>, settings: BTreeMap<String, String>) -> Self {
         let base = base.iter().filter(|b| !b.1.is_empty()).map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Self { base, options, settings }
+        Self { base, options, settings, pooled: vec![] }
     }
 
     /// Of a run in a file.
@@ -76,6 +88,7 @@ impl Keys {
     /// The same without some of its keys.
     #[must_use]
     pub fn without(mut self, keys: &[String]) -> Self {
+        self.pooled.extend(keys.iter().filter(|k| self.scene().any(|s| s == *k)).cloned().collect::<Vec<_>>());
         self.base.retain(|b| !keys.contains(&b.0));
         self.options.retain(|k, _| !keys.contains(k));
         self
@@ -87,10 +100,15 @@ impl Keys {
         base.or(self.options.get(key).map(String::as_str)).unwrap_or("")
     }
 
+    /// Options that its results depend on, but for those that are pooled.
+    pub fn options(&self) -> &BTreeMap<String, String> {
+        &self.options
+    }
+
     /// The names of what runs may be pooled by, or a table made of.
     fn scene(&self) -> impl Iterator<Item = &str> {
         let base = self.base.iter().map(|b| b.0.as_str()).filter(|k| ["mechanism", "topology", "workload", "file"].contains(k));
-        base.chain(self.options.keys().map(String::as_str))
+        base.chain(self.options.keys().chain(&self.pooled).map(String::as_str))
     }
 }
 
@@ -203,6 +221,14 @@ fn scenes(all: &[&Keys]) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
+/// The names of files: those before their endings, or if two have the same, whole paths.
+pub fn files(all: &[&Path]) -> Vec<String> {
+    let stem = |f: &&Path| f.file_stem().map_or_else(|| f.display().to_string(), |s| s.to_string_lossy().into_owned());
+    let stems: Vec<String> = all.iter().map(stem).collect();
+    let distinct = |names: &[String]| names.iter().collect::<BTreeSet<_>>().len() == all.iter().collect::<BTreeSet<_>>().len();
+    if distinct(&stems) { stems } else { all.iter().map(|f| f.display().to_string()).collect() }
+}
+
 /// The names of rows: the fewest of their keys that together tell all apart, the most telling first; all that differ, if none do.
 pub fn labels(rows: &[&Keys]) -> Vec<String> {
     let Some(first) = rows.first() else { return vec![] };
@@ -289,6 +315,15 @@ mod tests {
         // Two policies of one name.
         let lead = |lead| keys("aalo sim net w a", &[], &[("lead", lead), ("scheduler", "x")]);
         assert_eq!(named(&[lead("5ms"), lead("20ms")]), ["lead 5ms", "lead 20ms"]);
+    }
+
+    #[test]
+    fn files_of_one_name_are_named_by_their_paths() {
+        let of = |all: &[&str]| files(&all.iter().map(Path::new).collect::<Vec<_>>());
+        assert_eq!(of(&["a/x.json", "b/y.json"]), ["x", "y"]);
+        assert_eq!(of(&["a/x.json", "b/x.json"]), ["a/x.json", "b/x.json"]);
+        // One and the same file is one, whatever it holds.
+        assert_eq!(of(&["a/x.json", "a/x.json"]), ["x", "x"]);
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub mod stop;
 pub mod study;
 pub mod sums;
 pub mod sweep;
+mod swept;
 pub mod tables;
 pub mod timeline;
 pub mod traffic;

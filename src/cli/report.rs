@@ -53,6 +53,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
             take(&mut runs, file, &read_result(file)?, &a.pool)?;
         }
     }
+    a.pool.check(runs.iter().map(|r| &r.input.keys))?;
     let runs = input::paired(runs, |r| &mut r.input);
     let inputs: Vec<input::Input> = runs.iter().map(|r| r.input.clone()).collect();
     let labels = labels(&inputs, &a.label)?;
@@ -161,7 +162,7 @@ fn of_run(run: &Run, label: &str) -> Result<Value, CliError> {
         "label": label,
         "about": about,
         "caveats": caveats,
-        "options": value["origin"]["options"],
+        "options": run.input.keys.options(),
         "runs": run.values.len(),
         "means": if many { means(&run.values)? } else { Value::Null },
         "origin": of_one(&value["origin"]),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::log::say;
-use super::{CliError, rows, sweep, tables};
+use super::{CliError, rows, swept, tables};
 use crate::config::{ConfigError, json};
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::report::RunResult;
@@ -40,7 +40,7 @@ pub fn files_in(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     if rows::are_in(directory) {
         return Ok(vec![directory.into()]);
     }
-    if let Some(listed) = sweep::results(directory)? {
+    if let Some(listed) = swept::results(directory)? {
         let others = json_in(directory)?.into_iter().filter(|f| !listed.contains(f)).count();
         if others > 0 {
             let of = "are of other grids than the one that was swept last, and left out";

@@ -22,8 +22,7 @@ use super::record::RecordArgs;
 use super::sums::Shown;
 use super::workload::Reading;
 use super::{
-    CliError, Output, attach, can_write, files, interrupt, jobs, limits, machine, origin, outcome, print, read_policy, read_topology,
-    schedule, tables, user_namespace, write_text,
+    CliError, attach, can_write, files, interrupt, jobs, limits, machine, origin, read_policy, read_topology, schedule, user_namespace,
 };
 use crate::api;
 use crate::circuits::external::ProgramAt;
@@ -53,6 +52,7 @@ mod events;
 mod journal;
 mod lacking;
 mod progress;
+mod report;
 mod service;
 mod watch;
 
@@ -250,7 +250,7 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
     if results.is_empty() {
         return Err(interrupted_at_once());
     }
-    report(args, &results)?;
+    report::report(args, &results)?;
     if stop.load(Relaxed) {
         let only_off = args.baseline && results.len() == 1;
         let off =
@@ -576,33 +576,4 @@ fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) 
     drop(manager);
     running.end()?;
     why.map_or(Ok(()), |why| Err(CliError::Failed(why)))
-}
-
-fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
-    let last = results.last().expect("at least one run");
-    match (results, args.shown.output) {
-        ([off, on], Output::Table) => print(&outcome::with_baseline(off, on, args.shown.summary))?,
-        _ => print(&outcome::run_result(last, args.shown))?,
-    }
-    if let Some(file) = &args.json {
-        write_results(file, results)?;
-    }
-    Ok(())
-}
-
-/// One run is an object; with a baseline, the baseline stands beside it.
-fn write_results(file: &Path, results: &[RunResult]) -> Result<(), CliError> {
-    #[derive(serde::Serialize)]
-    struct WithBaseline<'a> {
-        #[serde(flatten)]
-        on: &'a RunResult,
-        baseline: &'a RunResult,
-    }
-    write_text(
-        file,
-        &match results {
-            [baseline, on] => tables::json(&WithBaseline { on, baseline }),
-            _ => tables::json(results.last().expect("at least one run")),
-        },
-    )
 }

@@ -263,6 +263,11 @@ fn mistakes_in_a_grid_have_their_places() {
     assert!(!out.exists(), "nothing is made for a grid that makes no sense");
 }
 
+/// All that a command says, on both ways.
+fn told_by(o: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&o.stdout), said(o))
+}
+
 /// A policy whose program says its version, and then does something else than decide; `key` is `external` of circuits.
 fn broken(name: &str, then: &str) -> String {
     let program = format!("read hello; echo '{{\"protocol\":1}}'; {then}");
@@ -288,7 +293,7 @@ fn a_program_that_does_not_decide_is_no_row_of_its_policy() {
         let mut c = heliostat();
         c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--policy"]).arg(&policy).args(["--workload", "shuffle-4"]);
         let o = output(&mut c);
-        let told = said(&o);
+        let told = told_by(&o);
         assert_eq!(o.status.code(), Some(1), "{name}: {told}");
         assert!(told.contains(&format!("{name} (!)")) && told.contains(" cycles by the fallback: sh -c"), "{name}: {told}");
         assert!(told.contains(why) && told.contains("--allow-fallback"), "{name}: {told}");
@@ -303,14 +308,14 @@ fn a_program_that_does_not_decide_is_no_row_of_its_policy() {
         let result: Value = serde_json::from_slice(&std::fs::read(&json).expect("a result")).expect("JSON");
         let (cycles, caveat) = (&result["summary"]["stats"]["cycles"], &result["caveats"][0]);
         assert_eq!((caveat["kind"].as_str(), &caveat["count"]), (Some("fallback"), cycles), "{caveat}");
-        assert!(said(&o).contains(&format!("(!) {cycles} of {cycles} cycles by the fallback: ")), "{}", said(&o));
+        assert!(told_by(&o).contains(&format!("(!) {cycles} of {cycles} cycles by the fallback: ")), "{}", told_by(&o));
         crate::schema::Schema::of_results().fits(&json);
     }
     // Read again, wherever it is shown.
     let good_one = scratch.0.join("c-through.json");
     good(heliostat().args(["simulate", "hybrid-4x2", "--policy", "c-through", "--workload", "shuffle-4", "--json"]).arg(&good_one));
     let both = [good_one, scratch.0.join("crash.json")];
-    let compared = said(&good(heliostat().arg("compare").args(&both)));
+    let compared = told_by(&good(heliostat().arg("compare").args(&both)));
     assert!(compared.contains("\n(!) crash: ") && compared.contains("Ratios and differences are against c-through."), "{compared}");
     for kind in ["cct", "normalised"] {
         let svg = scratch.0.join("chart.svg");
@@ -335,15 +340,15 @@ fn a_sweep_of_a_program_that_does_not_decide_has_failed_runs() {
         text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect::<Vec<Value>>()
     };
     let o = output(&mut sweep(&grid, &out));
-    assert_eq!(o.status.code(), Some(1), "{}", said(&o));
+    assert_eq!(o.status.code(), Some(1), "{}", told_by(&o));
     // The first of the grid is missing in its table, and that is said.
-    assert!(String::from_utf8_lossy(&o.stdout).contains("crash.yaml: 1 of 1 runs have no result"), "{}", said(&o));
+    assert!(String::from_utf8_lossy(&o.stdout).contains("crash.yaml: 1 of 1 runs have no result"), "{}", told_by(&o));
     let found = collected();
     assert!(found[0]["state"] == "failed" && found[0]["error"].as_str().is_some_and(|e| e.contains(why)), "{}", found[0]);
     assert!(found[1]["state"] == "done" && found[1]["fallbacks"] == 0 && found[1]["caveats"].is_null(), "{}", found[1]);
     let grid = scratch.write("grid.yaml", &format!("{text}options: {{allow-fallback: true}}\n"));
     let o = good(&mut sweep(&grid, &out));
-    assert!(said(&o).contains("crash.yaml (!)") && said(&o).contains("(!) crash.yaml: "), "{}", said(&o));
+    assert!(told_by(&o).contains("crash.yaml (!)") && told_by(&o).contains("(!) crash.yaml: "), "{}", told_by(&o));
     let found = collected();
     assert!(found[0]["state"] == "done" && found[0]["fallbacks"].as_u64() > Some(0) && found[0]["caveats"] == "fallback", "{}", found[0]);
     // One that places tasks.
@@ -351,7 +356,7 @@ fn a_sweep_of_a_program_that_does_not_decide_has_failed_runs() {
                    external: {command: [sh, -c, \"read hello; echo '{\\\"protocol\\\":1}'; exit 3\"]}\n";
     let policy = scratch.write("place.yaml", placing);
     let o = output(heliostat().args(["simulate", "hybrid-8x2", "--jobs", "jobs-8", "--first", "3", "--policy"]).arg(&policy));
-    assert!(o.status.code() == Some(1) && said(&o).contains("of slots by the fallback: sh -c"), "{}", said(&o));
+    assert!(o.status.code() == Some(1) && told_by(&o).contains("of slots by the fallback: sh -c"), "{}", told_by(&o));
 }
 
 #[test]
@@ -364,13 +369,13 @@ fn programs_are_found_beside_their_policy() {
     let simulate = |policy: &Path| {
         good(heliostat().current_dir("/").args(["simulate", "hybrid-4x2", "--workload", "shuffle-4", "--policy"]).arg(policy))
     };
-    assert!(!said(&simulate(&policy)).contains("(!)"));
+    assert!(!told_by(&simulate(&policy)).contains("(!)"));
     // By its own path, too.
     scratch.write("mine/own.yaml", &text.replace("[sh, decide.sh]", "[./decide]"));
     let script = scratch
         .write("mine/decide", &format!("#!/bin/sh\n{}", std::fs::read_to_string(scratch.0.join("mine/decide.sh")).expect("a script")));
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
-    assert!(!said(&simulate(&policy)).contains("(!)"));
+    assert!(!told_by(&simulate(&policy)).contains("(!)"));
 }
 
 #[test]
@@ -388,11 +393,11 @@ fn loads_and_networks_that_differ_are_not_pooled_and_the_grid_gives_the_order() 
     // What is pooled is said, and pairs are of the same load.
     let pooled = compare(&["--pool", "workload,scale"]);
     assert_eq!(pooled.matches("Pooled over workload: facebook, coflowsim.").count(), 2, "{pooled}");
-    assert!(pooled.contains("Pooled over scale: 10, 100.") && pooled.contains(" helios          8 "), "{pooled}");
+    assert!(pooled.contains("Pooled over scale: 10, 100.") && pooled.contains("\n helios         8 "), "{pooled}");
     let by = compare(&["--by", "topology", "--pool", "workload,scale", "-o", "csv"]);
     assert!(by.starts_with("topology,policy,figure,") && by.contains("\nhybrid-8x2,c-through,average CCT,s,8,"), "{by}");
     let o = output(heliostat().arg("compare").arg(&out).args(["--pool", "load"]));
-    assert!(o.status.code() == Some(2) && said(&o).contains("these runs have no such key"), "{}", said(&o));
+    assert!(o.status.code() == Some(2) && told_by(&o).contains("these runs have no such key"), "{}", told_by(&o));
     let flipped = compare(&["--against", "c-through"]);
     assert_eq!(flipped.matches("Differences are against c-through.").count(), 8, "{flipped}");
     // Charts name each line by all in which runs differ.
@@ -419,8 +424,8 @@ fn loads_and_networks_that_differ_are_not_pooled_and_the_grid_gives_the_order() 
     let smaller = scratch.write("smaller.yaml", &text.replace("[10, 100]", "10").replace("[hybrid-8x2, hybrid-4x2]", "hybrid-8x2"));
     good(&mut sweep(&smaller, &out));
     let o = good(heliostat().arg("compare").arg(&out));
-    assert!(said(&o).contains("24 results are of other grids"), "{}", said(&o));
-    assert_eq!(String::from_utf8_lossy(&o.stdout).matches("Differences are against helios.").count(), 2, "{}", said(&o));
+    assert!(told_by(&o).contains("24 results are of other grids"), "{}", told_by(&o));
+    assert_eq!(String::from_utf8_lossy(&o.stdout).matches("Differences are against helios.").count(), 2, "{}", told_by(&o));
 }
 
 #[test]
@@ -435,7 +440,7 @@ fn what_policies_differ_in_besides_their_scheduler_is_said() {
         c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--policy"])
             .arg(scratch.0.join(other))
             .args(["--workload", "shuffle-4"]);
-        said(&good(&mut c))
+        told_by(&good(&mut c))
     };
     let told = simulate("late.yaml");
     assert!(
@@ -447,6 +452,32 @@ fn what_policies_differ_in_besides_their_scheduler_is_said() {
     let grid = "topologies: hybrid-4x2\npolicies: [c-through, late.yaml]\nworkloads: shuffle-4\n";
     let (grid, out) = (scratch.write("grid.yaml", grid), scratch.0.join("out"));
     good(&mut sweep(&grid, &out));
-    let told = said(&good(heliostat().arg("compare").arg(&out)));
+    let told = told_by(&good(heliostat().arg("compare").arg(&out)));
     assert!(told.contains("Differences are against lead 5ms.") && told.contains("\n lead 20ms "), "{told}");
+}
+
+#[test]
+fn a_live_program_that_ends_fails_the_run_and_results_tell_of_the_machine() {
+    let name = unique("crashed");
+    if !root("a_live_program_that_ends_fails_the_run_and_results_tell_of_the_machine") {
+        return;
+    }
+    let scratch = Scratch::new("crashed");
+    let policy = scratch.write("crash.yaml", &broken("crash", BROKEN[0].1));
+    let json = scratch.0.join("live.json");
+    let mut c = run(&name);
+    c.arg("--policy").arg(&policy).args(["--workload", "shuffle-4", "--scale", "50", "--json"]).arg(&json);
+    let o = output(&mut c);
+    assert!(o.status.code() == Some(1) && told_by(&o).contains("crash did not decide for itself: "), "{}", told_by(&o));
+    assert!(String::from_utf8_lossy(&o.stdout).contains(" cycles by the fallback: sh -c"), "{}", told_by(&o));
+    crate::schema::Schema::of_results().fits(&json);
+    let result: Value = serde_json::from_slice(&std::fs::read(&json).expect("a result")).expect("JSON");
+    assert_eq!(result["caveats"][0]["kind"], "fallback");
+    let machine = &result["machine"];
+    assert!(machine["kernel"].is_string() && machine["cores"].as_u64() > Some(0), "{machine}");
+    let share = machine["load"]["others_share"].as_f64().expect("a share");
+    let marked = result["caveats"].as_array().expect("a list").iter().any(|c| c["kind"] == "busy-machine");
+    let stolen = machine["load"]["stolen_share"].as_f64().expect("a share");
+    assert_eq!(marked, share + stolen >= 0.1, "{machine}");
+    assert_eq!((&result["origin"]["options"]["scale"], &result["origin"]["settings"]["lead"]), (&"50".into(), &"5ms".into()));
 }

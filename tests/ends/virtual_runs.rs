@@ -391,7 +391,7 @@ fn runs_that_end_early_or_break_are_marked_where_they_are_compared() {
             c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--policy", "eps-only", "--workload", "shuffle-4"]).args(with),
         );
         assert!(o.status.success(), "{}", said(&o));
-        said(&o)
+        format!("{}{}", String::from_utf8_lossy(&o.stdout), said(&o))
     };
     let told = simulate(&["--until", "1s"]);
     assert!(told.contains("c-through (!)") && told.contains("ended by --until, ") && told.contains(" coflows unfinished"), "{told}");
@@ -401,5 +401,5 @@ fn runs_that_end_early_or_break_are_marked_where_they_are_compared() {
     let json = scratch.0.join("r.json");
     simulate(&["--until", "1s", "--json", json.to_str().expect("a path")]);
     let o = output(heliostat().arg("compare").arg(&json));
-    assert!(o.status.success() && said(&o).contains("(!) c-through: ended by --until, "), "{}", said(&o));
+    assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("(!) c-through: ended by --until, "), "{}", said(&o));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::cli::CliError;
-use crate::cli::apart::{Grouping, Keys, Table, labels};
+use crate::cli::apart::{Grouping, Keys, Table, files, labels};
 use crate::cli::study::Compared;
 use crate::runtime::study::{Account, AnyResult, Group};
 
@@ -13,10 +13,9 @@ use crate::runtime::study::{Account, AnyResult, Group};
 /// # Errors
 /// Keys that no run has.
 pub fn tables(read: &[(&Path, Vec<AnyResult>)], how: &Grouping) -> Result<Vec<Table<Account>>, CliError> {
-    let all = read.iter().flat_map(|(file, results)| {
-        let stem = file.file_stem().map_or_else(|| file.display().to_string(), |s| s.to_string_lossy().into_owned());
-        results.iter().map(Account::from).map(move |a| (Keys::of(&a, &stem), a))
-    });
+    let names = files(&read.iter().map(|r| r.0).collect::<Vec<_>>());
+    let all =
+        read.iter().zip(&names).flat_map(|((_, results), name)| results.iter().map(Account::from).map(move |a| (Keys::of(&a, name), a)));
     how.tables(all.collect())
 }
 

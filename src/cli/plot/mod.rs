@@ -84,6 +84,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     for file in &a.files {
         inputs.extend(read(file, &a.pool)?);
     }
+    a.pool.check(inputs.iter().map(|i| &i.keys))?;
     let inputs = input::paired(inputs, |i| i);
     let kind = a.kind.unwrap_or(if inputs[0].ccts.is_some() { Kind::Cct } else { Kind::Circuits });
     let title = a.title.clone().unwrap_or_else(|| title(kind, &inputs));
@@ -116,7 +117,6 @@ fn read(file: &Path, pool: &Pool) -> Result<Vec<Input>, CliError> {
     }
     let all: Vec<Vec<Input>> = results::files_in(file)?.iter().map(|f| of(f)).collect::<Result<_, _>>()?;
     let all: Vec<Input> = all.into_iter().flatten().collect();
-    pool.check(all.iter().map(|i| &i.keys))?;
     let mut pools = input::pooled(all, pool);
     pools.iter_mut().for_each(|p| p.file = file.display().to_string());
     if pools.is_empty() { Err(CliError::Invalid(format!("{}: no results (*.json) in this directory", file.display()))) } else { Ok(pools) }
@@ -186,12 +186,14 @@ impl Chart {
 pub(super) fn labels(inputs: &[Input], given: &[String]) -> Result<Vec<String>, CliError> {
     if !given.is_empty() {
         let fits = given.len() == inputs.len();
-        return if fits { Ok(given.to_vec()) } else { Err(CliError::Usage("as many --label as files, please".into())) };
+        let marked = given.iter().zip(inputs).map(|(name, input)| explained(name, &input.caveats()));
+        return if fits { Ok(marked.collect()) } else { Err(CliError::Usage("as many --label as lines, please".into())) };
     }
-    let keys: Vec<Keys> = inputs.iter().map(|i| i.keys.clone().in_file(&stem(i))).collect();
+    let files = apart::files(&inputs.iter().map(|i| Path::new(&i.file)).collect::<Vec<_>>());
+    let keys: Vec<Keys> = inputs.iter().zip(&files).map(|(i, file)| i.keys.clone().in_file(file)).collect();
     let names = apart::labels(&keys.iter().collect::<Vec<_>>());
     let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
-    let names = if distinct.len() == names.len() { names } else { inputs.iter().map(stem).collect() };
+    let names = if distinct.len() == names.len() { names } else { files };
     let told = |(name, input): (String, &Input)| {
         let runs = if input.runs > 1 { format!("{name}, {} runs", input.runs) } else { name };
         explained(&runs, &input.caveats())

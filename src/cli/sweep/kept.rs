@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::runs::Run;
+use crate::cli::swept::LIST;
 use crate::cli::{CliError, write_text};
 
 /// The list: a line of JSON for each run.
 fn list(out: &Path) -> PathBuf {
-    out.join("runs.jsonl")
+    out.join(LIST)
 }
 
 /// Writes the list, if it is not there already: each of many shards and single runs comes by.
@@ -23,14 +24,6 @@ pub fn write(runs: &[Run], out: &Path) -> Result<(), CliError> {
     }
     let file = list(out);
     if std::fs::read(&file).is_ok_and(|there| there == text.as_bytes()) { Ok(()) } else { write_text(&file, &text) }
-}
-
-/// The runs of the sweep that ran last in a directory; `None` where none ran.
-///
-/// # Errors
-/// A list that makes no sense.
-pub fn there(out: &Path) -> Result<Option<Vec<Run>>, CliError> {
-    if list(out).is_file() { read(out).map(Some) } else { Ok(None) }
 }
 
 /// The runs of the sweep that ran last in a directory.

@@ -8,7 +8,7 @@ use self::progress::Progress;
 use self::runs::{Run, State};
 use super::apart::Grouping;
 use super::interrupt::stopped_by_ctrl_c;
-use super::{CliError, print, results as results_of, simulate, study, write_text};
+use super::{CliError, print, results, simulate, study, write_text};
 use crate::runtime::parallel::in_parallel;
 
 mod collect;
@@ -115,15 +115,6 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if failed.is_empty() { Ok(()) } else { Err(told(&failed, mine.len())) }
 }
 
-/// The files of the results that the sweep which ran last in a directory has left there, in the order of its grid; `None` where none ran.
-///
-/// # Errors
-/// A list of runs that makes no sense.
-pub(super) fn results(directory: &Path) -> Result<Option<Vec<PathBuf>>, CliError> {
-    let Some(runs) = kept::there(directory)? else { return Ok(None) };
-    Ok(Some(runs.iter().filter(|r| r.state(directory) == State::Done).map(|r| r.result(directory)).collect()))
-}
-
 /// The runs that are asked for.
 fn chosen<'a>(all: &'a [Run], args: &Args) -> Result<Vec<&'a Run>, CliError> {
     if let Some(id) = args.only.iter().find(|id| all.iter().all(|r| r.id != **id)) {
@@ -168,7 +159,7 @@ fn execute(run: &Run, out: &Path, stop: &AtomicBool) -> Result<Option<String>, C
     let fault = |_| Err(CliError::Failed("a fault of the program, which it told on stderr".into()));
     match catch_unwind(AssertUnwindSafe(play)).unwrap_or_else(fault) {
         Ok(Some(result)) => {
-            write_text(&run.result(out), &results_of::as_json(&result))?;
+            write_text(&run.result(out), &results::as_json(&result))?;
             let _ = std::fs::remove_file(run.error(out));
             Ok(None)
         }

@@ -6,7 +6,7 @@ use crate::coflows::CoflowRecord;
 use crate::control::record::Tampered;
 use crate::fabric::meter::Utilisation;
 use crate::ids::JobId;
-use crate::runtime::report::caveats::Caveat;
+use crate::runtime::report::caveats::{Caveat, Facts, Given};
 use crate::runtime::report::{End, Machine, Origin, RunResult, Summary};
 use crate::runtime::spans::Spans;
 use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskRun};
@@ -222,5 +222,28 @@ impl JobsResult {
             machine: network.machine,
             caveats: network.caveats,
         }
+    }
+}
+
+impl JobsResult {
+    /// The same with its caveats, which depend on all else that the result holds.
+    #[must_use]
+    pub fn judged(mut self, given: &Given) -> Self {
+        let (s, n) = (&self.summary, &self.network);
+        let facts = Facts {
+            what: "jobs",
+            ends: (self.end, s.finished, s.unfinished, None),
+            stats: &n.stats,
+            offers: Some((&s.counters, s.first_fallback.as_deref())),
+            live: self.zero.is_some(),
+            forced: self.forced,
+            tampered: self.tampered.as_ref(),
+            misdelivered: n.misdelivered,
+            faulty_ports: n.faulty_ports,
+            machine: self.machine.as_ref(),
+            given,
+        };
+        self.caveats = facts.caveats();
+        self
     }
 }

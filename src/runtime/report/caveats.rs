@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{End, Machine, RunResult};
 use crate::control::record::{Stats, Tampered};
-use crate::runtime::jobs::report::JobsResult;
 use crate::scheduler::record::Counters;
 use crate::units::Span;
 use crate::workload::Taken;
@@ -111,51 +110,35 @@ impl RunResult {
     }
 }
 
-impl JobsResult {
-    /// The same with its caveats, which depend on all else that the result holds.
-    #[must_use]
-    pub fn judged(mut self, given: &Given) -> Self {
-        let (s, n) = (&self.summary, &self.network);
-        let facts = Facts {
-            what: "jobs",
-            ends: (self.end, s.finished, s.unfinished, None),
-            stats: &n.stats,
-            offers: Some((&s.counters, s.first_fallback.as_deref())),
-            live: self.zero.is_some(),
-            forced: self.forced,
-            tampered: self.tampered.as_ref(),
-            misdelivered: n.misdelivered,
-            faulty_ports: n.faulty_ports,
-            machine: self.machine.as_ref(),
-            given,
-        };
-        self.caveats = facts.caveats();
-        self
-    }
-}
-
 /// What caveats are derived from.
-struct Facts<'a> {
+pub struct Facts<'a> {
     /// What the run is of.
-    what: &'static str,
+    pub what: &'static str,
     /// Why it ended, how many have finished and have not, and why the first was lost.
-    ends: (End, usize, usize, Option<String>),
-    stats: &'a Stats,
+    pub ends: (End, usize, usize, Option<String>),
+    /// Counters of the control loop.
+    pub stats: &'a Stats,
     /// Of jobs: the scheduler's counters, and why the fallback decided first.
-    offers: Option<(&'a Counters, Option<&'a str>)>,
+    pub offers: Option<(&'a Counters, Option<&'a str>)>,
     /// Whether time passed by itself.
-    live: bool,
-    forced: bool,
-    tampered: Option<&'a Tampered>,
-    misdelivered: u64,
-    faulty_ports: u64,
-    machine: Option<&'a Machine>,
-    given: &'a Given,
+    pub live: bool,
+    /// Whether the network asks for more than the machine carries.
+    pub forced: bool,
+    /// Changes of the network by others.
+    pub tampered: Option<&'a Tampered>,
+    /// Packets that came out at a wrong rack.
+    pub misdelivered: u64,
+    /// Ports that were found faulty.
+    pub faulty_ports: u64,
+    /// What the machine did.
+    pub machine: Option<&'a Machine>,
+    /// What the run was given.
+    pub given: &'a Given,
 }
 
 impl Facts<'_> {
     /// By kind, the gravest first.
-    fn caveats(&self) -> Vec<Caveat> {
+    pub fn caveats(&self) -> Vec<Caveat> {
         let mut all: Vec<Caveat> = vec![];
         all.extend(self.circuits());
         all.extend(self.placement());
