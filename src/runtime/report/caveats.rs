@@ -274,3 +274,67 @@ pub fn explained(name: &str, caveats: &[Caveat]) -> String {
     let all: Vec<&str> = caveats.iter().map(|c| c.what.as_str()).collect();
     if all.is_empty() { name.into() } else { format!("{name} (! {})", all.join("; ")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Time;
+
+    fn run() -> RunResult {
+        let text = std::fs::read_to_string("tests/results/coflows-1.json").unwrap();
+        let value = super::super::form::current(serde_json::from_str(&text).unwrap()).unwrap();
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn kinds_of(r: RunResult) -> Vec<Kind> {
+        r.judged(&Given::default()).caveats.iter().map(|c| c.kind).collect()
+    }
+
+    #[test]
+    fn late_answers_are_a_fallback_where_most_are_late_or_time_stands_still() {
+        let of = |live: bool, fallbacks, late_answers| {
+            let mut r = run();
+            (r.zero, r.summary.stats.cycles) = (live.then_some(Time::ZERO), 10);
+            (r.summary.stats.fallbacks, r.summary.stats.late_answers) = (fallbacks, late_answers);
+            kinds_of(r)
+        };
+        assert_eq!(of(true, 0, 0), []);
+        assert_eq!((of(true, 5, 5), of(true, 6, 6)), (vec![Kind::LateAnswers], vec![Kind::Fallback]));
+        assert_eq!((of(true, 1, 0), of(true, 5, 4)), (vec![Kind::Fallback], vec![Kind::Fallback]));
+        assert_eq!(of(false, 1, 1), [Kind::Fallback]);
+    }
+
+    #[test]
+    fn all_that_speaks_against_a_run_is_listed_the_gravest_first() {
+        let mut r = run();
+        assert_eq!(kinds_of(r.clone()), []);
+        (r.forced, r.end, r.summary.unfinished) = (true, End::Until, 2);
+        r.summary.stats.missed_cycles = 3;
+        (r.summary.misdelivered, r.summary.faulty_ports) = (1, 2);
+        let mut given = Given { faults: 1, ..Given::default() };
+        given.taken.leave_out(4, "flows without bytes");
+        let told = r.judged(&given).caveats;
+        let want = [Kind::Until, Kind::Forced, Kind::MissedCycles, Kind::Misdelivered, Kind::Faults, Kind::FaultyPorts, Kind::LeftOut];
+        assert_eq!(told.iter().map(|c| c.kind).collect::<Vec<_>>(), want);
+        assert_eq!(kinds(&told), "until;forced;missed-cycles;misdelivered;faults;faulty-ports;left-out");
+        assert!(
+            lines(&told).contains("(!) with 1 fault on purpose\n(!) 2 ports found faulty\n(!) 4 flows without bytes left out\n"),
+            "{}",
+            lines(&told)
+        );
+        assert_eq!(disqualifies(&told), None);
+    }
+
+    #[test]
+    fn several_runs_say_in_how_many_of_them() {
+        let caveat = |kind, what: &str| Caveat { kind, count: 2, what: what.into(), why: None };
+        let (a, b) =
+            (vec![caveat(Kind::Fallback, "2 of 5 cycles by the fallback"), caveat(Kind::Folded, "x")], vec![caveat(Kind::Folded, "x")]);
+        let told = of_several(&[&a, &b, &b]);
+        let said: Vec<(u64, String)> = told.iter().map(|c| (c.count, c.to_string())).collect();
+        assert_eq!(said, [(2, "1 of 3 runs, the first: 2 of 5 cycles by the fallback".to_owned()), (6, "x".to_owned())]);
+        assert_eq!((of_several(&[&a]), of_several(&[&[], &[]])), (a.clone(), vec![]));
+        assert_eq!((marked("p", &a), marked("p", &[])), ("p (!)".into(), "p".into()));
+        assert_eq!(explained("p", &a), "p (! 2 of 5 cycles by the fallback; x)");
+    }
+}
