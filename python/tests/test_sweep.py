@@ -106,6 +106,20 @@ def test_a_run_that_fails_is_a_row(tmp_path: Path, client: Executor | None) -> N
         assert failed["makespan_ns"] is None
 
 
+def test_a_program_that_does_not_decide_fails_its_run(tmp_path: Path) -> None:
+    program = """sh, -c, "read hello; echo '{\\"protocol\\":1}'; exit 3\""""
+    policy = f"name: crash\ninterval: 100ms\ndemand: backlog\nscheduler: external\nexternal: {{command: [{program}]}}\n"
+    (tmp_path / "crash.yaml").write_text(policy)
+    grid: heliostat.Grid = {"topologies": "hybrid-4x2", "policies": ["c-through", str(tmp_path / "crash.yaml")], "workloads": "shuffle-4"}
+    done, failed = heliostat.sweep(grid, out=tmp_path / "out")
+    assert (done["state"], done["fallbacks"], done["caveats"], failed["state"]) == ("done", 0, None, "failed")
+    assert "has ended (exit status: 3)" in str(failed["error"])
+    grid["options"] = {"allow-fallback": True}
+    _, allowed = heliostat.sweep(grid, out=tmp_path / "out")
+    assert (allowed["state"], allowed["caveats"]) == ("done", "fallback")
+    assert isinstance(allowed["fallbacks"], int) and allowed["fallbacks"] > 0
+
+
 def test_mistakes_in_a_grid_have_their_places(tmp_path: Path) -> None:
     with pytest.raises(heliostat.Error, match=r"policies\[1\].*did you mean `helios`"):
         heliostat.sweep({"topologies": "hybrid-8x2", "policies": ["eps-only", "helio"], "workloads": "facebook"}, out=tmp_path / "out")

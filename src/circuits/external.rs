@@ -49,6 +49,48 @@ fn is_address(url: &str) -> bool {
     parsed.and_then(|u| u.into_parts().authority).is_some_and(|a| !a.host().is_empty() && !a.as_str().contains('@'))
 }
 
+/// Why a program did not decide. A text is also what recordings of older versions have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(untagged)]
+pub enum NoAnswer {
+    /// It has ended, cannot be reached, or said what is no answer.
+    #[error("{0}")]
+    Broken(String),
+    /// It runs, and its time was over.
+    #[error("{late}")]
+    Late {
+        /// How.
+        late: String,
+    },
+}
+
+impl From<String> for NoAnswer {
+    fn from(why: String) -> Self {
+        Self::Broken(why)
+    }
+}
+
+impl NoAnswer {
+    /// The time for an answer was over.
+    pub fn late(why: impl Into<String>) -> Self {
+        Self::Late { late: why.into() }
+    }
+
+    /// Whether it only came too late.
+    pub fn is_late(&self) -> bool {
+        matches!(self, Self::Late { .. })
+    }
+
+    /// The same with a program's name before the reason.
+    #[must_use]
+    pub fn of(self, program: &str) -> Self {
+        match self {
+            Self::Broken(why) => Self::Broken(format!("{program}: {why}")),
+            Self::Late { late } => Self::Late { late: format!("{program}: {late}") },
+        }
+    }
+}
+
 /// The scheduler `external` as long as no program answers: it sets no circuits.
 pub struct External;
 

@@ -34,6 +34,9 @@ pub struct Args {
     /// Prints the JSON Schema of a kind of file instead
     #[arg(long, value_enum, conflicts_with = "files")]
     schema: Option<Kind>,
+    /// Lets ports or nodes of a trace that the topology has no host for fall on hosts that it has, as `simulate --fold` does
+    #[arg(long, conflicts_with = "schema")]
+    fold: bool,
     /// Also draws the topology, of which there must be one among the files, into a file (.svg, .png or .pdf): its switches by tier,
     /// racks, planes and rates
     #[arg(long, value_name = "FILE", conflicts_with = "schema")]
@@ -93,6 +96,8 @@ struct Found {
     said: String,
     errors: Vec<String>,
     advice: Vec<String>,
+    /// Whether ends that a topology has not are folded.
+    fold: bool,
 }
 
 /// Runs the subcommand.
@@ -104,7 +109,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         return print(&(serde_json::to_string_pretty(&kind.schema()).expect("a schema is plain data") + "\n"));
     }
     let mut files = Vec::new();
-    let mut found = Found::default();
+    let mut found = Found { fold: args.fold, ..Found::default() };
     for path in &args.files {
         match read(path) {
             Ok(file) => files.push(file),
@@ -280,7 +285,7 @@ fn of(file: &File) -> String {
 /// Workloads: each must fit one of the topologies; by its form alone if there is none.
 fn workloads(found: &mut Found) {
     // A wrong HELIOSTAT_MEMORY is told by `too_large`.
-    let mapping = Mapping { most: limits::most_flows().unwrap_or_default(), ..Mapping::default() };
+    let mapping = Mapping { most: limits::most_flows().unwrap_or_default(), fold: found.fold, ..Mapping::default() };
     for file in std::mem::take(&mut found.workloads) {
         let mut errors = Vec::new();
         if found.topologies.is_empty() {
@@ -302,6 +307,8 @@ fn workloads(found: &mut Found) {
                             Err(e) => found.errors.push(e.to_string()),
                         }
                     }
+                    let taken = w.taken.folded.iter().map(ToString::to_string).chain(w.taken.left_out.iter().map(ToString::to_string));
+                    found.advice.extend(taken.map(|what| format!("{}: {what}", file.name)));
                     let (n, b) = (several(w.coflows.len(), "coflow"), w.bytes());
                     let _ = writeln!(found.said, "{}: workload {}{} on {}: {n}, {b}", file.name, w.name, of(&file), t.name);
                 }

@@ -8,19 +8,22 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::apart::{self, Grouping, Keys};
 use super::tables::{self, Rows, ratio};
 use super::{CliError, Output, print, results, study};
 use crate::coflows::CoflowRecord;
 use crate::ids::CoflowId;
 use crate::runtime::report::RunResult;
-use crate::runtime::study::{AnyResult, Study};
+use crate::runtime::report::caveats::Caveat;
+use crate::runtime::spans::percentile;
+use crate::runtime::study::{AnyResult, Group, Study};
 use crate::units::{Bytes, Span};
 
 /// Holds results against the first: runs of the same coflows or jobs, one or repeated ones a file
 ///
 /// Two runs are compared coflow by coflow or job by job, such as a live run and its simulation. More results, or files with several of
 /// them, become a row each: means with 95 % intervals, differences of pairs with the same workload, and completion times over those of
-/// the first by class of size.
+/// the first by class of size. Runs that differ in anything but their seed are never pooled unless --pool says so.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Results, written by --json; or directories that `heliostat sweep` filled. All are held against the first
@@ -32,6 +35,8 @@ pub struct Args {
     /// The row that all others are held against, by its name [default: the first]
     #[arg(long, value_name = "TEXT")]
     against: Option<String>,
+    #[command(flatten)]
+    grouping: Grouping,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -63,6 +68,9 @@ pub struct Label {
     /// Mean completion time.
     #[serde(rename = "average_cct_ns")]
     pub average_cct: Span,
+    /// Median of the completion times.
+    #[serde(rename = "median_cct_ns")]
+    pub median_cct: Span,
     /// 95th percentile of the completion times.
     #[serde(rename = "p95_cct_ns")]
     pub p95_cct: Span,
@@ -70,6 +78,8 @@ pub struct Label {
     pub ocs_share: f64,
     /// Coflows that finished.
     pub finished: usize,
+    /// Why the run is not what its name says.
+    pub caveats: Vec<Caveat>,
 }
 
 /// One coflow in both runs.
@@ -98,7 +108,8 @@ pub struct Line {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let read = args.files.iter().map(|f| Ok((f.as_path(), results::read(f)?))).collect::<Result<Vec<_>, CliError>>()?;
     let [(a_file, a), (b_file, b)] = &read[..] else { return several(args, &read) };
-    if !args.label.is_empty() || args.against.is_some() {
+    let grouped = args.grouping.by.is_some() || !args.grouping.pool.pool.is_empty();
+    if !args.label.is_empty() || args.against.is_some() || grouped {
         return several(args, &read);
     }
     let unlike = |why: String| CliError::Invalid(format!("{} and {}: {why}", a_file.display(), b_file.display()));
@@ -106,11 +117,14 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     match (&a[..], &b[..]) {
         ([AnyResult::Coflows(x)], [AnyResult::Coflows(y)]) => {
             let c = compare(x, y).map_err(unlike)?;
-            show(args.output, &c, || vec![lines(&c, &names), sums(&c, &names)], &by_class(&read), || exact(&c))
+            let more = names.remarks([&x.caveats, &y.caveats]);
+            show(args.output, &c, || vec![lines(&c, &names), sums(&c, &names)], (&by_class(&read), &more), || exact(&c))
         }
         ([AnyResult::Jobs(x)], [AnyResult::Jobs(y)]) => {
             let c = jobs::compare(x, y).map_err(unlike)?;
-            show(args.output, &c, || vec![jobs::lines(&c, &names), jobs::sums(&c, &names)], &by_class(&read), || jobs::exact(&c))
+            let more = names.remarks([&x.caveats, &y.caveats]);
+            let tables = || vec![jobs::lines(&c, &names), jobs::sums(&c, &names)];
+            show(args.output, &c, tables, (&by_class(&read), &more), || jobs::exact(&c))
         }
         ([AnyResult::Coflows(_)], [AnyResult::Jobs(_)]) | ([AnyResult::Jobs(_)], [AnyResult::Coflows(_)]) => {
             Err(unlike("one is a run of jobs, the other of coflows".into()))
@@ -123,15 +137,28 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 pub struct Names {
     a: String,
     b: String,
+    /// Lines about what their policies differ in.
+    differences: String,
 }
 
 impl Names {
     /// As rows of more than two results are called; by their files, if nothing else tells them apart.
     fn of(read: &[(&Path, Vec<AnyResult>)]) -> Self {
-        match &groups::of(read)[..] {
-            [a, b] if a.label != b.label => Self { a: a.label.clone(), b: b.label.clone() },
-            _ => Self { a: read[0].0.display().to_string(), b: read[1].0.display().to_string() },
-        }
+        let rows = rows(read);
+        let by_file = || (read[0].0.display().to_string(), read[1].0.display().to_string());
+        let (a, b) = match &rows[..] {
+            [(a, _), (b, _)] if a.label != b.label => (a.label.clone(), b.label.clone()),
+            _ => by_file(),
+        };
+        let named = [&a, &b].into_iter().zip(&rows).map(|(name, row)| (name.clone(), &row.1)).collect::<Vec<_>>();
+        let differences = study::differences(&apart::differences(&named));
+        Self { a, b, differences }
+    }
+
+    /// What is said below the tables: against which run, caveats of both, and what else their policies differ in.
+    fn remarks(&self, caveats: [&[Caveat]; 2]) -> String {
+        let both = [(self.a.as_str(), caveats[0]), (self.b.as_str(), caveats[1])];
+        format!("Ratios and differences are against {}.\n{}{}", self.a, study::caveat_lines(&both), self.differences)
     }
 
     /// The second over the first.
@@ -152,12 +179,19 @@ impl Names {
 
 /// More than two results, or repeated ones.
 fn several(args: &Args, read: &[(&Path, Vec<AnyResult>)]) -> Result<(), CliError> {
-    print(&study::show(&groups::study(read, &args.label, args.against.as_deref())?, args.output))
+    print(&study::show(&groups::studies(read, &args.grouping, &args.label, args.against.as_deref())?, args.output))
 }
 
 /// Completion times by class over those of the first.
 fn by_class(read: &[(&Path, Vec<AnyResult>)]) -> Rows {
-    study::normalised(&Study::new(&groups::of(read)))
+    study::normalised(&Study::new(&rows(read).into_iter().map(|r| r.0).collect::<Vec<_>>()))
+}
+
+/// Two runs as rows of one table, whatever they differ in.
+fn rows(read: &[(&Path, Vec<AnyResult>)]) -> Vec<(Group, Keys)> {
+    let one = Grouping { by: Some(vec![]), ..Grouping::default() };
+    let tables = groups::tables(read, &one).unwrap_or_default();
+    tables.into_iter().next().map(groups::rows).unwrap_or_default()
 }
 
 /// The tables of both runs, then that of the classes, which has the most columns.
@@ -165,14 +199,14 @@ fn show(
     output: Output,
     c: &impl Serialize,
     tables: impl Fn() -> Vec<Rows>,
-    classes: &Rows,
+    (classes, remarks): (&Rows, &str),
     exact: impl Fn() -> Rows,
 ) -> Result<(), CliError> {
     print(&match output {
         Output::Table => {
             let tables = tables().into_iter().filter(|t| !t.rows.is_empty()).map(|t| t.table());
             let classes = (!classes.rows.is_empty()).then(|| classes.folded(1, 1));
-            tables.chain(classes).collect::<Vec<_>>().join("\n\n") + "\n"
+            tables.chain(classes).collect::<Vec<_>>().join("\n\n") + "\n\n" + remarks
         }
         Output::Json => tables::json(c),
         Output::Csv => exact().csv(),
@@ -217,9 +251,11 @@ fn label(r: &RunResult) -> Label {
         run: format!("{} {} {}", r.topology, r.policy, r.mechanism),
         makespan: s.makespan,
         average_cct: s.average_cct,
+        median_cct: percentile(&r.coflows.iter().filter_map(|c| c.cct).collect::<Vec<_>>(), 50),
         p95_cct: s.p95_cct,
         ocs_share: s.ocs_share,
         finished: s.finished,
+        caveats: r.caveats.clone(),
     }
 }
 
@@ -247,9 +283,12 @@ fn sums(c: &Comparison, names: &Names) -> Rows {
     };
     row("run", a.run.clone(), b.run.clone(), None);
     row("coflows finished", a.finished.to_string(), b.finished.to_string(), None);
-    for (name, x, y) in
-        [("makespan", a.makespan, b.makespan), ("average CCT", a.average_cct, b.average_cct), ("p95 CCT", a.p95_cct, b.p95_cct)]
-    {
+    for (name, x, y) in [
+        ("makespan", a.makespan, b.makespan),
+        ("average CCT", a.average_cct, b.average_cct),
+        ("median CCT", a.median_cct, b.median_cct),
+        ("p95 CCT", a.p95_cct, b.p95_cct),
+    ] {
         row(name, tables::span(x), tables::span(y), ratio(y, x));
     }
     row("OCS share", tables::percent(a.ocs_share), tables::percent(b.ocs_share), None);
@@ -291,7 +330,7 @@ mod tests {
         assert!((c.coflows[0].ratio.unwrap() - 0.5).abs() < 1e-6);
         assert_eq!((c.coflows[1].cct_a, c.coflows[1].ratio), (Some(Span::ZERO), None), "within a host");
         assert!((c.mean_ratio.unwrap() - 0.5).abs() < 1e-6 && (c.mean_error.unwrap() - 0.5).abs() < 1e-6);
-        let names = Names { a: "slow".into(), b: "fast".into() };
+        let names = Names { a: "slow".into(), b: "fast".into(), differences: String::new() };
         assert_eq!(lines(&c, &names).header, ["coflow", "bytes", "CCT slow", "CCT fast", "difference", "fast/slow"]);
         assert_eq!(lines(&c, &names).rows.len(), 2);
         let sums = sums(&c, &names);

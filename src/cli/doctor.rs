@@ -16,6 +16,7 @@ use crate::fabric::kernel::{Mechanism, ownership, rights, sys};
 use crate::runtime::measure::loads::{self, Carried};
 use crate::runtime::measure::switches::{self, Built, Changes, Goodput};
 use crate::runtime::measure::{self, Look};
+use crate::runtime::report::MOST_OF_OTHERS;
 use crate::topology::Topology;
 use crate::units::{BitRate, Span};
 
@@ -53,9 +54,6 @@ enum Output {
 
 /// How long the search for the limits may take.
 const SEARCH: Span = Span::secs(20);
-
-/// Share of the processors' time that other programs may take: beyond it, what is measured says nothing of the machine.
-const BUSY: f64 = 0.1;
 
 /// What the doctor found.
 #[derive(Debug, Serialize)]
@@ -198,7 +196,7 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
     })
     .map_err(failed)?;
     let busy = before.max(measure::others(Span::millis(400)));
-    let idle = busy < BUSY;
+    let idle = busy < MOST_OF_OTHERS;
     if !idle {
         report.remarks.push(format!(
             "other programs take {:.0} % of the processors: what was measured is what they leave, and is not kept for `run`",

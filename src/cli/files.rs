@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::CliError;
 use crate::config;
 use crate::config::shipped::{self, Shelf};
+use crate::placement::Policy;
 use crate::runtime::open::{self, Unread};
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
@@ -35,12 +36,19 @@ pub fn read_topology(file: &Path) -> Result<Topology, CliError> {
     Ok(config::read_topology(&read_shipped(Shelf::Topologies, file, &[])?, &file.display().to_string())?)
 }
 
-/// A policy: a file, or the name of a shipped one.
+/// A policy: a file, or the name of a shipped one. Programs that a file names are started in its directory.
 ///
 /// # Errors
 /// As [`read_topology`].
 pub fn read_policy(file: &Path) -> Result<RunPlan, CliError> {
-    Ok(config::read_policy(&read_shipped(Shelf::Policies, file, &[])?, &file.display().to_string())?)
+    let mut plan = config::read_policy(&read_shipped(Shelf::Policies, file, &[])?, &file.display().to_string())?;
+    let directory = file.parent().filter(|d| file.is_file() && !d.as_os_str().is_empty());
+    let directory = directory.and_then(|d| std::path::absolute(d).ok());
+    plan.run.program.iter_mut().for_each(|p| p.directory.clone_from(&directory));
+    if let Some(Policy::External(program)) = plan.jobs.as_mut().map(|j| &mut j.placement.policy) {
+        program.external.directory = directory;
+    }
+    Ok(plan)
 }
 
 /// A policy, and the keys that the file itself gives, as the API takes them.

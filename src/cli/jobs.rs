@@ -240,12 +240,8 @@ impl Virtual {
 pub fn result(r: &JobsResult, shown: Shown) -> String {
     match (shown.output, shown.summary) {
         (Output::Table, summary_only) => {
-            let tampered = outcome::tampered(r.tampered.as_ref());
-            // A program may place tasks, and one may set circuits.
-            let programs = [&r.summary.first_fallback, &r.network.stats.first_fallback];
-            let fallbacks: String = programs.map(|why| outcome::first_fallback(why.as_ref())).concat();
             let jobs = if summary_only { String::new() } else { format!("{}\n\n", table(r).table()) };
-            format!("{jobs}{}\n{}\n{tampered}{fallbacks}", caption(r), summary(r).table())
+            format!("{jobs}{}\n{}\n{}", caption(r), summary(r).table(), outcome::caveats(&r.caveats))
         }
         (Output::Json, false) => tables::json(r),
         (Output::Csv, false) => exact(r).csv(),

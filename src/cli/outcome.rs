@@ -1,11 +1,10 @@
 //! A run of coflows as it is printed: its coflows, its sums, and what a reader must know before they are believed.
 
-use super::Output;
 use super::sums::{self, Shown};
 use super::tables::{Rows, bytes, coflows_exact, json, percent, ratio, span};
-use crate::control::record::Tampered;
+use super::{Output, study};
 use crate::runtime::report::RunResult;
-use crate::units::Span;
+use crate::runtime::report::caveats::{Caveat, lines};
 
 /// A run as `run` and `simulate` print it.
 ///
@@ -25,20 +24,12 @@ pub fn run_result(result: &RunResult, shown: Shown) -> String {
 /// What a reader must know before the figures are believed: coflows that were lost, and a network that another process changed.
 fn remarks(result: &RunResult) -> String {
     let lost = result.coflows.iter().filter_map(|c| Some(format!("\n{} was lost: {}\n", c.name, c.lost.as_ref()?)));
-    lost.chain([tampered(result.tampered.as_ref()), first_fallback(result.summary.stats.first_fallback.as_ref())]).collect()
+    lost.chain([caveats(&result.caveats)]).collect()
 }
 
-/// Why a program did not decide, where it did not.
-pub fn first_fallback(why: Option<&String>) -> String {
-    why.map_or(String::new(), |why| format!("\nthe fallback decided, the first time since: {why}\n"))
-}
-
-/// That another process changed the network under a run, if it did.
-pub fn tampered(tampered: Option<&Tampered>) -> String {
-    tampered.map_or(String::new(), |t| {
-        let (from, until) = (span(Span(t.from.0)), span(Span(t.until.0)));
-        format!("\nthe network was tampered with, from {from} until {until}, {} times; first: {}\n", t.found, t.what)
-    })
+/// Why a run is not what its name says, below its table.
+pub fn caveats(all: &[Caveat]) -> String {
+    if all.is_empty() { String::new() } else { format!("\n{}", lines(all)) }
 }
 
 /// A run beside the same workload with circuits off, for people; of coflows nothing if only sums are wanted.
@@ -52,7 +43,10 @@ pub fn with_baseline(off: &RunResult, on: &RunResult, summary: bool) -> String {
     }
     let coflows = if summary { String::new() } else { format!("{}\n\n", rows.table()) };
     let sums = sums::of_runs(&[("with circuits", &on.summary), ("circuits off", &off.summary)]);
-    format!("{coflows}{}\n{}\n{}{}", sums::caption(on), sums.table(), remarks(on), remarks(off))
+    let both: String = study::caveat_lines(&[("with circuits", &on.caveats), ("circuits off", &off.caveats)]);
+    let both = if both.is_empty() { both } else { format!("\n{both}") };
+    let lost = |r: &RunResult| remarks(&RunResult { caveats: vec![], ..r.clone() });
+    format!("{coflows}{}\n{}\n{}{}{both}", sums::caption(on), sums.table(), lost(on), lost(off))
 }
 
 /// The coflows of a run, for people. Where no circuit was set, none has a share over circuits.

@@ -79,6 +79,10 @@ fn summary(r: &Replayed, exact: bool) -> Rows {
     }
     let (open, totals) = (r.snapshot.coflows.open, r.snapshot.coflows.totals);
     row("cycles", r.snapshot.stats.cycles.to_string());
+    let stats = &r.snapshot.stats;
+    if let Some(why) = &stats.first_fallback {
+        row("cycles decided by the fallback", format!("{} (the first time: {why})", stats.fallbacks));
+    }
     row("coflows", format!("{open} open, {} finished, {} cancelled", totals.finished, totals.cancelled));
     if let Some(jobs) = &r.jobs {
         let done = jobs.jobs.iter().filter(|j| j.finished.is_some()).count();

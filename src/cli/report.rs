@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::apart::{Pool, differences};
 use super::plot::{input, labels};
 use super::{CliError, read_result, results, rows, write_text};
 use crate::api::page;
@@ -28,6 +29,8 @@ pub struct Args {
     /// Title
     #[arg(long, default_value = "Heliostat report")]
     title: String,
+    #[command(flatten)]
+    pool: Pool,
 }
 
 /// A result, an event log, or both of one run; or the results of several runs under one policy.
@@ -45,16 +48,20 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     let mut runs: Vec<Run> = vec![];
     for file in &a.files {
         if file.is_dir() {
-            take_all(&mut runs, file, results_of(file)?)?;
+            take_all(&mut runs, file, results_of(file)?, &a.pool)?;
         } else {
-            take(&mut runs, file, &read_result(file)?)?;
+            take(&mut runs, file, &read_result(file)?, &a.pool)?;
         }
     }
+    a.pool.check(runs.iter().map(|r| &r.input.keys))?;
     let runs = input::paired(runs, |r| &mut r.input);
     let inputs: Vec<input::Input> = runs.iter().map(|r| r.input.clone()).collect();
     let labels = labels(&inputs, &a.label)?;
+    let named: Vec<_> = labels.iter().cloned().zip(inputs.iter().map(|i| &i.keys)).collect();
+    let differs: Vec<Value> =
+        differences(&named).into_iter().map(|(key, of)| json!([key, of.into_iter().map(|v| v.1).collect::<Vec<_>>()])).collect();
     let all: Vec<Value> = runs.iter().zip(labels).map(|(r, label)| of_run(r, &label)).collect::<Result<_, _>>()?;
-    let data = json!({"title": a.title, "version": env!("CARGO_PKG_VERSION"), "runs": all});
+    let data = json!({"title": a.title, "version": env!("CARGO_PKG_VERSION"), "runs": all, "differs": differs});
     write_text(&a.to, &html(&data))
 }
 
@@ -76,12 +83,12 @@ fn no_result(file: &Path, holds: &str) -> CliError {
 }
 
 /// Adds a file to the runs.
-fn take(runs: &mut Vec<Run>, file: &Path, text: &str) -> Result<(), CliError> {
+fn take(runs: &mut Vec<Run>, file: &Path, text: &str, pool: &Pool) -> Result<(), CliError> {
     let value = match value_of(text) {
-        Some(Value::Array(all)) => return take_all(runs, file, all),
+        Some(Value::Array(all)) => return take_all(runs, file, all, pool),
         value => value.filter(|v| v.get("summary").is_some()),
     };
-    for input in input::read(text, &file.display().to_string()).map_err(CliError::Invalid)? {
+    for input in input::read(text, &file.display().to_string(), pool).map_err(CliError::Invalid)? {
         if value.is_none() && input.circuits.is_none() && input.demand.is_none() {
             return Err(no_result(file, &input.holds()));
         }
@@ -90,14 +97,14 @@ fn take(runs: &mut Vec<Run>, file: &Path, text: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Adds results of one file or directory: a run each, or where several are of one policy, these as one.
-fn take_all(runs: &mut Vec<Run>, file: &Path, all: Vec<Value>) -> Result<(), CliError> {
+/// Adds results of one file or directory: a run each, or where several differ in their seed alone, these as one.
+fn take_all(runs: &mut Vec<Run>, file: &Path, all: Vec<Value>, pool: &Pool) -> Result<(), CliError> {
     let begin = runs.len();
     for value in all {
         let mut one = vec![];
-        take(&mut one, file, &value.to_string())?;
+        take(&mut one, file, &value.to_string(), pool)?;
         for Run { input, values } in one {
-            let input = input::pooled(vec![input]).remove(0);
+            let input = input::pooled(vec![input], pool).remove(0);
             match runs[begin..].iter_mut().find(|r| r.input.is_like(&input)) {
                 Some(run) => {
                     run.input.take(input);
@@ -130,8 +137,13 @@ fn of_run(run: &Run, label: &str) -> Result<Value, CliError> {
     let none = Value::Null;
     let value = run.values.first().unwrap_or(&none);
     let many = run.values.len() > 1;
-    let about: serde_json::Map<String, Value> =
+    let mut about: serde_json::Map<String, Value> =
         ["policy", "placement", "topology", "workload", "mechanism", "end"].iter().map(|k| ((*k).into(), value[k].clone())).collect();
+    if many {
+        // What single runs differ in is none of the row's.
+        about.iter_mut().filter(|(k, _)| *k != "end").for_each(|(k, v)| *v = run.input.keys.get(k).into());
+    }
+    let caveats: Vec<String> = run.input.caveats().iter().map(ToString::to_string).collect();
     // A run of jobs has the network's counters apart.
     let stats = [&value["network"]["stats"], &value["summary"]["stats"]].into_iter().find(|s| !s.is_null()).unwrap_or(&none);
     let keep = |list: &str, keys: &[&str]| -> Option<Vec<Value>> {
@@ -149,6 +161,8 @@ fn of_run(run: &Run, label: &str) -> Result<Value, CliError> {
     Ok(json!({
         "label": label,
         "about": about,
+        "caveats": caveats,
+        "options": run.input.keys.options(),
         "runs": run.values.len(),
         "means": if many { means(&run.values)? } else { Value::Null },
         "origin": of_one(&value["origin"]),
@@ -220,7 +234,7 @@ mod tests {
         );
         let read = |files: &[(&str, &str)]| {
             let mut runs = vec![];
-            files.iter().for_each(|(name, text)| take(&mut runs, Path::new(name), text).unwrap());
+            files.iter().for_each(|(name, text)| take(&mut runs, Path::new(name), text, &Pool::default()).unwrap());
             input::paired(runs, |r| &mut r.input).iter().map(|r| of_run(r, "x").unwrap()).collect::<Vec<Value>>()
         };
         let both = read(&[("a.json", result), ("a.jsonl", log)]);
@@ -231,7 +245,7 @@ mod tests {
         assert_eq!((both[0]["ended_ns"].as_u64(), both[0]["demand"].clone()), (Some(9), json!([[8, 5.0]])));
         assert_eq!(read(&[("a.json", result), ("b.jsonl", log)]).len(), 2);
         assert!(read(&[("a.json", result), ("a.json", result)]).iter().all(|r| !r["summary"].is_null()), "one file twice");
-        assert!(["{}", "[]", "[{}]"].iter().all(|no| take(&mut vec![], Path::new("x.json"), no).is_err()));
+        assert!(["{}", "[]", "[{}]"].iter().all(|no| take(&mut vec![], Path::new("x.json"), no, &Pool::default()).is_err()));
         // A log that says of which run it is needs no name; of a live run, it is told by the result's clock.
         let head =
             |policy| format!(r#"{{"event_log":1,"version":"0","clock":"live","mechanism":"m","topology":"t","policy":"{policy}"}}"#) + "\n";
@@ -255,7 +269,7 @@ mod tests {
         };
         let list = json!([with("a", 2_000_000_000), with("b", 7), with("a", 4_000_000_000)]).to_string();
         let mut runs = vec![];
-        take(&mut runs, Path::new("study.json"), &list).unwrap();
+        take(&mut runs, Path::new("study.json"), &list, &Pool::default()).unwrap();
         let found: Vec<Value> = runs.iter().map(|r| of_run(r, "x").unwrap()).collect();
         assert_eq!(found.iter().map(|r| r["runs"].as_u64().unwrap()).collect::<Vec<_>>(), [2, 1]);
         let e = &found[0]["means"]["average_jct_ns"];

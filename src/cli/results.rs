@@ -6,13 +6,17 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::{CliError, rows, tables};
+use super::log::say;
+use super::{CliError, rows, swept, tables};
 use crate::config::{ConfigError, json};
+use crate::runtime::jobs::report::JobsResult;
+use crate::runtime::report::RunResult;
+use crate::runtime::report::caveats::Given;
 use crate::runtime::report::form::{self, FORMAT};
-use crate::runtime::study::{Account, AnyResult};
+use crate::runtime::study::AnyResult;
 
-/// The results in a file, in their order; in a directory, that of its rows, or those of its files that end in `.json`, by policy and
-/// topology.
+/// The results in a file, in their order; in a directory, that of its rows, those of the sweep that ran last in it, in the order of its
+/// grid, or those of its files that end in `.json`, by name.
 ///
 /// # Errors
 /// What cannot be read or is no result.
@@ -24,16 +28,11 @@ pub fn read(file: &Path) -> Result<Vec<AnyResult>, CliError> {
     if all.is_empty() {
         return Err(CliError::Invalid(format!("{}: no results (*.json) in this directory", file.display())));
     }
-    let mut all: Vec<AnyResult> = all.into_iter().flatten().collect();
-    // Files of a sweep are named by hashes.
-    all.sort_by_cached_key(|r| {
-        let about = Account::from(r);
-        (about.policy, about.topology)
-    });
-    Ok(all)
+    Ok(all.into_iter().flatten().collect())
 }
 
-/// The results in a directory, by name: the directory itself, if it has the rows of one.
+/// The results in a directory: the directory itself, if it has the rows of one; of a sweep, those of its list, in its order; else all, by
+/// name.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -41,6 +40,19 @@ pub fn files_in(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     if rows::are_in(directory) {
         return Ok(vec![directory.into()]);
     }
+    if let Some(listed) = swept::results(directory)? {
+        let others = json_in(directory)?.into_iter().filter(|f| !listed.contains(f)).count();
+        if others > 0 {
+            let of = "are of other grids than the one that was swept last, and left out";
+            say!("note: {}: {others} results {of}", directory.display());
+        }
+        return Ok(listed);
+    }
+    json_in(directory)
+}
+
+/// Files whose names end in `.json`, by name.
+fn json_in(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     let fail = |e: std::io::Error| CliError::Invalid(format!("{}: {e}", directory.display()));
     let entries = std::fs::read_dir(directory).map_err(fail)?.collect::<Result<Vec<_>, _>>().map_err(fail)?;
     let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).collect();
@@ -76,8 +88,19 @@ pub fn parse(text: &str, file: &Path) -> Result<Vec<AnyResult>, CliError> {
     };
     match (jobs.contains(&true), jobs.contains(&false)) {
         (true, true) => Err(CliError::Invalid(format!("{}: some of its results are of jobs, others of coflows", file.display()))),
-        (true, false) => Ok(read_all(&text, &name, list).map_err(placed)?.into_iter().map(|r| AnyResult::Jobs(Box::new(r))).collect()),
-        _ => Ok(read_all(&text, &name, list).map_err(placed)?.into_iter().map(|r| AnyResult::Coflows(Box::new(r))).collect()),
+        (true, false) => {
+            let all = read_all::<JobsResult>(&text, &name, list).map_err(placed)?.into_iter();
+            Ok(all.map(|r| if r.caveats.is_empty() { r.judged(&Given::default()) } else { r }).map(Box::new).map(AnyResult::Jobs).collect())
+        }
+        _ => {
+            let all = read_all::<RunResult>(&text, &name, list).map_err(placed)?.into_iter();
+            // Results of older versions have no list of caveats, but most of what it is derived from.
+            Ok(all
+                .map(|r| if r.caveats.is_empty() { r.judged(&Given::default()) } else { r })
+                .map(Box::new)
+                .map(AnyResult::Coflows)
+                .collect())
+        }
     }
 }
 

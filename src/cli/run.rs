@@ -1,5 +1,6 @@
 //! `heliostat run`: build a network on this machine, control its circuits, and carry a workload over it.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use progress::Progress;
 use service::Manager;
 use watch::Watch;
 
+use super::caveats::{Allow, say_taken};
 use super::client::Where;
 use super::draw;
 use super::event_log::{Clock, Head};
@@ -20,8 +22,7 @@ use super::record::RecordArgs;
 use super::sums::Shown;
 use super::workload::Reading;
 use super::{
-    CliError, Output, attach, can_write, files, interrupt, jobs, limits, origin, outcome, print, read_policy, read_topology, schedule,
-    tables, user_namespace, write_text,
+    CliError, attach, can_write, files, interrupt, jobs, limits, machine, origin, read_policy, read_topology, schedule, user_namespace,
 };
 use crate::api;
 use crate::circuits::external::ProgramAt;
@@ -35,6 +36,7 @@ use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::journal::Writing;
 use crate::runtime::posted::Posted;
 use crate::runtime::record::{Pace, Recorder};
+use crate::runtime::report::caveats::Given;
 use crate::runtime::report::{Names, Origin, RunResult};
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
@@ -49,6 +51,7 @@ mod events;
 mod journal;
 mod lacking;
 mod progress;
+mod report;
 mod service;
 mod watch;
 
@@ -119,6 +122,11 @@ pub struct Args {
     /// Runs although this machine cannot carry its rates honestly; the result says so.
     #[arg(help_heading = "Network", long)]
     force: bool,
+    #[command(flatten)]
+    allow: Allow,
+    /// Options that were given and that the result depends on.
+    #[arg(skip)]
+    pub(super) given: BTreeMap<String, String>,
     #[command(flatten)]
     shown: Shown,
     /// How long a coflow may wait in vain, whatever the cause is; then it is broken off. Waiting for a circuit, or behind better
@@ -248,7 +256,7 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
     if results.is_empty() {
         return Err(interrupted_at_once());
     }
-    report(args, &results)?;
+    report::report(args, &results)?;
     if stop.load(Relaxed) {
         let only_off = args.baseline && results.len() == 1;
         let off =
@@ -258,7 +266,7 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
     }
     let last = results.last().expect("at least one run");
     match last.summary.unfinished {
-        0 => Ok(()),
+        0 => args.allow.accept(&last.policy, &last.caveats),
         n => {
             let why = last.coflows.iter().find_map(|c| c.lost.as_ref());
             let why = why.map_or_else(String::new, |why| format!("; the first that was lost: {why}"));
@@ -295,9 +303,10 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         ));
     }
     let policies = args.policy.iter().map(|p| Some(p.as_path())).chain(args.policy.is_empty().then_some(None));
-    let origins = policies.map(|p| origin::of(Some(&args.topology), p, args.workload.as_deref())).collect();
+    let origins: Vec<Origin> = policies.map(|p| origin::of(Some(&args.topology), p, args.workload.as_deref())).collect();
     let adjust = |run: &RunPlan| Adjust { scale: args.reading.scale.unwrap_or(run.run.scale), ..args.reading.adjust() };
     let read = args.workload.as_ref().map(|f| args.reading.read(f, &topology)).transpose()?;
+    args.workload.iter().zip(&read).for_each(|(file, w)| say_taken(file, &w.taken));
     let others = args.policy.iter().skip(1).map(|file| {
         let workload = read.clone().ok_or_else(|| CliError::Usage("--policy: several policies are compared on a --workload".into()))?;
         let run = read_policy(file)?;
@@ -306,7 +315,10 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         limits::ends_live(&topology, &workload)?;
         Ok((run, workload))
     });
-    let others = others.collect::<Result<Vec<_>, CliError>>()?;
+    let others = others.collect::<Result<Vec<(RunPlan, Workload)>, CliError>>()?;
+    let plans = std::iter::once(&run).chain(others.iter().map(|o| &o.0));
+    let of = |(origin, plan): (Origin, &RunPlan)| Origin { options: args.given.clone(), settings: config::settings(plan), ..origin };
+    let origins = origins.into_iter().zip(plans).map(of).collect();
     let workload = read.map(|w| w.adjusted(&adjust(&run)));
     workload.as_ref().map_or(Ok(()), |w| limits::ends_live(&topology, w))?;
     if args.attach.is_some() {
@@ -481,9 +493,11 @@ fn one(
     let running = start(args, plan, run)?;
     let mut progress = Progress::new(&run.policy.name, workload.coflows.len());
     let origin = origin::here_and_now(origin);
+    let machine = machine::Watch::start();
     let mut result = running.e.run(workload, stop, |s| progress.show(s));
     progress.done();
-    (result.forced, result.origin) = (plan.forced, origin);
+    (result.forced, result.origin, result.machine) = (plan.forced, origin, Some(machine.end()));
+    let result = result.judged(&Given { taken: workload.taken.clone(), faults: 0 });
     let lost = running.lost();
     running.end()?;
     lost.map_or(Ok(result), |why| Err(CliError::Failed(why)))
@@ -503,6 +517,9 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
         seed: 1,
         tuning: &args.tuning,
         shown: args.shown,
+        forced: plan.forced,
+        given: &args.given,
+        allow: args.allow,
         json: args.json.as_deref(),
         recorder: plan.recorder.as_ref(),
     };
@@ -562,33 +579,4 @@ fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) 
     drop(manager);
     running.end()?;
     why.map_or(Ok(()), |why| Err(CliError::Failed(why)))
-}
-
-fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
-    let last = results.last().expect("at least one run");
-    match (results, args.shown.output) {
-        ([off, on], Output::Table) => print(&outcome::with_baseline(off, on, args.shown.summary))?,
-        _ => print(&outcome::run_result(last, args.shown))?,
-    }
-    if let Some(file) = &args.json {
-        write_results(file, results)?;
-    }
-    Ok(())
-}
-
-/// One run is an object; with a baseline, the baseline stands beside it.
-fn write_results(file: &Path, results: &[RunResult]) -> Result<(), CliError> {
-    #[derive(serde::Serialize)]
-    struct WithBaseline<'a> {
-        #[serde(flatten)]
-        on: &'a RunResult,
-        baseline: &'a RunResult,
-    }
-    write_text(
-        file,
-        &match results {
-            [baseline, on] => tables::json(&WithBaseline { on, baseline }),
-            _ => tables::json(results.last().expect("at least one run")),
-        },
-    )
 }

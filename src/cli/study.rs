@@ -5,17 +5,101 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 
+use super::apart::{self, Keys};
+use super::caveats::Allow;
 use super::interrupt::stopped_by_ctrl_c;
 use super::results;
 use super::tables::{self, Rows};
 use super::{CliError, Output};
 use crate::runtime::parallel::in_parallel;
+use crate::runtime::report::caveats::{Caveat, kinds, marked};
 use crate::runtime::statistics::Estimate;
 use crate::runtime::study::{Account, Against, AnyResult, Figure, Group, Measured, Normalised, Policy, Study, Unit};
 
 /// The figures of the table; all others are in JSON and CSV.
-const SHOWN: [&str; 6] = ["average CCT", "p95 CCT", "average JCT", "p95 JCT", "makespan", "OCS share"];
+const SHOWN: [&str; 8] = ["average CCT", "median CCT", "p95 CCT", "average JCT", "median JCT", "p95 JCT", "makespan", "OCS share"];
+
+/// A table: policies against the first of them, and what must be said of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// What its runs have in common and those of other tables have not.
+    #[serde(rename = "of", skip_serializing_if = "Vec::is_empty")]
+    pub scene: Vec<(String, String)>,
+    /// The policies.
+    #[serde(flatten)]
+    pub study: Study,
+    /// Keys of the policies, besides their schedulers, that have several values: by key, the value of each row.
+    pub differences: Vec<Difference>,
+    /// What else is to be known, such as what was pooled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A key of policies that has several values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The key.
+    pub key: String,
+    /// By row: its name and its value.
+    pub values: Vec<(String, String)>,
+}
+
+impl Compared {
+    /// Of rows with their keys.
+    pub fn new(rows: Vec<(Group, Keys)>, scene: Vec<(String, String)>, notes: impl IntoIterator<Item = String>) -> Self {
+        let named: Vec<(String, &Keys)> = rows.iter().map(|(g, k)| (g.label.clone(), k)).collect();
+        let differences = apart::differences(&named).into_iter().map(|(key, values)| Difference { key, values }).collect();
+        let groups: Vec<Group> = rows.into_iter().map(|r| r.0).collect();
+        Self { scene, study: Study::new(&groups), differences, notes: notes.into_iter().collect() }
+    }
+
+    /// What is said below its table: caveats, what the policies differ in, notes.
+    fn remarks(&self) -> String {
+        let rows: Vec<(&str, &[Caveat])> = self.study.policies.iter().map(|p| (p.policy.as_str(), &p.caveats[..])).collect();
+        let mut text = caveat_lines(&rows);
+        let all: Vec<_> = self.differences.iter().map(|d| (d.key.clone(), d.values.clone())).collect();
+        text += &differences(&all);
+        self.notes.iter().for_each(|n| text += &format!("{n}\n"));
+        text
+    }
+}
+
+/// What policies differ in besides their schedulers, for people; empty if in nothing.
+pub fn differences(all: &[(String, Vec<(String, String)>)]) -> String {
+    let of = |(key, values): &(String, Vec<(String, String)>)| {
+        let values = values.iter().map(|(row, value)| format!("{row} {value}")).collect::<Vec<_>>();
+        format!("{key} ({})", values.join(", "))
+    };
+    let all: Vec<String> = all.iter().map(of).collect();
+    let line = || tables::wrapped(&format!("Besides the scheduler, the policies differ in: {}.", all.join("; ")), 2);
+    if all.is_empty() { String::new() } else { line() + "\n" }
+}
+
+/// Caveats of several rows, a line each, with the names of the rows that have it.
+pub fn caveat_lines(rows: &[(&str, &[Caveat])]) -> String {
+    let mut said: Vec<(String, Vec<&str>)> = vec![];
+    for (name, all) in rows {
+        for text in all.iter().map(ToString::to_string) {
+            match said.iter_mut().find(|s| s.0 == text) {
+                Some(s) => s.1.push(name),
+                None => said.push((text, vec![name])),
+            }
+        }
+    }
+    // In one line, so that what is said can be searched for.
+    said.iter().map(|(text, names)| format!("(!) {}: {text}\n", names.join(", "))).collect()
+}
+
+/// Refuses results of which a fallback decided.
+///
+/// # Errors
+/// The first such policy and why.
+pub fn accept(allow: Allow, names: &[String], results: &Results) -> Result<(), CliError> {
+    let all = names.iter().zip(results).flat_map(|(name, runs)| runs.iter().map(move |r| (name, r.caveats())));
+    all.into_iter().try_for_each(|(name, caveats)| allow.accept(name, caveats))
+}
 
 /// As many threads as are asked for, else one a core.
 pub fn threads(asked: Option<u32>) -> usize {
@@ -72,25 +156,35 @@ pub fn results_json(results: &Results) -> String {
 }
 
 /// What is compared of the results, by policy.
-pub fn of(names: &[String], results: &Results) -> Study {
-    let group = |(name, runs): (&String, &Vec<AnyResult>)| Group { label: name.clone(), runs: runs.iter().map(Account::from).collect() };
-    let groups: Vec<Group> = names.iter().zip(results).map(group).filter(|g| !g.runs.is_empty()).collect();
-    Study::new(&groups)
+pub fn of(names: &[String], results: &Results) -> Compared {
+    let group = |(name, runs): (&String, &Vec<AnyResult>)| {
+        let runs: Vec<Account> = runs.iter().map(Account::from).collect();
+        let keys = runs.first().map(|a| Keys::of(a, ""))?;
+        Some((Group { label: name.clone(), runs }, keys))
+    };
+    Compared::new(names.iter().zip(results).filter_map(group).collect(), vec![], None)
 }
 
-/// The study as it is printed. Of a single policy, its figures alone.
-pub fn show(study: &Study, output: Output) -> String {
-    match (output, &study.policies[..]) {
-        (Output::Json, _) => tables::json(study),
-        (Output::Csv, _) => exact(study).csv(),
-        (Output::Table, [only]) => figures(only).table() + "\n",
-        (Output::Table, _) => tables(study) + "\n",
+/// Tables as they are printed. Of a single policy, its figures alone. In JSON, one table is an object, and several are a list.
+pub fn show(all: &[Compared], output: Output) -> String {
+    let text = |c: &Compared| {
+        let table = if let [only] = &c.study.policies[..] { figures(only).table() } else { tables(&c.study) };
+        let remarks = c.remarks();
+        let remarks = if remarks.is_empty() { String::new() } else { format!("\n{remarks}") };
+        let caption = if c.scene.is_empty() { String::new() } else { format!("{}\n\n", apart::said(&c.scene)) };
+        format!("{caption}{table}\n{remarks}")
+    };
+    match (output, all) {
+        (Output::Json, [only]) => tables::json(only),
+        (Output::Json, _) => tables::json_list(all),
+        (Output::Csv, _) => exact(all).csv(),
+        (Output::Table, _) => all.iter().map(text).collect::<Vec<_>>().join("\n\n"),
     }
 }
 
 /// The figures of one policy, which heads the table: a row each.
 fn figures(policy: &Policy) -> Rows {
-    let mut rows = Rows::new(&[policy.policy.as_str(), "runs", "mean ± 95 %", "min", "max"]);
+    let mut rows = Rows::new(&[marked(&policy.policy, &policy.caveats).as_str(), "runs", "mean ± 95 %", "min", "max"]);
     for f in &policy.figures {
         let number = |v: f64| format!("{v:.4}");
         let (least, most) = range(f);
@@ -110,8 +204,11 @@ fn tables(study: &Study) -> String {
     let unfinished: f64 =
         study.policies.iter().flat_map(|p| &p.figures).filter(|f| f.name.ends_with("unfinished")).map(|f| f.estimate.mean).sum();
     let mut text = policies(study).folded(2, 2);
-    let paired = if first.runs > 1 { ", in pairs with the same workload; ± is half of a 95 % interval" } else { "" };
-    text += &format!("\n\nDifferences are against {}{paired}.", first.policy);
+    text += &format!("\n\nDifferences are against {}.", first.policy);
+    if first.runs > 1 {
+        text += "\nEach is the mean over pairs of runs with the same workload: a mean of ratios, which may differ from the\n\
+                 ratio of the means in the table. ± is half of a 95 % interval.";
+    }
     if unfinished > 0.0 {
         text += &format!("\nNot all {} finished: see -o csv.", things(study));
     }
@@ -123,6 +220,9 @@ fn tables(study: &Study) -> String {
     let normalised = normalised(study);
     if !normalised.rows.is_empty() {
         text += &format!("\n\n{}", normalised.folded(1, 1));
+        if first.runs > 1 {
+            text += "\n\nIn each pair a mean (or 95th percentile) is divided by the first policy's; printed is the mean over pairs.";
+        }
     }
     text
 }
@@ -139,7 +239,7 @@ fn policies(study: &Study) -> Rows {
     header.extend(columns.iter().flat_map(|c| [c.title.clone(), "difference".into()]));
     let mut rows = Rows::new(&header);
     for p in &study.policies {
-        let mut row = vec![p.policy.clone(), p.runs.to_string()];
+        let mut row = vec![marked(&p.policy, &p.caveats), p.runs.to_string()];
         for (column, &k) in columns.iter().zip(&shown) {
             let f = &p.figures[k];
             row.extend([column.cell(f.estimate), f.against_first.map_or(String::new(), |a| difference(&a, f.unit))]);
@@ -205,14 +305,25 @@ pub fn normalised(study: &Study) -> Rows {
             most.iter().map(move |m| p.normalised.iter().find(|n| n.class == m.class).map_or("-".into(), |n| cell(pick(n))))
         };
         for (what, pick) in [("average", (|n: &Normalised| n.average) as fn(&Normalised) -> Estimate), ("p95", |n| n.p95)] {
-            rows.rows.push([format!("{}, {what}", p.policy)].into_iter().chain(of(pick)).collect());
+            rows.rows.push([format!("{}, {what}", marked(&p.policy, &p.caveats))].into_iter().chain(of(pick)).collect());
         }
     }
     rows
 }
 
-/// Everything, a row a policy and figure.
-pub fn exact(study: &Study) -> Rows {
+/// Everything, a row a policy and figure; what tells tables apart comes first.
+pub fn exact(all: &[Compared]) -> Rows {
+    let mut rows = Rows::default();
+    for c in all {
+        let own = exact_of(&c.study);
+        let (names, values): (Vec<String>, Vec<String>) = c.scene.iter().cloned().unzip();
+        rows.header = [names, own.header].concat();
+        rows.rows.extend(own.rows.into_iter().map(|row| [values.clone(), row].concat()));
+    }
+    rows
+}
+
+fn exact_of(study: &Study) -> Rows {
     let mut rows = Rows::new(&[
         "policy",
         "figure",
@@ -228,6 +339,7 @@ pub fn exact(study: &Study) -> Rows {
         "percent",
         "percent_half_interval",
         "unclear",
+        "caveats",
     ]);
     let or_empty = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
     let words = |unit: Unit| serde_json::to_value(unit).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
@@ -242,13 +354,15 @@ pub fn exact(study: &Study) -> Rows {
             row.extend([or_empty(a.map(|a| a.paired.difference.mean)), or_empty(a.and_then(|a| a.paired.difference.half))]);
             row.extend([or_empty(percent.map(|p| p.mean)), or_empty(percent.and_then(|p| p.half))]);
             row.push(a.map_or(String::new(), |a| a.unclear.to_string()));
+            row.push(kinds(&p.caveats));
             rows.rows.push(row);
         }
         for n in &p.normalised {
             for (what, e) in [("average", n.average), ("p95", n.p95)] {
                 let mut row = vec![p.policy.clone(), format!("normalised {what}, {}", n.class), "ratio".into(), p.pairs.to_string()];
                 row.extend([e.mean.to_string(), or_empty(e.half)]);
-                row.resize(rows.header.len(), String::new());
+                row.resize(rows.header.len() - 1, String::new());
+                row.push(kinds(&p.caveats));
                 rows.rows.push(row);
             }
         }

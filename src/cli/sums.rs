@@ -95,6 +95,7 @@ pub fn of_runs(runs: &[(&str, &Summary)]) -> Rows {
     row("coflows finished", &|s| Some(format!("{}{}", s.finished, of(s))));
     row("makespan", &|s| Some(span(s.makespan)));
     row("average CCT", &|s| Some(span(s.average_cct)));
+    row("median CCT", &|s| Some(span(s.median_cct)));
     row("p95 CCT", &|s| Some(span(s.p95_cct)));
     row("OCS share", &|s| seen(any_circuits, percent(s.ocs_share)));
     row("bytes received / asked", &|s| Some(format!("{} / {}", bytes(s.bytes_received), bytes(s.bytes_asked))));
@@ -152,7 +153,8 @@ impl Listed for RunResult {
             coflows: Vec::new(),
             summary: self.summary.clone(),
             utilisation: None,
-            machine: self.machine,
+            machine: self.machine.clone(),
+            caveats: self.caveats.clone(),
         }
     }
 }
@@ -167,6 +169,7 @@ impl Listed for JobsResult {
             placement: self.placement.clone(),
             workload: self.workload.clone(),
             grain: self.grain.clone(),
+            forced: self.forced,
             end: self.end,
             zero: self.zero,
             tampered: self.tampered.clone(),
@@ -178,7 +181,8 @@ impl Listed for JobsResult {
             timeline: Vec::new(),
             explained: Vec::new(),
             utilisation: None,
-            machine: self.machine,
+            machine: self.machine.clone(),
+            caveats: self.caveats.clone(),
         }
     }
 }
@@ -237,7 +241,7 @@ mod tests {
         let packets = summary(&s);
         assert_eq!(
             names(&packets),
-            ["coflows finished", "makespan", "average CCT", "p95 CCT", "bytes received / asked", "circuits set"],
+            ["coflows finished", "makespan", "average CCT", "median CCT", "p95 CCT", "bytes received / asked", "circuits set"],
             "packets alone"
         );
         let lit = Summary { ocs_share: 0.25, ..s.clone() };

@@ -170,6 +170,12 @@ pub fn json(object: &impl Serialize) -> String {
     text::json_escaped(serde_json::to_string_pretty(&Document::of(object)).expect("what is printed is plain data") + "\n")
 }
 
+/// Several objects as a list, each as [`json`] writes it.
+pub fn json_list(all: &[impl Serialize]) -> String {
+    let each: Vec<String> = all.iter().map(|o| json(o).trim_end().to_owned()).collect();
+    format!("[{}]\n", each.join(",\n"))
+}
+
 /// A length of time for people, or in nanoseconds.
 pub fn length(exact: bool, ns: u64) -> String {
     if exact { ns.to_string() } else { span(Span(ns)) }

@@ -10,17 +10,20 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::caveats::Allow;
 use super::client::Where;
 use super::tables::{self, Rows};
-use super::{CliError, Output, can_write, interrupt, origin, print, sums, write_text};
+use super::{CliError, Output, can_write, interrupt, origin, outcome, print, sums, write_text};
 use crate::api::wire;
 use crate::client::counters::Counters;
 use crate::client::remote::Remote;
 use crate::client::{Client, parse};
 use crate::coflows::{CoflowRecord, CoflowSpec, FlowSpec};
+use crate::config;
 use crate::ids::{CoflowId, HostId};
 use crate::runtime::jobs::live::{Network as _, Word};
-use crate::runtime::report::{End, Names, RunResult};
+use crate::runtime::report::caveats::Given;
+use crate::runtime::report::{End, Names, Origin, RunResult};
 use crate::runtime::spans::percentile;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
@@ -81,6 +84,8 @@ struct Load {
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+    #[command(flatten)]
+    allow: Allow,
     /// Writes the whole result to this file, in the form of a run's
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -143,7 +148,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     match broken {
         Some(why) => Err(CliError::Failed(why)),
         None if stop.load(Relaxed) => Err(CliError::Failed("interrupted; what had finished by then is printed above".into())),
-        None => Ok(()),
+        None => load.allow.accept(&report.run.policy, &report.run.caveats),
     }
 }
 
@@ -247,8 +252,9 @@ fn send(
     load: &Load,
     stop: &AtomicBool,
 ) -> Result<(Report, Option<String>), CliError> {
-    let policy: serde_json::Value = parse(&client.get("/api/v1/policy")?)?;
-    let (before, origin) = (Counters::read(client)?, origin::here_and_now(&origin::of(None, None, None)));
+    let policy = config::read_policy(&client.get("/api/v1/policy")?, "the daemon's policy")?;
+    let origin = Origin { settings: config::settings(&policy), ..origin::of(None, None, None) };
+    let (before, origin) = (Counters::read(client)?, origin::here_and_now(&origin));
     let remote = Remote::new(client.clone())?;
     let mut s = Sending { remote, pairs, begun: Instant::now(), open: BTreeMap::new(), ended: vec![], next: 0 };
     let mut broken = s.all(load, stop).err();
@@ -265,11 +271,12 @@ fn send(
     s.remote.note_ended()?;
     let coflows = s.remote.coflows(topology);
     let traffic = pairs.iter().enumerate().map(|(k, p)| of_pair(k, p, &s, &coflows)).collect();
-    let policy = policy["name"].as_str().unwrap_or_default();
-    let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy, workload: "traffic" };
+    let policy = policy.policy.name;
+    let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy: &policy, workload: "traffic" };
     let run = RunResult::new(of, coflows, counted, s.remote.received());
     let end = if stop.load(Relaxed) || broken.is_some() { End::Stopped } else { End::Finished };
-    Ok((Report { run: RunResult { origin, end, zero: Some(before.at()), utilisation, ..run }, traffic }, broken))
+    let run = RunResult { origin, end, zero: Some(before.at()), utilisation, ..run }.judged(&Given::default());
+    Ok((Report { run, traffic }, broken))
 }
 
 fn of_pair(number: usize, pair: &Pair, s: &Sending, coflows: &[CoflowRecord]) -> PairResult {
@@ -304,7 +311,7 @@ fn show(r: &Report, output: Output) -> String {
         Output::Csv => rows(&r.traffic, true).csv(),
         Output::Table => {
             let (pairs, sums) = (rows(&r.traffic, false).table(), sums::summary(&r.run.summary).table());
-            format!("{pairs}\n\n{}\n{sums}\n", sums::caption(&r.run))
+            format!("{pairs}\n\n{}\n{sums}\n{}", sums::caption(&r.run), outcome::caveats(&r.run.caveats))
         }
     }
 }

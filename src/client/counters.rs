@@ -18,6 +18,7 @@ pub struct Counters {
     over_ocs: u64,
     late_packets: u64,
     misdelivered: u64,
+    faulty_ports: u64,
     stats: wire::Stats,
 }
 
@@ -35,6 +36,7 @@ impl Counters {
             over_ocs: total(&demand.over_ocs_bytes),
             late_packets: ports.ports.iter().map(|p| p.late_packets).sum(),
             misdelivered: ports.ports.iter().map(|p| p.misdelivered_packets).sum(),
+            faulty_ports: ports.ports.iter().filter(|p| p.faulty.is_some()).count() as u64,
             stats: parse(&client.get("/api/v1/stats")?)?,
         })
     }
@@ -63,6 +65,7 @@ impl Counters {
             (&mut stats.late_cycles, old.late_cycles),
             (&mut stats.missed_cycles, old.missed_cycles),
             (&mut stats.fallbacks, old.fallbacks),
+            (&mut stats.late_answers, old.late_answers),
             (&mut stats.circuits_set, old.circuits_set),
             (&mut stats.probes_ok, old.probes_ok),
             (&mut stats.probes_wrong, old.probes_wrong),
@@ -77,6 +80,7 @@ impl Counters {
             sent_again: self.stats.sent_again_bytes.map(|n| Bytes(n.saturating_sub(old.sent_again_bytes.unwrap_or(0)))),
             late_packets: self.late_packets.saturating_sub(before.late_packets),
             misdelivered: self.misdelivered.saturating_sub(before.misdelivered),
+            faulty_ports: self.faulty_ports,
             ended,
             tampered: self.stats.tampered.as_ref().filter(|t| t.until_ns > old.now_ns).map(|t| Tampered {
                 from: Time(t.from_ns.saturating_sub(old.now_ns)),

@@ -132,7 +132,7 @@ pub fn read_workload(text: &str, file: &str, topology: &Topology, mapping: &Mapp
         Format::Sincronia => sincronia::parse(text).and_then(|t| t.to_workload(base(file), topology, mapping)),
         Format::Htsim => htsim::parse(text).and_then(|flows| {
             let flows = &flows[..flows.len().min(mapping.first.unwrap_or(usize::MAX))];
-            htsim::to_workload(base(file), flows, topology, mapping.group, mapping.local)
+            htsim::to_workload(base(file), flows, topology, mapping)
         }),
         Format::Jobs | Format::Swim | Format::Decima => return Err(no_coflows(text, file)),
     };

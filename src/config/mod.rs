@@ -43,6 +43,8 @@ pub fn read_topology(text: &str, file: &str) -> Result<Topology, ConfigError> {
     yaml::read_checked(text, file, topology::RawTopology::check)
 }
 
+pub use policy::settings;
+
 /// Reads a policy file's text; `file` is the name that errors show.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Policy files: the raw shape, and its check. The same shape as JSON is the body of `PUT /api/v1/policy`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,7 @@ struct RawElephants {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawExternal {
-    /// The program and its arguments; it runs in the directory in which heliostat was started.
+    /// The program and its arguments; it runs in the directory of the policy's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     command: Option<Vec<String>>,
@@ -151,7 +151,7 @@ impl RawExternal {
         let at = ProgramAt::new(self.command.as_deref(), self.url.as_deref());
         let key = if self.url.is_some() { "url" } else { "command" };
         match at {
-            Ok(at) => Some(ProgramSpec { at, within }),
+            Ok(at) => Some(ProgramSpec { at, within, directory: None }),
             Err((message, allowed)) => {
                 flaws.unless(false, path(key), message, allowed);
                 None
@@ -275,6 +275,28 @@ pub fn fixed_keys(wanted: &RunPlan, current: &RunPlan) -> Vec<String> {
     let mut keys = vec![];
     differing(&as_file(wanted), &as_file(&current.under(wanted.policy.clone())), "", &mut keys);
     keys
+}
+
+/// All keys of a policy but its name, joined by dots, with their values as a file has them: also those that a file leaves out.
+pub fn settings(plan: &RunPlan) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    flat(&as_file(plan), "", &mut all);
+    all.remove("name");
+    all
+}
+
+fn flat(value: &Value, path: &str, into: &mut BTreeMap<String, String>) {
+    let mut put = |text: String| drop(into.insert(path.to_owned(), text));
+    match value {
+        Value::Null => {}
+        Value::String(text) => put(text.clone()),
+        Value::Object(map) => {
+            for (key, value) in map {
+                flat(value, &if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, into);
+            }
+        }
+        other => put(other.to_string()),
+    }
 }
 
 fn as_file(plan: &RunPlan) -> Value {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::circuits::external::{Advice, Question};
+use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::coflows::priority::{Change, Priorities};
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::fabric::{Observation, OpResult, ProbeReport};
@@ -66,7 +66,7 @@ pub enum Event {
     /// The answer to [`Action::Consult`].
     Advised {
         /// What the program answered, or why it did not.
-        result: Result<Advice, String>,
+        result: Result<Advice, NoAnswer>,
     },
     /// The answer to [`Action::Apply`].
     Applied {

@@ -281,6 +281,9 @@ pub struct Stats {
     /// Cycles in which the program of the scheduler `external` gave no answer in time, or a wrong one, and the fallback decided.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fallbacks: u64,
+    /// Cycles among these in which the answer was only late.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_answers: u64,
     /// Why the fallback decided the first of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_fallback: Option<String>,

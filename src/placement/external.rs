@@ -4,15 +4,17 @@
 //! the program is the runtime's business. All else (where data goes, when a stage may have slots) is as under the fallback, which also
 //! decides where the program does not.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Kind;
 use super::offers::{Answer, Question, ReadyJob, ReadyStage, Shuffled, Start};
-use super::policy::{Alarm, Block, Locality, Pick, Placement, Shuffle, StageCounts, TaskAt, View, startable};
+use super::policy::{Alarm, Block, Locality, Pick, Placement, Shuffle, StageCounts, TaskAt, Unanswered, View, startable};
 use super::registry::Spec;
 use super::spec::{BadOption, Common, PolicyOptions};
-use crate::circuits::external::ProgramAt;
+use crate::circuits::external::{NoAnswer, ProgramAt};
 use crate::ids::{JobId, RackId};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time, exact};
@@ -37,7 +39,7 @@ pub struct ExternalOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramOptions {
-    /// The program and its arguments; it runs in the directory in which heliostat was started.
+    /// The program and its arguments; it runs in the directory of the policy's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub command: Option<Vec<String>>,
@@ -50,6 +52,9 @@ pub struct ProgramOptions {
     /// Decides where the program gives no answer in time, or a wrong one: fair, capacity or delay; fair if left out.
     #[serde(default = "fair")]
     pub fallback: Kind,
+    /// Where it is started: the directory of the policy's file; `None`: where this process is.
+    #[serde(skip)]
+    pub directory: Option<PathBuf>,
 }
 
 fn within() -> Span {
@@ -62,7 +67,7 @@ fn fair() -> Kind {
 
 impl Default for ProgramOptions {
     fn default() -> Self {
-        Self { command: None, url: None, within: within(), fallback: fair() }
+        Self { command: None, url: None, within: within(), fallback: fair(), directory: None }
     }
 }
 
@@ -107,6 +112,7 @@ impl PolicyOptions for ExternalOptions {
             questions: 0,
             alarm: Alarm::default(),
             fallbacks: 0,
+            late_answers: 0,
             first_fallback: None,
         })
     }
@@ -180,10 +186,11 @@ struct External {
     /// What is asked, until the scheduler has taken it.
     to_ask: Option<Question>,
     /// What came of it, for the offer when it is made again.
-    answer: Option<Result<Answer, String>>,
+    answer: Option<Result<Answer, NoAnswer>>,
     questions: u64,
     alarm: Alarm,
     fallbacks: u64,
+    late_answers: u64,
     first_fallback: Option<String>,
 }
 
@@ -196,7 +203,7 @@ impl External {
         }
     }
 
-    fn decide(&mut self, view: &dyn View, rack: RackId, answer: Result<Answer, String>) -> Option<Pick> {
+    fn decide(&mut self, view: &dyn View, rack: RackId, answer: Result<Answer, NoAnswer>) -> Option<Pick> {
         match answer.and_then(|a| Ok((pick(&a, view)?, a.again_at_ns))) {
             Ok((pick, again)) => {
                 again.filter(|_| pick.is_none()).into_iter().for_each(|t| self.alarm.by(t.max(view.now() + SOONEST)));
@@ -204,7 +211,8 @@ impl External {
             }
             Err(why) => {
                 self.fallbacks += 1;
-                self.first_fallback.get_or_insert(why);
+                self.late_answers += u64::from(why.is_late());
+                self.first_fallback.get_or_insert(why.to_string());
                 self.fallback.offer(view, rack)
             }
         }
@@ -242,12 +250,12 @@ impl Placement for External {
         self.to_ask.take()
     }
 
-    fn advised(&mut self, answer: Result<Answer, String>) {
+    fn advised(&mut self, answer: Result<Answer, NoAnswer>) {
         self.answer = Some(answer);
     }
 
-    fn unanswered(&self) -> (u64, Option<&str>) {
-        (self.fallbacks, self.first_fallback.as_deref())
+    fn unanswered(&self) -> Unanswered<'_> {
+        Unanswered { offers: self.fallbacks, late: self.late_answers, first: self.first_fallback.as_deref() }
     }
 
     fn wake_at(&self) -> Option<Time> {

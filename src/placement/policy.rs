@@ -9,10 +9,22 @@ pub use super::locality::Locality;
 pub use super::network::{FlowAt, Input, Needs};
 use super::offers::{Answer, Question};
 use super::why::Why;
+use crate::circuits::external::NoAnswer;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
+
+/// Offers that a fallback decided, since a program did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unanswered<'a> {
+    /// How many.
+    pub offers: u64,
+    /// Those among them for which the answer was only late.
+    pub late: u64,
+    /// Why the first of them.
+    pub first: Option<&'a str>,
+}
 
 /// The hosts that hold a data block: the first replica first. At most one a host; empty only on a network without hosts.
 pub type Block = Vec<HostId>;
@@ -264,13 +276,13 @@ pub trait Placement: Send {
     }
 
     /// What the program has answered, or why there is no answer.
-    fn advised(&mut self, answer: Result<Answer, String>) {
+    fn advised(&mut self, answer: Result<Answer, NoAnswer>) {
         let _ = answer;
     }
 
-    /// How many offers the fallback decided, since the program did not, and why the first of them.
-    fn unanswered(&self) -> (u64, Option<&str>) {
-        (0, None)
+    /// How many offers the fallback decided, since the program did not.
+    fn unanswered(&self) -> Unanswered<'_> {
+        Unanswered::default()
     }
 
     /// Why its last offer was what it was, if it says that.

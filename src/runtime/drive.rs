@@ -5,7 +5,7 @@
 //! progress of coflows, then what was observed; after operations first what the cycle cost, then their results.
 
 use super::record::{Entry, Head, Recorder, Tap};
-use crate::circuits::external::{Advice, Question};
+use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::coflows::priority::Change;
 use crate::control::record::Record;
 use crate::control::{Action, Controller, Event, Rejected};
@@ -37,7 +37,7 @@ pub trait Host<F> {
     ///
     /// # Errors
     /// Why the run cannot go on without it; ends [`Driver::act`].
-    fn consult(&mut self, question: &Question) -> Result<Result<Advice, String>, Rejected>;
+    fn consult(&mut self, question: &Question) -> Result<Result<Advice, NoAnswer>, Rejected>;
 
     /// Sends a probe; its report comes back later as [`Event::Probed`].
     fn probe(&mut self, probe: ProbeRequest);

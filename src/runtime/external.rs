@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::settings::ProgramSpec;
-use crate::circuits::external::{Advice, ProgramAt, Question};
+use crate::circuits::external::{Advice, NoAnswer, ProgramAt, Question};
 use crate::control::meter::Meter;
 use crate::control::record::Quantiles;
 use crate::placement::external::ProgramOptions;
@@ -71,7 +71,7 @@ impl ProgramSpec {
     /// When a policy that no file was read for names none.
     pub fn of(options: &ProgramOptions) -> Result<Self, String> {
         let at = options.at().map_err(|(message, allowed)| format!("{message}; allowed: {allowed}"))?;
-        Ok(Self { at, within: options.within })
+        Ok(Self { at, within: options.within, directory: options.directory.clone() })
     }
 }
 
@@ -81,7 +81,7 @@ trait Link: Send {
     ///
     /// # Errors
     /// Why it cannot be sent.
-    fn send(&mut self, question: String, until: Instant) -> Result<(), String>;
+    fn send(&mut self, question: String, until: Instant) -> Result<(), NoAnswer>;
 
     /// The next thing that the program says; `None` if there is nothing by then.
     ///
@@ -120,7 +120,9 @@ impl Program {
     pub fn start(spec: &ProgramSpec, within: Duration) -> Result<Self, String> {
         let until = Instant::now() + START;
         let (name, link) = match &spec.at {
-            ProgramAt::Command(command) => (command.join(" "), child::Child::start(command).map(|c| Box::new(c) as Box<dyn Link>)),
+            ProgramAt::Command(command) => {
+                (command.join(" "), child::Child::start(command, spec.directory.as_deref()).map(|c| Box::new(c) as Box<dyn Link>))
+            }
             ProgramAt::Url(url) => (url.clone(), http::Http::new(url, until).map(|h| Box::new(h) as _)),
         };
         let link = link.map_err(|e| format!("{name}: {e}"))?;
@@ -131,7 +133,7 @@ impl Program {
 
     fn greet(&mut self, until: Instant) -> Result<(), String> {
         let hello = Hello { protocol: PROTOCOL };
-        self.send(&hello, until)?;
+        self.send(&hello, until).map_err(|e| e.to_string())?;
         let said = self.link.answer(until)?.ok_or_else(|| format!("says nothing for {START:?}"))?;
         match serde_json::from_str::<Hello>(&said) {
             Ok(version) if version == hello => Ok(()),
@@ -144,11 +146,11 @@ impl Program {
     ///
     /// # Errors
     /// Why there is none, for people.
-    pub fn ask<A: Answers>(&mut self, question: &A::Question) -> Result<A, String> {
-        self.answer(question).map_err(|e| format!("{}: {e}", self.name))
+    pub fn ask<A: Answers>(&mut self, question: &A::Question) -> Result<A, NoAnswer> {
+        self.answer(question).map_err(|e| e.of(&self.name))
     }
 
-    fn answer<A: Answers>(&mut self, question: &A::Question) -> Result<A, String> {
+    fn answer<A: Answers>(&mut self, question: &A::Question) -> Result<A, NoAnswer> {
         let begun = Instant::now();
         let until = begun + self.within;
         self.send(question, until)?;
@@ -160,7 +162,7 @@ impl Program {
                 return Ok(answer);
             }
         }
-        Err(format!("no answer within {:?}", self.within))
+        Err(NoAnswer::late(format!("no answer within {:?}", self.within)))
     }
 
     /// Why an answer makes no sense.
@@ -174,7 +176,7 @@ impl Program {
         self.wrong.insert((way, words)).1.clone()
     }
 
-    fn send(&mut self, message: &impl Serialize, until: Instant) -> Result<(), String> {
+    fn send(&mut self, message: &impl Serialize, until: Instant) -> Result<(), NoAnswer> {
         let question = serde_json::to_string(message).map_err(|e| e.to_string())?;
         self.link.send(question, until)
     }
@@ -211,7 +213,7 @@ mod tests {
     struct Says(u64, fn(u64) -> String);
 
     impl Link for Says {
-        fn send(&mut self, question: String, _: Instant) -> Result<(), String> {
+        fn send(&mut self, question: String, _: Instant) -> Result<(), NoAnswer> {
             self.0 = question.parse().expect("a number");
             Ok(())
         }
@@ -233,7 +235,7 @@ mod tests {
         for way in ways {
             let link = Box::new(Says(0, way));
             let mut p = Program { name: "p".into(), link, within: Duration::from_secs(1), cost: Meter::default(), wrong: None };
-            told.extend((8..120).map(|n| p.ask::<Answer>(&n).unwrap_err()));
+            told.extend((8..120).map(|n| p.ask::<Answer>(&n).unwrap_err().to_string()));
         }
         assert_eq!(told.len(), ways.len(), "{told:#?}");
         // A good answer between two wrong ones ends what was told.

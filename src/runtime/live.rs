@@ -21,7 +21,7 @@ use super::meter::Meter;
 use super::panics::panic_text;
 use super::record::Recorder;
 use super::settings::RunPlan;
-use crate::circuits::external::{Advice, Question};
+use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::coflows::priority::Change;
 use crate::control::past::Past;
 use crate::control::record::{Record, What};
@@ -220,8 +220,8 @@ impl<F: Fabric, C: Watch> drive::Host<F> for LiveHost<C> {
         self.meter.look(self.clock.now(), seen, uplinks);
     }
 
-    fn consult(&mut self, question: &Question) -> Result<Result<Advice, String>, Rejected> {
-        Ok(self.program.as_mut().map_or_else(|| Err(external::MISSING.into()), |p| p.ask(question)))
+    fn consult(&mut self, question: &Question) -> Result<Result<Advice, NoAnswer>, Rejected> {
+        Ok(self.program.as_mut().map_or_else(|| Err(NoAnswer::Broken(external::MISSING.into())), |p| p.ask(question)))
     }
 
     fn prioritise(&mut self, _: &mut F, coflow: CoflowId, change: &Change) {

@@ -1,8 +1,13 @@
 //! The result of a run, live or simulated: the same columns, so that the two can be compared coflow by coflow.
 
+pub mod caveats;
 pub mod form;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+
+use caveats::Caveat;
 
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
 use crate::control::record::{Snapshot, Stats, Tampered};
@@ -47,9 +52,13 @@ pub struct RunResult {
     /// What links carried over time; of simulations only if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
-    /// What the run took on the machine that it ran on, if asked for: all else is the same on every machine.
+    /// The machine: of live runs what it is and what it did; of simulations what the run took, if asked for. All else is the same on
+    /// every machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
+    /// Why the run is not, or not wholly, what its name says; empty if nothing speaks against it.
+    #[serde(default)]
+    pub caveats: Vec<Caveat>,
 }
 
 /// Where a result comes from: whether two results are of the same inputs can be told from it.
@@ -72,6 +81,12 @@ pub struct Origin {
     /// What ends of flows left was shared anew at multiples of this only; absent of live runs, and where it was shared at once.
     #[serde(default, rename = "resolution_ns", skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Span>,
+    /// Options of the command that the result depends on, such as `scale`, as they were given; not the seed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+    /// The policy: all its keys with their values, also those that its file leaves out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// Name of the machine. Simulations have it, and `started_at`, only if asked for: all else is the same on every machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -85,7 +100,8 @@ impl Default for Origin {
     fn default() -> Self {
         let version = env!("CARGO_PKG_VERSION").into();
         let (topology_sha256, policy_sha256, workload_sha256) = Default::default();
-        Self { version, seed: None, topology_sha256, policy_sha256, workload_sha256, resolution: None, host: None, started_at: None }
+        let (options, settings, seed, resolution, host, started_at) = Default::default();
+        Self { version, seed, topology_sha256, policy_sha256, workload_sha256, resolution, options, settings, host, started_at }
     }
 }
 
@@ -128,6 +144,7 @@ impl RunResult {
             coflows,
             utilisation: None,
             machine: None,
+            caveats: vec![],
         }
     }
 }
@@ -147,20 +164,74 @@ pub enum End {
     Stuck,
 }
 
-/// What a simulation took on its machine.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+/// The machine of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Machine {
     /// Wall-clock time of the run, without reading files and writing results.
-    pub seconds: f64,
-    /// Events a second of that.
-    pub events_per_second: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Events of a simulation in a second of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events_per_second: Option<f64>,
+    /// Release of the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Model of the processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
+    /// Number of processors that may be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<usize>,
+    /// Git revision of the sources from which this binary was built, where the build knew it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// What the machine did during a live run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Busy>,
 }
+
+/// What a machine did during a live run: shares of the processors' time, 0..=1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Busy {
+    /// What other programs took.
+    #[serde(rename = "others_share")]
+    pub others: f64,
+    /// What the host of a virtual machine took away.
+    #[serde(rename = "stolen_share")]
+    pub stolen: f64,
+    /// Share of the run in which something waited for a processor (`/proc/pressure/cpu`); absent where the kernel does not say.
+    #[serde(rename = "waited_for_cpu_share", default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<f64>,
+    /// The same for memory.
+    #[serde(rename = "waited_for_memory_share", default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<f64>,
+    /// The same for disks.
+    #[serde(rename = "waited_for_io_share", default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<f64>,
+}
+
+/// Share of the processors' time that other programs may take: beyond it, what is measured says nothing of the machine.
+pub const MOST_OF_OTHERS: f64 = 0.1;
 
 impl Machine {
     /// The speed of a run of `events` events.
     pub fn new(events: u64, took: std::time::Duration) -> Self {
         let seconds = took.as_secs_f64();
-        Self { seconds, events_per_second: events as f64 / seconds.max(1e-9) }
+        let events_per_second = Some(events as f64 / seconds.max(1e-9));
+        Self { seconds: Some(seconds), events_per_second, ..Self::default() }
+    }
+
+    /// That others took more of the processors than may be, if they did.
+    pub fn busy(&self) -> Option<String> {
+        let Busy { others, stolen, .. } = self.load?;
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let taken = match (others >= MOST_OF_OTHERS, stolen >= MOST_OF_OTHERS) {
+            (true, true) => format!("{} busy with other programs, {} stolen by the host", percent(others), percent(stolen)),
+            (false, true) => format!("{} stolen by the host", percent(stolen)),
+            _ if others + stolen >= MOST_OF_OTHERS => format!("{} busy with other programs", percent(others + stolen)),
+            _ => return None,
+        };
+        Some(format!("processors: {taken}"))
     }
 }
 
@@ -177,6 +248,9 @@ pub struct Summary {
     /// Mean completion time of the finished coflows.
     #[serde(rename = "average_cct_ns")]
     pub average_cct: Span,
+    /// Median of their completion times (nearest rank); zero in results of older versions.
+    #[serde(rename = "median_cct_ns", default)]
+    pub median_cct: Span,
     /// 95th percentile of their completion times (nearest rank).
     #[serde(rename = "p95_cct_ns")]
     pub p95_cct: Span,
@@ -198,6 +272,9 @@ pub struct Summary {
     pub late_packets: u64,
     /// Packets that came out at the wrong rack, whose ToR dropped them.
     pub misdelivered: u64,
+    /// Ports of circuit switches that were faulty at the end.
+    #[serde(default, skip_serializing_if = "crate::units::is_zero")]
+    pub faulty_ports: u64,
     /// When the run ended.
     #[serde(rename = "ended_ns")]
     pub ended: Time,
@@ -244,6 +321,8 @@ pub struct Counted {
     pub late_packets: u64,
     /// Packets that came out at the wrong rack, whose ToR dropped them.
     pub misdelivered: u64,
+    /// Ports of circuit switches that are not used since they are faulty.
+    pub faulty_ports: u64,
     /// When the run ended.
     pub ended: Time,
     /// Since when, and until when, another process changed the network.
@@ -260,6 +339,7 @@ impl From<&Snapshot> for Counted {
             sent_again: None,
             late_packets: s.ports.iter().map(|p| p.counters.late_packets).sum(),
             misdelivered: s.ports.iter().map(|p| p.counters.misdelivered).sum(),
+            faulty_ports: s.ports.iter().filter(|p| p.faulty.is_some()).count() as u64,
             ended: s.now,
             tampered: s.tampered.clone(),
             stats: s.stats.clone(),
@@ -317,6 +397,7 @@ impl Summary {
             unfinished: coflows.unfinished,
             makespan: last.since(first),
             average_cct: coflows.ccts.mean(),
+            median_cct: coflows.ccts.percentile(50),
             p95_cct: coflows.ccts.percentile(95),
             ocs_share: if sent == 0 { 0.0 } else { over_ocs as f64 / sent as f64 },
             bytes_asked: coflows.asked,
@@ -325,6 +406,7 @@ impl Summary {
             bytes_sent_again: counted.sent_again,
             late_packets: counted.late_packets,
             misdelivered: counted.misdelivered,
+            faulty_ports: counted.faulty_ports,
             ended: counted.ended,
             stats: counted.stats,
         }

@@ -1,5 +1,7 @@
 //! What a run is made of: how circuits are decided, what the fabric and the traffic take at their start, and how jobs are scheduled.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::circuits::external::ProgramAt;
@@ -53,6 +55,9 @@ pub struct ProgramSpec {
     pub at: ProgramAt,
     /// Time that it has for an answer in a live run.
     pub within: Span,
+    /// Where it is started: the directory of the policy's file; `None`: where this process is.
+    #[serde(skip)]
+    pub directory: Option<PathBuf>,
 }
 
 fn rto_min() -> Span {

@@ -30,6 +30,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::circuits::external::NoAnswer;
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::codecide::Request;
@@ -101,7 +102,7 @@ pub enum Event {
     /// The answer to [`Action::Consult`], told before anything else.
     Advised {
         /// What the program says, or why it says nothing.
-        answer: Result<Answer, String>,
+        answer: Result<Answer, NoAnswer>,
     },
     /// Time has passed.
     Tick,

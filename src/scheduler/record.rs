@@ -180,6 +180,9 @@ pub struct Counters {
     /// Offers that the fallback decided, since the program of the policy `external` gave no answer in time, or a wrong one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fallbacks: u64,
+    /// Offers among these for which the answer was only late.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_answers: u64,
 }
 
 /// What the tasks of a job do.

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use super::htsim::Group;
 use super::words::Words;
-use super::{TraceError, Workload, lines};
+use super::{Folded, Taken, TraceError, Workload, lines};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId, RackId};
 use crate::topology::Topology;
@@ -91,6 +91,8 @@ pub struct Mapping {
     pub local: Local,
     /// Only the first coflows of the file.
     pub first: Option<usize>,
+    /// Whether ends that the network has not fall on hosts that it has; else they are an error.
+    pub fold: bool,
     /// Which flows of an htsim file make a coflow.
     pub group: Group,
     /// The most flows for which there is memory, if that is known.
@@ -203,10 +205,37 @@ impl Trace {
     /// O(F) in the number of pairs of a mapper and a reducer.
     ///
     /// # Errors
-    /// When a rack that is needed has no host, or there are more flows than `mapping` allows.
+    /// When a rack that is needed has no host, a port has no host of its own and `mapping` folds none, or there are more flows than
+    /// `mapping` allows.
     pub fn to_workload(&self, name: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, TraceError> {
         let host = |port| host_of(port, topology);
         let chosen = &self.coflows[..mapping.first.unwrap_or(usize::MAX).min(self.coflows.len())];
+        let mut taken = Taken::default();
+        let own = |port| has_own_host(port, topology);
+        if let Some((coflow, port)) = chosen.iter().find_map(|c| Some((c.id, c.ports().find(|&p| !own(p))?))) {
+            let hosts = topology.hosts.len() as u64;
+            if !mapping.fold && hosts > 0 {
+                return Err(does_not_fit(&format!("coflow {coflow}: port {port}"), (self.ports, "ports"), topology));
+            }
+            let (mut local, mut all) = (0, 0);
+            for c in chosen {
+                all += c.most_flows();
+                local += c.local_by(&host);
+            }
+            taken.folded = Some(Folded { what: "ports".into(), ends: self.ports, hosts, local: (local, all) });
+        }
+        let (mut empty, mut inside) = (0, 0);
+        for c in chosen {
+            let (zero, some): (Vec<_>, Vec<&(u64, Bytes)>) =
+                c.reducers.iter().partition(|r| r.1 == Bytes::ZERO && mapping.sizes == Sizes::Exact);
+            empty += (zero.len() * c.mappers.len()) as u64;
+            if mapping.local == Local::Drop {
+                let within = |to: u64| c.mappers.iter().filter(|&&m| host(m) == host(to)).count() as u64;
+                inside += some.into_iter().map(|r: &(u64, Bytes)| within(r.0)).sum::<u64>();
+            }
+        }
+        taken.leave_out(empty, "flows without bytes");
+        taken.leave_out(inside, "flows within a host (--local drop)");
         // Ports of one host are one: no coflow has more flows than there are pairs of hosts.
         let pairs = (topology.hosts.len() as u64).saturating_pow(2);
         let flows = chosen.iter().map(|c| c.most_flows().min(pairs)).fold(0, u64::saturating_add);
@@ -228,7 +257,18 @@ impl Trace {
             kept += coflow.flows.kept() as u64;
             coflows.push(coflow);
         }
-        Ok(Workload::new(name, coflows))
+        Ok(Workload { taken, ..Workload::new(name, coflows) })
+    }
+}
+
+/// What is said where an end of a file has no host.
+pub(super) fn does_not_fit(which: &str, (ends, what): (u64, &str), topology: &Topology) -> TraceError {
+    let (hosts, name) = (topology.hosts.len(), &topology.name);
+    let why = format!("{which} has no host: {ends} {what} do not fit on the {hosts} hosts of {name}");
+    TraceError {
+        line: 0,
+        column: 0,
+        why: format!("{why}; allowed: a network with more hosts, or --fold, with which several fall on one host"),
     }
 }
 
@@ -240,7 +280,24 @@ pub(super) fn host_of(port: u64, topology: &Topology) -> Option<HostId> {
     Some(hosts[k as usize].id)
 }
 
+/// Whether no other port is this port's host: the first H ports of a rack of H hosts.
+pub(super) fn has_own_host(port: u64, topology: &Topology) -> bool {
+    let racks = topology.rack_count() as u64;
+    port.checked_rem(racks).is_some_and(|r| port / racks < topology.hosts_of(RackId(r as u32)).len() as u64)
+}
+
 impl TraceCoflow {
+    /// All its ports, as often as they stand there.
+    fn ports(&self) -> impl Iterator<Item = u64> {
+        self.mappers.iter().copied().chain(self.reducers.iter().map(|r| r.0))
+    }
+
+    /// Flows between two ports that fall on one host. O(mappers x reducers).
+    fn local_by(&self, host: &impl Fn(u64) -> Option<HostId>) -> u64 {
+        let with = |to: u64| self.mappers.iter().filter(|&&m| m != to && host(m) == host(to)).count() as u64;
+        self.reducers.iter().map(|r| with(r.0)).sum()
+    }
+
     /// The most flows that it may be: one for each mapper and reducer.
     pub fn most_flows(&self) -> u64 {
         self.mappers.len() as u64 * self.reducers.len() as u64
@@ -307,10 +364,11 @@ mod tests {
     fn ports_fold_onto_racks_and_hosts() {
         // Two racks of two hosts: ports 0 and 4 are h0-0, 1 is h1-0, 2 is h0-1, 3 is h1-1.
         let t = parse("5 1\n1 0 3 0 4 2 2 0:3.0 3:3.0\n").unwrap();
-        let w = t.to_workload("w", &topology(2, 2), &Mapping::default()).unwrap();
+        let fold = Mapping { fold: true, ..Mapping::default() };
+        let w = t.to_workload("w", &topology(2, 2), &fold).unwrap();
         let flows: Vec<_> = w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0 / MB)).collect();
         assert_eq!(flows, [(0, 0, 2), (0, 3, 2), (1, 0, 1), (1, 3, 1)]);
-        let drop = Mapping { local: Local::Drop, ..Mapping::default() };
+        let drop = Mapping { local: Local::Drop, ..fold };
         assert_eq!(t.to_workload("w", &topology(2, 2), &drop).unwrap().coflows[0].flows.len(), 3);
         assert!(t.to_workload("w", &topology(2, 0), &drop).is_err());
         assert!(t.to_workload("w", &topology(0, 0), &drop).is_err());
@@ -397,7 +455,12 @@ mod tests {
             }).collect();
             let trace = Trace { ports, coflows };
             prop_assert_eq!(parse(&trace.write()), Ok(trace.clone()));
-            let w = trace.to_workload("w", &topology(racks, hosts), &Mapping::default()).unwrap();
+            let own = |p: u64| p / (racks as u64) < hosts as u64;
+            let fits = trace.coflows.iter().all(|c| c.ports().all(own));
+            let plain = trace.to_workload("w", &topology(racks, hosts), &Mapping::default());
+            prop_assert_eq!(plain.is_ok(), fits);
+            let w = trace.to_workload("w", &topology(racks, hosts), &Mapping { fold: true, ..Mapping::default() }).unwrap();
+            prop_assert_eq!(w.taken.folded.is_none(), fits);
             let bytes: u64 = trace.coflows.iter().flat_map(|c| &c.reducers).map(|r| r.1.0).sum();
             prop_assert_eq!(w.bytes(), Bytes(bytes));
             prop_assert!(w.coflows.is_sorted_by_key(|c| (c.arrival, c.id)));

@@ -15,9 +15,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::coflow_benchmark::Local;
+use super::coflow_benchmark::{Local, Mapping, does_not_fit};
 use super::words::Words;
-use super::{TraceError, Workload, lines};
+use super::{Folded, Taken, TraceError, Workload, lines};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
 use crate::topology::Topology;
@@ -170,21 +170,37 @@ fn picoseconds(words: &mut Words) -> Result<Time, TraceError> {
     words.integer_in(column, whole, "the start in picoseconds", 0, u64::MAX).map(|ps| Time(ps / 1000))
 }
 
-/// The flows over the hosts of a topology: node n is host n mod H, where hosts are counted rack by rack. Flows without bytes are left
-/// out. O(F log F).
+/// The flows over the hosts of a topology: node n is host n, where hosts are counted rack by rack; if nodes are folded, host n mod H.
+/// Flows without bytes are left out. O(F log F).
 ///
 /// # Errors
-/// When the topology has no host.
-pub fn to_workload(name: &str, flows: &[Flow], topology: &Topology, group: Group, local: Local) -> Result<Workload, TraceError> {
+/// When the topology has no host, or none for a node and `mapping` folds none.
+pub fn to_workload(name: &str, flows: &[Flow], topology: &Topology, mapping: &Mapping) -> Result<Workload, TraceError> {
+    let Mapping { group, local, .. } = *mapping;
     let hosts = topology.hosts.len() as u64;
     if hosts == 0 {
         return Err(TraceError { line: 0, column: 0, why: "the topology has no host".into() });
     }
     let host = |n: u64| HostId((n % hosts) as u32);
+    let mut taken = Taken::default();
+    if let Some((k, node)) = flows.iter().enumerate().find_map(|(k, f)| Some((k, [f.from, f.to].into_iter().find(|&n| n >= hosts)?))) {
+        let ends = flows.iter().flat_map(|f| [f.from, f.to]).max().unwrap_or(0) + 1;
+        if !mapping.fold {
+            return Err(does_not_fit(&format!("flow {k}: node {node}"), (ends, "nodes"), topology));
+        }
+        let by_it = flows.iter().filter(|f| f.from != f.to && host(f.from) == host(f.to)).count() as u64;
+        taken.folded = Some(Folded { what: "nodes".into(), ends, hosts, local: (by_it, flows.len() as u64) });
+    }
+    let (mut empty, mut inside) = (0, 0);
     let mut coflows: BTreeMap<(Time, usize), BTreeMap<(HostId, HostId), Bytes>> = BTreeMap::new();
     for (k, f) in flows.iter().enumerate() {
         let (from, to) = (host(f.from), host(f.to));
-        if f.bytes == Bytes::ZERO || (from == to && local == Local::Drop) {
+        if f.bytes == Bytes::ZERO {
+            empty += 1;
+            continue;
+        }
+        if from == to && local == Local::Drop {
+            inside += 1;
             continue;
         }
         let key = (f.start, if group == Group::Flow { k } else { 0 });
@@ -196,7 +212,9 @@ pub fn to_workload(name: &str, flows: &[Flow], topology: &Topology, group: Group
         let name = if group == Group::Flow { format!("flow-{k}") } else { format!("at-{}ns", arrival.0) };
         CoflowSpec::new(CoflowId(0), name, arrival, flows)
     };
-    Ok(Workload::new(name, coflows.into_iter().map(spec).collect()))
+    taken.leave_out(empty, "flows without bytes");
+    taken.leave_out(inside, "flows within a host (--local drop)");
+    Ok(Workload { taken, ..Workload::new(name, coflows.into_iter().map(spec).collect()) })
 }
 
 /// All flows of a workload in the first form, by arrival. Which flows belong together is lost, but for their start.
@@ -217,6 +235,10 @@ mod tests {
     use super::*;
     use crate::units::BitRate;
 
+    fn by_start() -> Mapping {
+        Mapping { group: Group::Start, ..Mapping::default() }
+    }
+
     fn topology() -> Topology {
         Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![])
     }
@@ -227,7 +249,7 @@ mod tests {
         let text = "Nodes 8\nConnections 2\n0->3 id 1 start 20000 size 1500\n2->1 start 3000.5 size 7 prio 2\n";
         assert!(fits(text).is_ok() && fits("0 3 1500 20\n").is_ok() && fits("3 1\n1 0 1 0 1 1:1").is_err());
         assert_eq!(parse(text).unwrap(), a);
-        let w = to_workload("w", &a, &topology(), Group::Flow, Local::Free).unwrap();
+        let w = to_workload("w", &a, &topology(), &Mapping::default()).unwrap();
         let got: Vec<_> = w.coflows.iter().map(|c| (c.name.as_str(), c.arrival.0, c.flows.at(0).from.0, c.flows.at(0).to.0)).collect();
         assert_eq!(got, [("flow-1", 3, 2, 1), ("flow-0", 20, 0, 3)]);
     }
@@ -235,7 +257,8 @@ mod tests {
     #[test]
     fn flows_of_one_instant_can_be_a_coflow_and_nodes_fold() {
         let flows = parse("0 9 5 10\n8 1 6 10\n1 1 7 11\n").unwrap();
-        let w = to_workload("w", &flows, &topology(), Group::Start, Local::Drop).unwrap();
+        let folding = Mapping { group: Group::Start, local: Local::Drop, fold: true, ..Mapping::default() };
+        let w = to_workload("w", &flows, &topology(), &folding).unwrap();
         assert_eq!(w.coflows.len(), 1);
         assert_eq!(w.coflows[0].flows.to_vec(), [FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(11) }]);
     }
@@ -262,15 +285,15 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(s in "(Nodes |Connections |[0-9]{1,2}|->|start |size |[ \n.]){0,30}\\PC{0,9}") {
-            let _ = (fits(&s), parse(&s).map(|f| to_workload("w", &f, &topology(), Group::Flow, Local::Free)));
+            let _ = (fits(&s), parse(&s).map(|f| to_workload("w", &f, &topology(), &Mapping::default())));
         }
 
         #[test]
         fn what_is_written_is_read_back(raw in prop::collection::vec((0u64..8, 0u64..8, 1u64..1 << 40, 0u64..1 << 40), 0..20)) {
             let flows: Vec<Flow> = raw.iter().map(|&(from, to, b, at)| Flow { from, to, bytes: Bytes(b), start: Time(at) }).collect();
-            let w = to_workload("w", &flows, &topology(), Group::Start, Local::Free).unwrap();
+            let w = to_workload("w", &flows, &topology(), &by_start()).unwrap();
             prop_assert_eq!(w.bytes().0, flows.iter().map(|f| f.bytes.0).sum::<u64>());
-            let back = to_workload("w", &parse(&write(&w)).unwrap(), &topology(), Group::Start, Local::Free).unwrap();
+            let back = to_workload("w", &parse(&write(&w)).unwrap(), &topology(), &by_start()).unwrap();
             prop_assert_eq!(back, w);
         }
     }

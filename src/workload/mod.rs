@@ -31,9 +31,12 @@ pub mod sunflow_trace;
 pub mod swim;
 pub mod synth;
 pub mod synth_jobs;
+mod taken;
 pub mod tpch;
 pub mod trace_jobs;
 mod words;
+
+pub use taken::{Folded, LeftOut, Taken};
 
 /// A list of coflows, by arrival.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -42,6 +45,9 @@ pub struct Workload {
     pub name: String,
     /// The coflows in the order of arrival, ids dense from zero.
     pub coflows: Vec<CoflowSpec>,
+    /// What became of its file when it was read.
+    #[serde(default, skip_serializing_if = "Taken::is_plain")]
+    pub taken: Taken,
 }
 
 /// The lines of a trace that say something, with their numbers from one: not the blank ones, nor those that begin with `#`.
@@ -85,7 +91,7 @@ impl Workload {
         for (k, c) in coflows.iter_mut().enumerate() {
             c.id = CoflowId::from(k);
         }
-        Self { name: name.into(), coflows }
+        Self { name: name.into(), coflows, taken: Taken::default() }
     }
 
     /// This workload cut short, with smaller flows and shorter gaps. A scale of zero counts as one. O(flows).

@@ -10,9 +10,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::coflow_benchmark::{Local, MAX_ARRIVAL_MS, MAX_BYTES, Mapping, Sizes, Trace, TraceCoflow, host_of};
+use super::coflow_benchmark::{Local, MAX_ARRIVAL_MS, MAX_BYTES, Mapping, Sizes, Trace, TraceCoflow, does_not_fit, has_own_host, host_of};
 use super::words::Words;
-use super::{TraceError, Workload, lines};
+use super::{Folded, Taken, TraceError, Workload, lines};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::CoflowId;
 use crate::topology::Topology;
@@ -112,7 +112,8 @@ impl Flows {
     /// The trace over the hosts of a topology, whose ports become hosts as those of the coflow-benchmark do. O(F log F).
     ///
     /// # Errors
-    /// When a rack that is needed has no host, or there are more flows than `mapping` allows.
+    /// When a rack that is needed has no host, a port has no host of its own and `mapping` folds none, or there are more flows than
+    /// `mapping` allows.
     pub fn to_workload(&self, name: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, TraceError> {
         let fault = |why: String| TraceError { line: 0, column: 0, why };
         let chosen = &self.coflows[..mapping.first.unwrap_or(usize::MAX).min(self.coflows.len())];
@@ -120,6 +121,18 @@ impl Flows {
         if let Some(most) = mapping.most.filter(|&most| flows > most) {
             return Err(fault(format!("{flows} flows in all; there is memory for {most}; take fewer coflows")));
         }
+        let mut taken = Taken::default();
+        let far = |c: &Coflow| c.flows.iter().flat_map(|f| [f.0, f.1]).find(|&p| !has_own_host(p, topology));
+        if let Some((id, port)) = chosen.iter().find_map(|c| Some((c.id, far(c)?))) {
+            if !mapping.fold && !topology.hosts.is_empty() {
+                return Err(does_not_fit(&format!("coflow {id}: port {port}"), (self.ports, "ports"), topology));
+            }
+            let by_it = |f: &&(u64, u64, Bytes)| f.0 != f.1 && host_of(f.0, topology) == host_of(f.1, topology);
+            let local = chosen.iter().map(|c| c.flows.iter().filter(by_it).count() as u64).sum();
+            let hosts = topology.hosts.len() as u64;
+            taken.folded = Some(Folded { what: "ports".into(), ends: self.ports, hosts, local: (local, flows) });
+        }
+        let (mut empty, mut inside) = (0, 0);
         let mut coflows = vec![];
         for c in chosen {
             let lacks = || fault(format!("coflow {} has a port in a rack without hosts", c.id));
@@ -127,7 +140,11 @@ impl Flows {
             for &(from, to, bytes) in &c.flows {
                 let pair = (host_of(from, topology).ok_or_else(lacks)?, host_of(to, topology).ok_or_else(lacks)?);
                 let bytes = mapping.sizes.of_flow(bytes);
-                if bytes > Bytes::ZERO && (pair.0 != pair.1 || mapping.local != Local::Drop) {
+                if bytes == Bytes::ZERO {
+                    empty += 1;
+                } else if pair.0 == pair.1 && mapping.local == Local::Drop {
+                    inside += 1;
+                } else {
                     let sum = pairs.entry(pair).or_default();
                     *sum = sum.saturating_add(bytes);
                 }
@@ -135,7 +152,9 @@ impl Flows {
             let flows: Vec<FlowSpec> = pairs.into_iter().map(|((from, to), bytes)| FlowSpec { from, to, bytes }).collect();
             coflows.push(CoflowSpec::new(CoflowId(0), c.id.to_string(), Time::ZERO + c.arrival, flows));
         }
-        Ok(Workload::new(name, coflows))
+        taken.leave_out(empty, "flows without bytes");
+        taken.leave_out(inside, "flows within a host (--local drop)");
+        Ok(Workload { taken, ..Workload::new(name, coflows) })
     }
 
     /// What each destination receives of all sources together, which is what a shuffle of a job is made of.
@@ -180,6 +199,16 @@ mod tests {
         assert_eq!((w.coflows[1].name.as_str(), w.coflows[1].arrival), ("7", Time(40_500_000)));
         assert_eq!(parse(TRACE).unwrap().sums().coflows[0].reducers, [(2, Bytes(5_000_000)), (3, Bytes(2_500_000))]);
         assert!(fits("4 1\n1 0 1 0 1 2:1.0\n").is_err());
+    }
+
+    #[test]
+    fn ports_without_a_host_of_their_own_are_folded_only_where_that_is_asked_for() {
+        let t = Topology::uniform("t", 2, 1, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
+        let read = |fold| parse(TRACE).unwrap().to_workload("w", &t, &Mapping { fold, ..Mapping::default() });
+        let e = read(false).unwrap_err();
+        assert!(e.why.contains("coflow 0: port 2 has no host: 4 ports do not fit on the 2 hosts of t"), "{e}");
+        let folded = read(true).unwrap().taken.folded.unwrap();
+        assert_eq!((folded.ends, folded.hosts, folded.local), (4, 2, (2, 3)));
     }
 
     #[test]

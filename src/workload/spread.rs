@@ -7,8 +7,8 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::Workload;
 use super::jobs::{EdgeSpec, JobList, JobSpec};
+use super::{Taken, Workload};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
 use crate::units::{Bytes, Time};
@@ -46,7 +46,8 @@ pub fn spread(list: &JobList, hosts: usize, seed: u64) -> Result<Workload, Strin
             coflows.push(CoflowSpec { types: e.types.clone(), ..CoflowSpec::new(CoflowId(0), name, ends[e.from], flows) });
         }
     }
-    Ok(Workload::new(list.name.clone(), coflows))
+    let taken = Taken { from_jobs: Some(list.jobs.len() as u64), ..Taken::default() };
+    Ok(Workload { taken, ..Workload::new(list.name.clone(), coflows) })
 }
 
 /// When each stage ends with a slot for every task and no time for the network.

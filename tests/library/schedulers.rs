@@ -83,7 +83,7 @@ fn all_schedulers_on_all_kinds_of_planes() {
 }
 
 fn program(command: &[&str]) -> ProgramSpec {
-    ProgramSpec { at: ProgramAt::Command(command.iter().map(|&c| c.into()).collect()), within: Span::secs(1) }
+    ProgramSpec { at: ProgramAt::Command(command.iter().map(|&c| c.into()).collect()), within: Span::secs(1), directory: None }
 }
 
 /// The run of a program that decides, which falls back on `fallback`.

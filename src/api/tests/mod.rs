@@ -26,7 +26,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Options, Server, serve};
-use crate::circuits::external::{Advice, Question};
+use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::coflows::priority::Change;
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::control::record::Record;
@@ -138,8 +138,8 @@ impl Host<SimFabric> for Outside {
         };
     }
 
-    fn consult(&mut self, _: &Question) -> Result<Result<Advice, String>, Rejected> {
-        Ok(Err("no program".into()))
+    fn consult(&mut self, _: &Question) -> Result<Result<Advice, NoAnswer>, Rejected> {
+        Ok(Err(NoAnswer::Broken("no program".into())))
     }
 
     fn probe(&mut self, _: ProbeRequest) {}

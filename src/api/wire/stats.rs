@@ -30,6 +30,9 @@ pub struct Stats {
     pub missed_cycles: u64,
     /// Cycles in which the program of the scheduler `external` gave no answer in time, or a wrong one, and the fallback decided.
     pub fallbacks: u64,
+    /// Cycles among these in which the answer was only late.
+    #[serde(default)]
+    pub late_answers: u64,
     /// Why the fallback decided the first of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_fallback: Option<String>,
@@ -190,6 +193,7 @@ impl From<&record::Snapshot> for Stats {
             late_cycles: s.stats.late_cycles,
             missed_cycles: s.stats.missed_cycles,
             fallbacks: s.stats.fallbacks,
+            late_answers: s.stats.late_answers,
             first_fallback: s.stats.first_fallback.clone(),
             circuits_set: s.stats.circuits_set,
             poll: (&s.stats.poll).into(),
@@ -226,6 +230,7 @@ impl From<&Stats> for record::Stats {
             late_cycles: s.late_cycles,
             missed_cycles: s.missed_cycles,
             fallbacks: s.fallbacks,
+            late_answers: s.late_answers,
             first_fallback: s.first_fallback.clone(),
             circuits_set: s.circuits_set,
             poll: (&s.poll).into(),

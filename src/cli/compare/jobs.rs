@@ -6,6 +6,7 @@ use super::{Names, difference};
 use crate::cli::tables::{self, Rows, ratio};
 use crate::ids::JobId;
 use crate::runtime::jobs::report::{JobsResult, JobsSummary};
+use crate::runtime::report::caveats::Caveat;
 use crate::scheduler::record::JobRecord;
 use crate::units::Span;
 
@@ -20,6 +21,10 @@ pub struct Comparison {
     pub a: JobsSummary,
     /// The second run's sums.
     pub b: JobsSummary,
+    /// Why the first run is not what its name says.
+    pub caveats_a: Vec<Caveat>,
+    /// Why the second is not.
+    pub caveats_b: Vec<Caveat>,
     /// By job.
     pub jobs: Vec<Line>,
     /// Mean of the jobs' ratios; absent if no job has one.
@@ -79,8 +84,9 @@ pub fn compare(a: &JobsResult, b: &JobsResult) -> Result<Comparison, String> {
     let mean = |f: fn(f64) -> f64| (!ratios.is_empty()).then(|| ratios.iter().map(|&r| f(r)).sum::<f64>() / ratios.len() as f64);
     let run = |r: &JobsResult| format!("{} {} {}", r.topology, r.placement, r.mechanism);
     let (a_sums, b_sums) = (a.summary.clone(), b.summary.clone());
+    let (caveats_a, caveats_b) = (a.caveats.clone(), b.caveats.clone());
     let (mean_ratio, mean_error) = (mean(|r| r), mean(|r| (r - 1.0).abs()));
-    Ok(Comparison { run_a: run(a), run_b: run(b), a: a_sums, b: b_sums, jobs, mean_ratio, mean_error })
+    Ok(Comparison { run_a: run(a), run_b: run(b), a: a_sums, b: b_sums, caveats_a, caveats_b, jobs, mean_ratio, mean_error })
 }
 
 /// The jobs, for people.
@@ -163,7 +169,7 @@ mod tests {
     fn jobs_stand_side_by_side() {
         let (a, b) = (result("policies/fair.yaml", 4), result("policies/co-scheduler.yaml", 4));
         let c = compare(&a, &b).unwrap();
-        let names = Names { a: "fair".into(), b: "co".into() };
+        let names = Names { a: "fair".into(), b: "co".into(), differences: String::new() };
         assert_eq!(lines(&c, &names).header[1..5], ["JCT fair", "JCT co", "difference", "co/fair"]);
         assert_eq!((c.jobs.len(), lines(&c, &names).rows.len(), exact(&c).csv().lines().count()), (4, 4, 5));
         let (x, y) = (a.jobs[2].jct.unwrap().0 as f64, b.jobs[2].jct.unwrap().0 as f64);

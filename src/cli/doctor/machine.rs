@@ -2,20 +2,16 @@
 
 use std::fs::read_to_string;
 
-use crate::cli::tables;
+use crate::cli::{machine, tables};
 use crate::units::Bytes;
 
 /// Versions, processors and memory, as far as the kernel says them.
 pub fn line() -> String {
-    let kernel = read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model =
-        cpuinfo.lines().find_map(|l| l.strip_prefix("model name")).and_then(|l| l.split_once(':')).map_or("", |(_, name)| name.trim());
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (kernel, model, processors) = (machine::kernel(), machine::processor(), machine::cores());
     let of = if model.is_empty() { String::new() } else { format!(" ({model})") };
     let memory = tables::bytes(memory(&read_to_string("/proc/meminfo").unwrap_or_default()));
     let version = env!("CARGO_PKG_VERSION");
-    format!("Heliostat {version}; Linux {}; {processors} processors{of}, {memory} of memory", kernel.trim())
+    format!("Heliostat {version}; Linux {kernel}; {processors} processors{of}, {memory} of memory")
 }
 
 /// All memory, of `/proc/meminfo`.

@@ -1,14 +1,20 @@
 //! What can be drawn of a file: a result, an event log, or a plan of circuits.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::api::wire::What;
+use crate::cli::apart::{Keys, Pool};
 use crate::cli::event_log;
+use crate::cli::results;
 use crate::cli::timeline::Timeline;
 use crate::fabric::meter::Utilisation;
+use crate::runtime::report::caveats::{Caveat, of_several};
 use crate::runtime::report::form;
+use crate::runtime::study::without_seed;
 use crate::units::{Span, Time};
 
 /// The keys of a result that tell it from others, the most telling first.
@@ -58,6 +64,10 @@ pub struct Input {
     pub runs: usize,
     /// Values of [`ABOUT`], as far as it has them.
     pub about: Vec<String>,
+    /// What tells it from others, but for its file.
+    pub keys: Keys,
+    /// By run: why it is not what its name says.
+    pub caveats: Vec<Vec<Caveat>>,
     /// What the run was drawn from, if the file says it.
     pub seed: Option<u64>,
     /// Of a live result: its zero by the daemon's clock, which is that of its event log.
@@ -77,9 +87,14 @@ pub struct Input {
 }
 
 impl Input {
-    /// Whether another input is of the same policy, topology and mechanism, and tells of the same things.
+    /// Whether another input differs in its seed alone, and in what is pooled, and tells of the same things.
     pub fn is_like(&self, other: &Self) -> bool {
-        self.about == other.about && self.ccts.is_some() == other.ccts.is_some()
+        self.keys == other.keys && self.ccts.is_some() == other.ccts.is_some()
+    }
+
+    /// Why its runs are not what their name says.
+    pub fn caveats(&self) -> Vec<Caveat> {
+        of_several(&self.caveats.iter().map(|c| &c[..]).collect::<Vec<_>>())
     }
 
     /// Takes another run's times in.
@@ -92,6 +107,7 @@ impl Input {
         // What is told over time, is told of one run.
         (self.circuits, self.demand, self.utilisation, self.timeline) = (None, None, None, None);
         self.runs += other.runs;
+        self.caveats.extend(other.caveats);
     }
 
     /// Whether it is an event log.
@@ -139,15 +155,16 @@ impl Input {
     }
 }
 
-/// Reads a file of any of the kinds. Of a list of results, the runs under one policy become one input, whose times are those of all.
+/// Reads a file of any of the kinds. Of a list of results, runs that differ in their seed alone, or in what is pooled, become one input,
+/// whose times are those of all.
 ///
 /// # Errors
 /// What it is not.
-pub fn read(text: &str, file: &str) -> Result<Vec<Input>, String> {
+pub fn read(text: &str, file: &str, pool: &Pool) -> Result<Vec<Input>, String> {
     let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
     let headed = event_log::Head::read(first).map_err(|why| format!("{file}: {why}"))?.is_some();
     let is_log = headed || event_log::is_of_jobs(first) || event_log::read(first).is_ok();
-    let inputs = if is_log { vec![log(text, file)?] } else { whole(text, file)? };
+    let inputs = if is_log { vec![log(text, file)?] } else { whole(text, file, pool)? };
     Ok(inputs.into_iter().map(|i| Input { file: file.into(), ..i }).collect())
 }
 
@@ -169,15 +186,15 @@ pub fn paired<T>(mut all: Vec<T>, of: impl Fn(&mut T) -> &mut Input) -> Vec<T> {
     all.into_iter().enumerate().filter(|(k, _)| !joined.contains(k)).map(|(_, item)| item).collect()
 }
 
-/// Runs of the same policy, topology and mechanism as one, in the order in which they first appear.
-pub fn pooled(all: Vec<Input>) -> Vec<Input> {
+/// Runs that differ in their seed alone, or in what is pooled, as one, in the order in which they first appear.
+pub fn pooled(all: Vec<Input>, pool: &Pool) -> Vec<Input> {
     let mut pools: Vec<Input> = vec![];
     for mut input in all {
         // The workload's name may end with the seed that it was drawn from.
         if let Some(workload) = input.about.get_mut(2) {
-            let end = workload.rfind("-seed-").unwrap_or(workload.len());
-            workload.truncate(end);
+            *workload = without_seed(workload).to_owned();
         }
+        input.keys = input.keys.without(&pool.pool);
         match pools.iter_mut().find(|p| p.is_like(&input)) {
             Some(pool) => pool.take(input),
             None => pools.push(input),
@@ -228,11 +245,11 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
     Ok(Input { about, seed, circuits: Some(circuits), demand: Some(demand), ..Input::default() })
 }
 
-fn whole(text: &str, file: &str) -> Result<Vec<Input>, String> {
+fn whole(text: &str, file: &str, pool: &Pool) -> Result<Vec<Input>, String> {
     let wrong = |e: serde_json::Error| format!("{file}:{}:{}: not a result, an event log or a plan: {e}", e.line(), e.column());
     let today = form::current(serde_json::from_str(text).map_err(wrong)?).map_err(|why| format!("{file}: {why}"))?;
     match today {
-        Value::Array(all) => Ok(pooled(all.iter().map(|v| one(v, file)).collect::<Result<_, _>>()?)),
+        Value::Array(all) => Ok(pooled(all.iter().map(|v| one(v, file)).collect::<Result<_, _>>()?, pool)),
         value => Ok(vec![one(&value, file)?]),
     }
 }
@@ -243,8 +260,19 @@ fn one(value: &Value, file: &str) -> Result<Input, String> {
         let all = value[list].as_array()?;
         Some(all.iter().map(|x| x[key].as_u64().map(Span)).collect())
     };
+    let map = |key: &str| BTreeMap::deserialize(&value["origin"][key]).unwrap_or_default();
+    let [policy, placement, workload, topology, mechanism] = ABOUT.map(text_of);
+    let base = [
+        ("policy", policy.as_str()),
+        ("placement", &placement),
+        ("mechanism", &mechanism),
+        ("topology", &topology),
+        ("workload", without_seed(&workload)),
+    ];
     Ok(Input {
         about: ABOUT.iter().map(|k| text_of(k)).collect(),
+        keys: Keys::new(&base, map("options"), map("settings")),
+        caveats: vec![caveats(value)],
         ccts: times("coflows", "cct_ns"),
         jcts: times("jobs", "jct_ns"),
         circuits: plan(value),
@@ -255,6 +283,18 @@ fn one(value: &Value, file: &str) -> Result<Input, String> {
         timeline: timeline(value).map_err(|e| format!("{file}: {e}"))?,
         ..Input::default()
     })
+}
+
+/// Why a run is not what its name says. Results of older versions do not tell: most of it is in their other keys.
+fn caveats(value: &Value) -> Vec<Caveat> {
+    match value.get("caveats") {
+        Some(told) => Vec::deserialize(told).unwrap_or_default(),
+        None if value.get("summary").is_none() => vec![],
+        None => {
+            let read = results::parse(&value.to_string(), Path::new("result")).ok();
+            read.iter().flatten().flat_map(|r| r.caveats().to_vec()).collect()
+        }
+    }
 }
 
 /// The circuits of `plan circuits -o json`.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::apart::{self, Grouping, Keys, Pool};
 use super::compare::groups;
 use super::draw::chart::Look;
 use super::draw::paper::Paper;
@@ -9,6 +10,7 @@ use super::draw::rows::Rows;
 use super::draw::{self, Format, Sheet};
 use super::log::say;
 use super::{CliError, print, results, rows};
+use crate::runtime::report::caveats::explained;
 use input::Input;
 
 mod cdf;
@@ -42,6 +44,8 @@ pub struct Args {
     /// Logarithmic axis of times
     #[arg(long)]
     log_scale: bool,
+    #[command(flatten)]
+    pool: Pool,
     #[command(flatten)]
     paper: Paper,
 }
@@ -78,8 +82,9 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     }
     let mut inputs = Vec::new();
     for file in &a.files {
-        inputs.extend(read(file)?);
+        inputs.extend(read(file, &a.pool)?);
     }
+    a.pool.check(inputs.iter().map(|i| &i.keys))?;
     let inputs = input::paired(inputs, |i| i);
     let kind = a.kind.unwrap_or(if inputs[0].ccts.is_some() { Kind::Cct } else { Kind::Circuits });
     let title = a.title.clone().unwrap_or_else(|| title(kind, &inputs));
@@ -97,20 +102,22 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     Ok(())
 }
 
-/// All results held against the first policy's, as `compare` does.
+/// All results held against the first policy's of their table, as `compare` does.
 fn bars(a: &Args, p95: bool) -> Result<normalised::Bars, CliError> {
     let read = a.files.iter().map(|f| Ok((f.as_path(), results::read(f)?))).collect::<Result<Vec<_>, CliError>>()?;
-    normalised::Bars::new(groups::study(&read, &a.label, None)?, p95).map_err(CliError::Invalid)
+    let how = Grouping { by: None, pool: a.pool.clone() };
+    normalised::Bars::new(&groups::studies(&read, &how, &a.label, None)?, p95).map_err(CliError::Invalid)
 }
 
-/// A file's inputs; of a directory of results, one a policy.
-fn read(file: &Path) -> Result<Vec<Input>, CliError> {
-    let of = |file: &Path| input::read(&rows::text(file)?, &file.display().to_string()).map_err(CliError::Invalid);
+/// A file's inputs; of a directory of results, one for all that differ in their seed alone.
+fn read(file: &Path, pool: &Pool) -> Result<Vec<Input>, CliError> {
+    let of = |file: &Path| input::read(&rows::text(file)?, &file.display().to_string(), pool).map_err(CliError::Invalid);
     if !file.is_dir() {
         return of(file);
     }
     let all: Vec<Vec<Input>> = results::files_in(file)?.iter().map(|f| of(f)).collect::<Result<_, _>>()?;
-    let mut pools = input::pooled(all.into_iter().flatten().collect());
+    let all: Vec<Input> = all.into_iter().flatten().collect();
+    let mut pools = input::pooled(all, pool);
     pools.iter_mut().for_each(|p| p.file = file.display().to_string());
     if pools.is_empty() { Err(CliError::Invalid(format!("{}: no results (*.json) in this directory", file.display()))) } else { Ok(pools) }
 }
@@ -175,16 +182,22 @@ impl Chart {
     }
 }
 
-/// What tells the files apart: the first of their policy, topology, workload, mechanism that differs in all; else their names.
+/// What tells lines apart, as rows of comparisons are named; with the caveats of their runs.
 pub(super) fn labels(inputs: &[Input], given: &[String]) -> Result<Vec<String>, CliError> {
     if !given.is_empty() {
         let fits = given.len() == inputs.len();
-        return if fits { Ok(given.to_vec()) } else { Err(CliError::Usage("as many --label as files, please".into())) };
+        let marked = given.iter().zip(inputs).map(|(name, input)| explained(name, &input.caveats()));
+        return if fits { Ok(marked.collect()) } else { Err(CliError::Usage("as many --label as lines, please".into())) };
     }
-    let of = |k: usize| inputs.iter().map(|i| i.about.get(k).cloned().unwrap_or_default()).collect::<Vec<String>>();
-    let distinct = |v: &Vec<String>| v.iter().all(|x| !x.is_empty() && v.iter().filter(|y| *y == x).count() == 1);
-    let names = (0..input::ABOUT.len()).map(of).find(distinct).unwrap_or_else(|| inputs.iter().map(stem).collect());
-    let told = |(name, input): (String, &Input)| if input.runs > 1 { format!("{name}, {} runs", input.runs) } else { name };
+    let files = apart::files(&inputs.iter().map(|i| Path::new(&i.file)).collect::<Vec<_>>());
+    let keys: Vec<Keys> = inputs.iter().zip(&files).map(|(i, file)| i.keys.clone().in_file(file)).collect();
+    let names = apart::labels(&keys.iter().collect::<Vec<_>>());
+    let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
+    let names = if distinct.len() == names.len() { names } else { files };
+    let told = |(name, input): (String, &Input)| {
+        let runs = if input.runs > 1 { format!("{name}, {} runs", input.runs) } else { name };
+        explained(&runs, &input.caveats())
+    };
     Ok(names.into_iter().zip(inputs).map(told).collect())
 }
 
@@ -205,10 +218,16 @@ fn title(kind: Kind, inputs: &[Input]) -> String {
     let first = &inputs[0].about;
     let common = (0..first.len()).filter(|&k| !first[k].is_empty() && inputs.iter().all(|i| i.about.get(k) == Some(&first[k])));
     let common: Vec<&str> = common.map(|k| first[k].as_str()).collect();
-    match (&common[..], inputs) {
+    let text = match (&common[..], inputs) {
         ([], [only]) => format!("{what}: {}", stem(only)),
         ([], _) => what.into(),
         _ => format!("{what}: {}", common.join(", ")),
+    };
+    // What has no legend says in its title what its run is not.
+    let bare = matches!(kind, Kind::Utilisation | Kind::Demand | Kind::Circuits | Kind::Timeline);
+    match inputs {
+        [only] if bare => explained(&text, &only.caveats()),
+        _ => text,
     }
 }
 

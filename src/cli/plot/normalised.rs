@@ -1,19 +1,25 @@
 //! Completion times over those of the first policy, by class of size: bars with 95 % intervals.
 
+use crate::cli::apart::said;
 use crate::cli::draw::axis::Axis;
 use crate::cli::draw::chart::{Chart, Key, Look, Sample};
 use crate::cli::draw::{Fill, Ink, Pen, Sheet, many};
+use crate::cli::study::Compared;
+use crate::runtime::report::caveats::explained;
 use crate::runtime::statistics::Estimate;
-use crate::runtime::study::{Normalised, Policy, Study};
+use crate::runtime::study::{Normalised, Policy};
 
 /// The part of a class' place that its bars fill.
 const FILLED: f64 = 0.8;
 /// The colour of the line at the first policy's times.
 const BASE: Ink = Ink::new(60, 60, 60);
 
-/// The bars of a study.
+/// The bars of studies: each policy against the first one of its own table.
 pub struct Bars {
-    study: Study,
+    of_jobs: bool,
+    /// What the others are held against: the first policy of each table, all if they differ.
+    base: String,
+    others: Vec<Policy>,
     /// Whether 95th percentiles are drawn; else means.
     p95: bool,
 }
@@ -23,18 +29,29 @@ impl Bars {
     ///
     /// # Errors
     /// Why there is nothing to hold against each other.
-    pub fn new(study: Study, p95: bool) -> Result<Self, String> {
-        let [first, others @ ..] = &study.policies[..] else { return Err("no results".into()) };
-        if others.is_empty() {
-            return Err(format!(
-                "the results are all of {}; give those of several policies, the first to hold the others against",
-                first.policy
-            ));
+    pub fn new(tables: &[Compared], p95: bool) -> Result<Self, String> {
+        let (mut bases, mut all): (Vec<String>, Vec<Policy>) = (vec![], vec![]);
+        for table in tables {
+            let [first, others @ ..] = &table.study.policies[..] else { continue };
+            if others.is_empty() {
+                return Err(format!(
+                    "the results are all of {}; give those of several policies, the first to hold the others against",
+                    first.policy
+                ));
+            }
+            if let Some(apart) = others.iter().find(|p| p.normalised.is_empty()) {
+                return Err(format!("{} and {} have no coflow or job in common that both finished", first.policy, apart.policy));
+            }
+            let scene = if tables.len() > 1 { format!(", {}", said(&table.scene)) } else { String::new() };
+            let base = explained(&first.policy, &first.caveats);
+            if !bases.contains(&base) {
+                bases.push(base);
+            }
+            let named = |p: &Policy| Policy { policy: explained(&format!("{}{scene}", p.policy), &p.caveats), ..p.clone() };
+            all.extend(others.iter().map(named));
         }
-        if let Some(apart) = others.iter().find(|p| p.normalised.is_empty()) {
-            return Err(format!("{} and {} have no coflow or job in common that both finished", first.policy, apart.policy));
-        }
-        Ok(Self { study, p95 })
+        let of_jobs = tables.iter().any(|t| t.study.of_jobs);
+        if all.is_empty() { Err("no results".into()) } else { Ok(Self { of_jobs, base: bases.join(", "), others: all, p95 }) }
     }
 
     fn of(&self, n: &Normalised) -> Estimate {
@@ -43,7 +60,7 @@ impl Bars {
 
     /// The chart.
     pub fn draw(&self, look: &Look) -> Sheet {
-        let (first, others) = self.study.policies.split_first().expect("two or more");
+        let others = &self.others;
         // The first one with most classes has them all in their order.
         let classes: Vec<&str> =
             others.iter().map(|p| &p.normalised).max_by_key(|n| n.len()).into_iter().flatten().map(|n| n.class).collect();
@@ -52,10 +69,10 @@ impl Bars {
         let text = look.paper.text();
         let base = Pen { ink: BASE, width: text / 9.0, dash: &[4.0, 2.0] };
         let filled = |(k, p): (usize, &Policy)| Key { label: format!("{}{}", p.policy, runs(p)), sample: Sample::Filled(many(k)) };
-        let line = Key { label: format!("{} = 1", first.policy), sample: Sample::Line(base.clone()) };
+        let line = Key { label: format!("{} = 1", self.base), sample: Sample::Line(base.clone()) };
         let keys = others.iter().enumerate().map(filled).chain([line]).collect();
-        let (thing, things) = if self.study.of_jobs { ("JCT", "jobs") } else { ("CCT", "coflows") };
-        let title = format!("{} {thing} over that of {}", if self.p95 { "95th percentile of" } else { "Mean" }, first.policy);
+        let (thing, things) = if self.of_jobs { ("JCT", "jobs") } else { ("CCT", "coflows") };
+        let title = format!("{} {thing} over that of {}", if self.p95 { "95th percentile of" } else { "Mean" }, self.base);
         let names = |_| Axis { title: String::new(), range: (0.0, classes.len() as f64), log: false, ticks: vec![] };
         let mut chart = Chart::new(look, keys, names, |room| Axis::plain(&title, most * 1.05, room));
         for (c, class) in classes.iter().enumerate() {

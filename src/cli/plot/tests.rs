@@ -40,7 +40,7 @@ const PLAN: &str = r#"{"circuits": [{"plane": 1, "from": 0, "to": 3, "setup_at_n
 
 /// A file of one run.
 fn one(text: &str, file: &str) -> Result<Input, String> {
-    input::read(text, file).map(|mut all| all.remove(0))
+    input::read(text, file, &Pool::default()).map(|mut all| all.remove(0))
 }
 
 fn sheet(kind: Kind, texts: &[&str], look: &Look) -> Result<Sheet, String> {
@@ -134,16 +134,16 @@ fn bars_are_ratios_with_their_intervals() {
     let run = |policy: &'static str, ccts: [u64; 2]| [result(policy, 1, ccts[0]), result(policy, 2, ccts[1])].concat();
     let read = |all: &[Vec<crate::runtime::study::AnyResult>]| all.iter().map(|r| (file, r.clone())).collect::<Vec<_>>();
     let (aalo, varys) = (run("aalo", [100, 200]), run("varys", [50, 120]));
-    let study = groups::study(&read(&[aalo.clone(), varys]), &[], None).unwrap();
+    let study = groups::studies(&read(&[aalo.clone(), varys]), &Grouping::default(), &[], None).unwrap();
     let look = Look { title: String::new(), log: false, paper: Paper::default() };
-    let chart = normalised::Bars::new(study, false).unwrap().draw(&look);
+    let chart = normalised::Bars::new(&study, false).unwrap().draw(&look);
     // Half, and six tenths: 0.55 with an interval by Student's t of one degree of freedom.
     let text = chart.svg();
     for part in ["varys, all: CCT of 2 coflows: 0.550 ± 0.635", "aalo = 1", "Mean CCT over that of aalo", "varys, 2 runs"] {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert_eq!(crate::cli::draw::legible(&chart), Ok(()));
-    let alone = normalised::Bars::new(groups::study(&read(&[aalo]), &[], None).unwrap(), false);
+    let alone = normalised::Bars::new(&groups::studies(&read(&[aalo]), &Grouping::default(), &[], None).unwrap(), false);
     assert!(alone.err().is_some_and(|e| e.contains("all of aalo")));
 }
 
@@ -220,7 +220,7 @@ fn an_event_log_says_when_each_circuit_ends() {
 fn repeated_runs_of_a_policy_are_one_line() {
     let run = |policy: &str, seed: u32| RESULT.replace("c-through", policy).replace("\"w\"", &format!("\"mix-seed-{seed}\""));
     let list = format!("[{}, {}, {}]", run("aalo", 1), run("varys", 1), run("aalo", 2));
-    let inputs = input::read(&list, "f").unwrap();
+    let inputs = input::read(&list, "f", &Pool::default()).unwrap();
     let told: Vec<(&str, usize, usize)> =
         inputs.iter().map(|i| (i.about[0].as_str(), i.runs, i.ccts.as_ref().map_or(0, Vec::len))).collect();
     assert_eq!(told, [("aalo", 2, 6), ("varys", 1, 3)]);

@@ -35,10 +35,10 @@ pub fn compare(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool)
         return Err(interrupted_at_once());
     }
     args.json.as_ref().map_or(Ok(()), |file| write_text(file, &study::results_json(&results)))?;
-    print(&study::show(&study::of(&names, &results), args.shown.output))?;
+    print(&study::show(&[study::of(&names, &results)], args.shown.output))?;
     match (stop.load(Relaxed), unfinished) {
         (true, _) => Err(CliError::Failed("interrupted; the runs that had ended by then stand above".into())),
-        (false, 0) => Ok(()),
+        (false, 0) => study::accept(args.allow, &names, &results),
         (false, n) => Err(CliError::Failed(format!("{} did not finish", several(n, "coflow")))),
     }
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::caveats::Allow;
 use super::client::Where;
 use super::draw;
 use super::draw::paper::Paper;
@@ -18,7 +20,7 @@ use super::numbers::several;
 use super::sums::{Shown, ShownOnce};
 use super::timeline::Timeline;
 use super::workload::Reading;
-use super::{CliError, can_write, interrupt, jobs, origin, print, read_policy, tables, write_text};
+use super::{CliError, can_write, interrupt, jobs, machine, origin, print, read_policy, tables, write_text};
 use crate::api::wire;
 use crate::cli::log::{self, say};
 use crate::client::board::Reporter;
@@ -31,7 +33,10 @@ use crate::placement::Kind;
 use crate::runtime::jobs::live;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::record::Recorder;
-use crate::runtime::report::{Counted, End, Names, RunResult};
+use crate::runtime::report::caveats::Given;
+use crate::runtime::report::{Counted, End, Names, Origin, RunResult};
+use crate::runtime::settings::RunPlan;
+use crate::scheduler::Event;
 use crate::scheduler::record::Snapshot;
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::Topology;
@@ -64,6 +69,11 @@ pub struct Args {
     #[command(flatten)]
     tuning: jobs::Tuning,
     #[command(flatten)]
+    allow: Allow,
+    /// Options that were given and that the result depends on.
+    #[arg(skip)]
+    pub(super) given: BTreeMap<String, String>,
+    #[command(flatten)]
     shown: ShownOnce,
     /// Writes the whole result to this file
     #[arg(help_heading = "Output", long, value_name = "FILE")]
@@ -81,6 +91,11 @@ pub(super) struct Ask<'a> {
     pub seed: u64,
     pub tuning: &'a jobs::Tuning,
     pub shown: Shown,
+    /// Whether the network asks for more than the machine carries.
+    pub forced: bool,
+    /// Options that the result depends on.
+    pub given: &'a BTreeMap<String, String>,
+    pub allow: Allow,
     pub json: Option<&'a Path>,
     pub recorder: Option<&'a Recorder>,
 }
@@ -104,6 +119,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         seed: args.seed,
         tuning: &args.tuning,
         shown: args.shown.into(),
+        forced: false,
+        given: &args.given,
+        allow: args.allow,
         json: args.json.as_deref(),
         recorder: None,
     };
@@ -137,8 +155,14 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     let what =
         live::Ask { topology: &topology, jobs_by: &jobs_by, elephant: plan.policy.elephant_threshold, jobs: &list, failures: &failures };
     let origin = origin::here_and_now(&origin::of(ask.topology, ask.policy, Some(ask.workload)));
+    // The daemon sets circuits by its own policy, and tasks are placed by this one.
+    let settings = config::settings(&RunPlan { jobs: plan.jobs.clone(), ..theirs.clone() });
+    let origin = Origin { options: ask.given.clone(), settings, ..origin };
+    let machine = machine::Watch::start();
     let (result, ended) = play(client, &what, (&plan.policy, &theirs.policy), (stop, ask.recorder))?;
-    let result = JobsResult { origin, ..result };
+    let machine = Some(if ask.topology.is_some() { machine.end() } else { machine.facts() });
+    let result = JobsResult { origin, machine, forced: ask.forced, ..result };
+    let result = result.judged(&Given { faults: failures.iter().filter(|f| is_failure(&f.1)).count() as u64, ..Given::default() });
     print(&jobs::result(&result, ask.shown))?;
     if let Some(file) = ask.json {
         write_text(file, &tables::json(&result))?;
@@ -154,7 +178,12 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     if stop.load(Relaxed) && result.summary.unfinished > 0 {
         return Err(CliError::Failed("interrupted; what had finished by then is printed above, the rest is cancelled".into()));
     }
-    Ok(())
+    ask.allow.accept(&result.policy, &result.caveats)
+}
+
+/// Whether this is word of a failure, and not that it is over.
+fn is_failure(event: &Event) -> bool {
+    matches!(event, Event::HostFailed(_) | Event::RackFailed(_))
 }
 
 /// Whether the daemon's network is the one that the placement policy is meant for, and its circuits go by the same threshold.

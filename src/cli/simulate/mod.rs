@@ -1,10 +1,12 @@
 //! `heliostat simulate`: a run in virtual time, with the columns of a live run.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::play::{Listeners, Load, Play};
+use super::caveats::{Allow, say_caveats_of_input, say_taken};
 use super::draw;
 use super::draw::paper::Paper;
 use super::interrupt::stopped_by_ctrl_c;
@@ -109,6 +111,11 @@ pub struct Args {
     #[arg(help_heading = "Output", long, conflicts_with = "repeat")]
     timing: bool,
     #[command(flatten)]
+    allow: Allow,
+    /// Options that were given and that the result depends on.
+    #[arg(skip)]
+    pub(super) given: BTreeMap<String, String>,
+    #[command(flatten)]
     shown: Shown,
     /// Writes the whole result to this file; of several policies or repetitions, a list of them
     #[arg(help_heading = "Output", long)]
@@ -147,11 +154,14 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 /// The result of the first policy with the seed of `args`, without a word; `None` if it was stopped.
 ///
 /// # Errors
-/// As [`run()`].
+/// As [`run()`], and a run in which the fallback decided, unless that is allowed.
 pub(super) fn quietly(args: &Args, stop: &AtomicBool) -> Result<Option<AnyResult>, CliError> {
     args.check()?;
     let topology = args.read_topology()?;
-    Play::new(args, &topology, &args.policy[0])?.quietly(args.seed, stop)
+    let play = Play::new(args, &topology, &args.policy[0])?;
+    let result = play.quietly(args.seed, stop)?;
+    result.as_ref().map_or(Ok(()), |r| args.allow.accept(&play.plan.policy.name, r.caveats()))?;
+    Ok(result)
 }
 
 /// Every policy with every seed, and the policies held against the first.
@@ -169,17 +179,21 @@ fn compare(args: &Args, topology: &Arc<Topology>) -> Result<(), CliError> {
     let names = study::labels(args.policy.iter().zip(plays.iter().map(|p| p.plan.policy.name.as_str())));
     let results = study::run_all(&names, seeds, args.threads, one)?;
     args.json.as_ref().map_or(Ok(()), |file| write_text(file, &study::results_json(&results)))?;
-    print(&study::show(&study::of(&names, &results), args.shown.output))?;
+    let first = results.iter().flatten().next();
+    let what = args.workload.as_deref().or(args.jobs.as_deref());
+    what.zip(first).into_iter().for_each(|(file, r)| say_caveats_of_input(file, r.caveats()));
+    print(&study::show(&[study::of(&names, &results)], args.shown.output))?;
     let (ended, all) = (results.iter().map(Vec::len).sum::<usize>(), names.len() * seeds as usize);
     if ended < all {
         Err(CliError::Failed(format!("interrupted; {ended} of {} had ended, and count", several(all, "run"))))
     } else {
-        Ok(())
+        study::accept(args.allow, &names, &results)
     }
 }
 
 fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
     let workload = play.workload(args.seed)?;
+    args.workload.iter().for_each(|file| say_taken(file, &workload.taken));
     let mut log = String::new();
     let keep = args.events.is_some();
     let mut write = |record| {
@@ -210,7 +224,8 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
         log.insert_str(0, &event_log::Head::new(event_log::Clock::Virtual, &result.origin, of).line());
         write_text(file, &log)?;
     }
-    whole(result.end, "coflow", result.summary.unfinished)
+    whole(result.end, "coflow", result.summary.unfinished)?;
+    args.allow.accept(&result.policy, &result.caveats)
 }
 
 /// What has been printed and written is no whole result, if nothing moved any more or Ctrl-C ended it. That --until ended it was asked for.
@@ -262,7 +277,8 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
             &Paper::default(),
         )?;
     }
-    whole(result.end, "job", result.summary.unfinished)
+    whole(result.end, "job", result.summary.unfinished)?;
+    args.allow.accept(&result.policy, &result.caveats)
 }
 
 impl Args {

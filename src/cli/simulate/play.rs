@@ -94,7 +94,8 @@ impl<'a> Play<'a> {
         }
         let origin = origin::of(Some(&args.topology), Some(policy), args.jobs.as_deref().or(args.workload.as_deref()));
         let origin = if args.timing { origin::here_and_now(&origin) } else { origin };
-        let origin = Origin { resolution: Some(args.resolution()).filter(|&r| r > Span::ZERO), ..origin };
+        let (options, settings) = (args.given.clone(), config::settings(&plan));
+        let origin = Origin { options, settings, resolution: Some(args.resolution()).filter(|&r| r > Span::ZERO), ..origin };
         Ok(Self { args, topology, plan, load, faults, origin })
     }
 

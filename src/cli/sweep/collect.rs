@@ -8,6 +8,7 @@ use crate::cli::log::say;
 use crate::cli::tables::{self, Rows};
 use crate::cli::{CliError, can_write, jobs, read_text, results, write_text};
 use crate::runtime::report::End;
+use crate::runtime::report::caveats::kinds;
 use crate::runtime::study::{Account, AnyResult, Figure, Unit};
 
 /// Writes the table to a file: CSV or JSON lines by its name.
@@ -55,12 +56,15 @@ fn by_run(runs: &[&Run], out: &Path) -> Result<Rows, CliError> {
             let account = Account::from(&result);
             row.push(end(&result));
             row.extend(account.figures().iter().map(value));
+            row.extend([fallbacks(&result).to_string(), kinds(result.caveats())]);
             figures = account.figures().iter().map(|f| f.key.to_owned()).collect();
         }
         rows.push(row);
     }
     let about: Vec<String> = runs.first().map(|r| r.columns().into_iter().map(|c| c.0).collect()).unwrap_or_default();
-    let header = [about, ["state", "error", "end"].map(str::to_owned).to_vec(), figures].concat();
+    let header =
+        [about, ["state", "error", "end"].map(str::to_owned).to_vec(), figures, ["fallbacks", "caveats"].map(str::to_owned).to_vec()]
+            .concat();
     rows.iter_mut().for_each(|row| row.resize(header.len(), String::new()));
     Ok(Rows { header, rows })
 }
@@ -71,6 +75,14 @@ fn end(result: &AnyResult) -> String {
         AnyResult::Jobs(r) => r.end,
     };
     serde_json::to_value(end).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Decisions that a fallback made: about circuits, and of jobs about slots.
+fn fallbacks(result: &AnyResult) -> u64 {
+    match result {
+        AnyResult::Coflows(r) => r.summary.stats.fallbacks,
+        AnyResult::Jobs(r) => r.network.stats.fallbacks.saturating_add(r.summary.counters.fallbacks),
+    }
 }
 
 /// A figure in its base unit. Whole nanoseconds and bytes come back from their floating point unless there are more than 2^53 of them.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::runs::Run;
 use crate::cli::files::unread;
+use crate::cli::swept::LIST;
 use crate::cli::{CliError, write_text};
 use crate::runtime::open;
 
@@ -13,7 +14,7 @@ const MOST: u64 = 1 << 30;
 
 /// The list: a line of JSON for each run.
 fn list(out: &Path) -> PathBuf {
-    out.join("runs.jsonl")
+    out.join(LIST)
 }
 
 /// Writes the list, if it is not there already: each of many shards and single runs comes by.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::progress::Progress;
 use self::runs::{Run, State};
+use super::apart::Grouping;
 use super::interrupt::stopped_by_ctrl_c;
 use super::{CliError, print, results, simulate, study, write_text};
 use crate::runtime::parallel::in_parallel;
@@ -46,6 +47,8 @@ pub struct Args {
     /// Writes a table of what is there instead, .csv or .jsonl; runs nothing. What failed or is missing says so
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     collect: Option<PathBuf>,
+    #[command(flatten)]
+    grouping: Grouping,
     /// A row for each of these
     #[arg(long, value_enum, default_value_t, requires = "collect")]
     rows: RowsOf,
@@ -107,7 +110,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         return Err(CliError::Failed("stopped; start the same command again, and it goes on from here".into()));
     }
     if args.shard.is_none() && args.only.is_empty() {
-        print(&summary::of(&mine, &args.out)?)?;
+        print(&summary::of(&mine, &args.out, &args.grouping)?)?;
     }
     if failed.is_empty() { Ok(()) } else { Err(told(&failed, mine.len())) }
 }

@@ -231,7 +231,7 @@ impl Run {
     /// # Errors
     /// Options that do not go together.
     pub fn simulate(&self) -> Result<simulate::Args, String> {
-        let cli = Cli::try_parse_from(std::iter::once("heliostat".to_owned()).chain(self.argv.clone())).map_err(|e| e.to_string())?;
+        let cli = Cli::try_read_from(std::iter::once("heliostat".to_owned()).chain(self.argv.clone())).map_err(|e| e.to_string())?;
         match cli.command {
             Command::Simulate(args) => Ok(args),
             other => Err(format!("{other:?} is no simulation")),

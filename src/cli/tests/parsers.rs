@@ -93,7 +93,9 @@ fn records() -> Vec<Target> {
     let recordings = recordings.each_ref().map(|r| &**r);
     vec![
         text("results", &results, |s| results::parse(s, Path::new("r.json")).is_ok()),
-        text("what is plotted", &[&results[..], &[lines]].concat(), |s| plot::input::read(s, "r.json").is_ok()),
+        text("what is plotted", &[&results[..], &[lines]].concat(), |s| {
+            plot::input::read(s, "r.json", &crate::cli::apart::Pool::default()).is_ok()
+        }),
         text("lines of event logs", &[lines], |s| event_log::read(s).is_ok()),
         Target {
             name: "recordings",

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::synth::Mix;
+use crate::cli::caveats::say_taken;
 use crate::cli::files::read_shipped;
 use crate::cli::{CliError, limits, read_topology, read_workload};
 use crate::config::shipped::Shelf;
@@ -35,6 +36,10 @@ pub struct Reading {
     /// What happens to flows of a trace that stay in one host
     #[arg(help_heading = "Workload", long, value_enum, default_value_t)]
     pub local: Local,
+    /// Lets ports or nodes of a trace that the network has no host for fall on hosts that it has: port p on host (p / R) mod H of rack
+    /// p mod R, node n on host n mod H. Results say so; else it is an error
+    #[arg(help_heading = "Workload", long)]
+    pub fold: bool,
     /// Which flows of an htsim file make a coflow
     #[arg(help_heading = "Workload", long, value_enum, default_value_t)]
     pub group: Group,
@@ -86,7 +91,7 @@ impl Reading {
     /// A text that makes no sense.
     pub fn parse(&self, text: &str, file: &Path, topology: &Topology) -> Result<Workload, CliError> {
         let (first, most) = (self.coflows, limits::most_flows()?);
-        let mapping = Mapping { sizes: self.sizes, local: self.local, first, group: self.group, most };
+        let mapping = Mapping { sizes: self.sizes, local: self.local, first, group: self.group, fold: self.fold, most };
         Ok(config::read_workload(text, &file.display().to_string(), topology, &mapping)?)
     }
 }
@@ -276,6 +281,7 @@ pub fn source(file: &Path, topology: Option<&PathBuf>, reading: &Reading, jobs: 
             .ok_or_else(|| CliError::Usage(format!("{} names racks and hosts; say of which network: --topology FILE", file.display())))?,
     };
     let workload = reading.parse(&text, file, &topology)?.adjusted(&reading.adjust());
+    say_taken(file, &workload.taken);
     Ok(Source::Coflows(workload, topology))
 }
 

@@ -209,9 +209,10 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     convert::coflows(&workload.adjusted(&Adjust { scale: a.scale, ..Adjust::default() }), &topology, &a.to)
 }
 
-/// The coflows of a trace, if there is memory for their flows.
+/// The coflows of a trace, if there is memory for their flows. It was drawn over as many ports as the racks have hosts; where some racks
+/// have fewer, ports share hosts, and results say so.
 fn to_workload(trace: &Trace, name: &str, topology: &Topology) -> Result<Workload, CliError> {
-    let mapping = Mapping { most: limits::most_flows()?, ..Mapping::default() };
+    let mapping = Mapping { most: limits::most_flows()?, fold: true, ..Mapping::default() };
     trace.to_workload(name, topology, &mapping).map_err(|e| CliError::Invalid(e.why))
 }
 

@@ -1,7 +1,7 @@
 //! The middle of a cycle: from what was observed over demand to the circuits that are wanted, by a scheduler or by a program.
 
 use super::{Controller, Phase};
-use crate::circuits::external::{Advice, Question};
+use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::circuits::layout::lay_out;
 use crate::circuits::timetable::Reservation;
 use crate::circuits::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, SetBy, Slot, Usable};
@@ -105,25 +105,31 @@ impl Controller {
         let decision = self.scheduler.decide(&pending.ask(&self.demand, &self.topology, &self.policy, self.cycle));
         match self.lay(decision, pending) {
             Ok(()) => drop(self.failures.remove(&Trouble::Follow)),
-            Err(clash) => self.failed(Trouble::Follow, format!("{}: {clash}", self.policy.scheduler.name()), now),
+            Err(clash) => {
+                self.failed(Trouble::Follow, format!("{}: {clash}", self.policy.scheduler.name()), now);
+                // A scheduler whose decision no switch can follow has not decided, as little as a program.
+                self.stats.fallbacks += 1;
+                self.stats.first_fallback.get_or_insert(clash);
+            }
         }
     }
 
     /// A program has answered, or has not.
-    pub(super) fn advised(&mut self, result: Result<Advice, String>, now: Time) {
+    pub(super) fn advised(&mut self, result: Result<Advice, NoAnswer>, now: Time) {
         let Some(pending) = self.pending.take() else { return };
         self.phase = Phase::Idle;
         let racks = self.topology.rack_count();
         let done = result.and_then(|answer| {
             let decision = answer.decision(&self.topology.planes, racks, pending.at)?;
-            self.lay(decision, &pending)
+            Ok(self.lay(decision, &pending)?)
         });
         match done {
             Ok(()) => drop(self.failures.remove(&Trouble::Follow)),
             Err(why) => {
                 self.failed(Trouble::Follow, format!("{}: {why}", self.policy.scheduler.name()), now);
                 self.stats.fallbacks += 1;
-                self.stats.first_fallback.get_or_insert(why);
+                self.stats.late_answers += u64::from(why.is_late());
+                self.stats.first_fallback.get_or_insert(why.to_string());
                 self.fall_back(&pending, now);
             }
         }

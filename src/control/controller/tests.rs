@@ -110,7 +110,7 @@ impl World {
                     self.now += self.thinking;
                     self.tell(Event::Observed { result: seen }).unwrap();
                 }
-                Action::Consult { .. } => self.tell(Event::Advised { result: Err("no program".into()) }).unwrap(),
+                Action::Consult { .. } => self.tell(Event::Advised { result: Err("no program".to_owned().into()) }).unwrap(),
                 Action::Apply { ops } => {
                     let refuse = |&op: &Op| OpResult { op, outcome: Err(OpError::NoCircuits) };
                     let results = if self.refuses { ops.iter().map(refuse).collect() } else { self.fabric.get_mut().apply(&ops, self.now) };

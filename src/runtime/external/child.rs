@@ -6,11 +6,13 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, TrySendError};
 use std::time::{Duration, Instant};
 
 use super::{LONGEST, Link, spawn};
+use crate::circuits::external::NoAnswer;
 use crate::fabric::kernel::sys;
 
 /// The longest time between the end of a program's output and its own, on a busy machine.
@@ -30,13 +32,17 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a program with its arguments.
+    /// Starts a program with its arguments in a directory, or where this process is. A program with a relative path is looked for there.
     ///
     /// # Errors
     /// Why it cannot be started, for people.
-    pub fn start(command: &[String]) -> Result<Self, String> {
+    pub fn start(command: &[String], directory: Option<&Path>) -> Result<Self, String> {
         let (program, arguments) = command.split_first().ok_or("the command is empty")?;
-        let mut command = Command::new(program);
+        let there = directory.filter(|_| program.contains('/')).map(|d| d.join(program));
+        let mut command = Command::new(there.unwrap_or_else(|| program.into()));
+        if let Some(directory) = directory {
+            command.current_dir(directory);
+        }
         // In a process group of its own Ctrl-C does not reach it: it ends with the run.
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         // It decides about circuits, and has no business with the API.
@@ -86,14 +92,14 @@ impl Child {
 }
 
 impl Link for Child {
-    fn send(&mut self, question: String, until: Instant) -> Result<(), String> {
+    fn send(&mut self, question: String, until: Instant) -> Result<(), NoAnswer> {
         if let Some(why) = &self.ended {
-            return Err(why.clone());
+            return Err(why.clone().into());
         }
         match self.questions.try_send(question + "\n") {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(_)) => Err("has not read the questions before".into()),
-            Err(TrySendError::Disconnected(_)) => Err(self.end(until)),
+            Err(TrySendError::Full(_)) => Err(NoAnswer::late("has not read the questions before")),
+            Err(TrySendError::Disconnected(_)) => Err(self.end(until).into()),
         }
     }
 
@@ -151,7 +157,7 @@ mod tests {
     }
 
     fn shell(script: &str) -> Child {
-        Child::start(&["sh".into(), "-c".into(), script.into()]).expect("it starts")
+        Child::start(&["sh".into(), "-c".into(), script.into()], None).expect("it starts")
     }
 
     /// A program behind a shell, which writes the number of what it has started to `file`; that number.

@@ -12,6 +12,7 @@ use ureq::http::Uri;
 use ureq::http::header::CONTENT_TYPE;
 
 use super::{LONGEST, Link, short, spawn};
+use crate::circuits::external::NoAnswer;
 
 /// Time between two looks for a program that may be starting.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -51,11 +52,11 @@ impl Http {
 }
 
 impl Link for Http {
-    fn send(&mut self, question: String, until: Instant) -> Result<(), String> {
+    fn send(&mut self, question: String, until: Instant) -> Result<(), NoAnswer> {
         let sent = self.questions.try_send((self.asked + 1, question, until));
         sent.map(|()| self.asked += 1).map_err(|e| match e {
-            TrySendError::Full(_) => "has not answered the questions before".into(),
-            TrySendError::Disconnected(_) => "the thread that asks has ended".into(),
+            TrySendError::Full(_) => NoAnswer::late("has not answered the questions before"),
+            TrySendError::Disconnected(_) => "the thread that asks has ended".to_owned().into(),
         })
     }
 
@@ -149,7 +150,7 @@ mod tests {
     }
 
     fn asks(it: &mut Http, question: &str, until: Instant) -> Result<Option<String>, String> {
-        it.send(question.into(), until)?;
+        it.send(question.into(), until).map_err(|e| e.to_string())?;
         it.answer(until)
     }
 
@@ -188,7 +189,7 @@ mod tests {
         is_asked.recv().unwrap();
         assert_eq!(it.answer(Instant::now()), Ok(None));
         it.send("next".into(), soon()).unwrap();
-        assert!(it.send("third".into(), soon()).unwrap_err().contains("has not answered"));
+        assert!(it.send("third".into(), soon()).unwrap_err().is_late());
         go.send(()).unwrap();
         assert_eq!(it.answer(soon()), Ok(Some("next".into())));
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::report::JobsTally;
 use super::writes::Writes;
+use crate::circuits::external::NoAnswer;
 use crate::coflows::{CoflowRecord, CoflowSpec};
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::Policy;
@@ -364,7 +365,7 @@ impl<'a, T: Transport> Driver<'a, T> {
                 Action::CancelCoflow(coflow) => self.transport.cancel(coflow)?,
                 Action::Prioritise { coflow, flows } => self.transport.prioritise(coflow, &flows)?,
                 Action::Consult { question } => {
-                    let answer = self.program.as_mut().map_or_else(|| Err(MISSING.into()), |p| p.ask(&*question));
+                    let answer = self.program.as_mut().map_or_else(|| Err(NoAnswer::Broken(MISSING.into())), |p| p.ask(&*question));
                     self.tell(Event::Advised { answer })?;
                 }
                 Action::StartTask { task, host, .. } => self.writes.iter_mut().for_each(|w| w.started(task, host)),

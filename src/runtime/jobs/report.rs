@@ -6,6 +6,7 @@ use crate::coflows::CoflowRecord;
 use crate::control::record::Tampered;
 use crate::fabric::meter::Utilisation;
 use crate::ids::JobId;
+use crate::runtime::report::caveats::{Caveat, Facts, Given};
 use crate::runtime::report::{End, Machine, Origin, RunResult, Summary};
 use crate::runtime::spans::Spans;
 use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskRun};
@@ -29,6 +30,9 @@ pub struct JobsResult {
     pub workload: String,
     /// `host` or `rack`: between what flows were counted.
     pub grain: String,
+    /// Whether the run went outside the scale that this machine carries honestly.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forced: bool,
     /// Why the run ended.
     #[serde(default)]
     pub end: End,
@@ -57,9 +61,13 @@ pub struct JobsResult {
     /// What links carried over time; of simulations only if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
-    /// What the run took on the machine that it ran on, if asked for: all else is the same on every machine.
+    /// The machine: of live runs what it is and what it did; of simulations what the run took, if asked for. All else is the same on
+    /// every machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
+    /// Why the run is not, or not wholly, what its name says; empty if nothing speaks against it.
+    #[serde(default)]
+    pub caveats: Vec<Caveat>,
 }
 
 /// The sums of a run of jobs.
@@ -198,6 +206,7 @@ impl JobsResult {
             policy: network.policy,
             workload: network.workload,
             grain: grain.into(),
+            forced: network.forced,
             end: network.end,
             zero: network.zero,
             tampered: network.tampered,
@@ -211,6 +220,30 @@ impl JobsResult {
             explained: Vec::new(),
             utilisation: network.utilisation,
             machine: network.machine,
+            caveats: network.caveats,
         }
+    }
+}
+
+impl JobsResult {
+    /// The same with its caveats, which depend on all else that the result holds.
+    #[must_use]
+    pub fn judged(mut self, given: &Given) -> Self {
+        let (s, n) = (&self.summary, &self.network);
+        let facts = Facts {
+            what: "jobs",
+            ends: (self.end, s.finished, s.unfinished, None),
+            stats: &n.stats,
+            offers: Some((&s.counters, s.first_fallback.as_deref())),
+            live: self.zero.is_some(),
+            forced: self.forced,
+            tampered: self.tampered.as_ref(),
+            misdelivered: n.misdelivered,
+            faulty_ports: n.faulty_ports,
+            machine: self.machine.as_ref(),
+            given,
+        };
+        self.caveats = facts.caveats();
+        self
     }
 }

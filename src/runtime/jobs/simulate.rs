@@ -25,6 +25,7 @@ use crate::runtime::external::PATIENCE;
 use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::RunResult;
+use crate::runtime::report::caveats::Given;
 use crate::runtime::rows::{Row, Rows};
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::{Extras, Finished, Simulation, told};
@@ -204,6 +205,8 @@ pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, lo
     let network = RunResult { end, events: Some(events), ..told(network.result(&ask.jobs.name, &[]), course.rows) };
     let before = run.told.map_or_else(JobsTally::default, |t| t.jobs);
     let result = JobsResult::summed(before, run.scheduler.snapshot(), run.scheduler.timeline(), ask.topology, grain, network);
+    let down = ask.failures.iter().filter(|f| matches!(f.1, Event::HostFailed(_) | Event::RackFailed(_))).count();
+    let result = result.judged(&Given { faults: (ask.faults.len() + down) as u64, ..Given::default() });
     let Some(rows) = course.rows else { return Ok(JobsResult { explained, ..result }) };
     result.timeline.iter().for_each(|t| rows(Row::Task(t)));
     result.jobs.iter().for_each(|j| rows(Row::Job(j)));

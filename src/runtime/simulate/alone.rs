@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Progress, simulate};
 use crate::coflows::CoflowSpec;
 use crate::control::Rejected;
+use crate::runtime::report::caveats::Given;
 use crate::runtime::report::{Counted, End, RunResult, Summary};
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
@@ -25,6 +26,7 @@ pub fn simulate_alone(
 ) -> Result<RunResult, Rejected> {
     let mut all = simulate(topology, plan, &Workload::new(&workload.name, vec![]), None, &mut |_| {})?;
     let (mut received, mut counted, mut over_ocs, mut events) = (Bytes::ZERO, Counted::default(), 0.0, 0);
+    let mut cycles = 0;
     for (k, c) in workload.coflows.iter().enumerate() {
         if !watch(Progress { now: c.arrival, events, open: 1, coming: workload.coflows.len() - k - 1 }) {
             all.end = End::Stopped;
@@ -42,12 +44,19 @@ pub fn simulate_alone(
         received = received.saturating_add(one.summary.bytes_received);
         counted.sent = counted.sent.saturating_add(one.summary.bytes_on_wire);
         over_ocs += one.summary.ocs_share * one.summary.bytes_on_wire.0 as f64;
-        counted.stats.circuits_set += one.summary.stats.circuits_set;
+        let (all, own) = (&mut counted.stats, one.summary.stats);
+        all.circuits_set += own.circuits_set;
+        all.fallbacks += own.fallbacks;
+        all.first_fallback = all.first_fallback.take().or(own.first_fallback);
+        cycles += own.cycles;
+    }
+    if counted.stats.fallbacks > 0 {
+        counted.stats.cycles = cycles;
     }
     all.events = Some(events);
     all.coflows.sort_by_key(|c| c.id);
     counted.over_ocs = Bytes(over_ocs.round() as u64);
     counted.ended = all.coflows.iter().filter_map(|c| c.finished).max().unwrap_or(Time::ZERO);
     all.summary = Summary::new(&all.coflows, counted, received);
-    Ok(all)
+    Ok(all.judged(&Given { taken: workload.taken.clone(), faults: 0 }))
 }

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::record::Recorder;
+use super::report::caveats::Given;
 use super::report::{End, RunResult};
 use super::rows::{Row, Rows};
 use super::settings::RunPlan;
@@ -147,5 +148,7 @@ pub fn simulate_watched(
     watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() });
     let rest = coming.collect::<Vec<_>>();
     let end = end.unwrap_or(if run.unfinished() > 0 { End::Stuck } else { End::Finished });
-    Ok(RunResult { end, events: Some(events), ..told(run.result(&workload.name, &rest), how.rows) })
+    let result = run.result(&workload.name, &rest);
+    let given = Given { taken: workload.taken.clone(), faults: how.extras.faults.len() as u64 };
+    Ok(told(RunResult { end, events: Some(events), ..result }.judged(&given), how.rows))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::circuits::SetBy;
-use crate::circuits::external::{Advice, Question};
+use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::coflows::network::NetworkKind;
 use crate::coflows::priority::Change;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
@@ -124,11 +124,11 @@ impl Host<SimFabric> for SimHost<'_> {
     }
 
     /// Time stands still while the program thinks: a run gives the same results on a slow machine.
-    fn consult(&mut self, question: &Question) -> Result<Result<Advice, String>, Rejected> {
+    fn consult(&mut self, question: &Question) -> Result<Result<Advice, NoAnswer>, Rejected> {
         if let (None, Some(command)) = (&self.program, &self.command) {
             self.program = Some(Program::start(command, external::PATIENCE).map_err(Rejected::Invalid)?);
         }
-        Ok(self.program.as_mut().map_or_else(|| Err(external::MISSING.into()), |p| p.ask(question)))
+        Ok(self.program.as_mut().map_or_else(|| Err(NoAnswer::Broken(external::MISSING.into())), |p| p.ask(question)))
     }
 
     /// Takes the priorities of single flows; a simulation has no others.

@@ -13,7 +13,8 @@ mod figures;
 pub use figures::{Figure, Unit};
 
 use crate::runtime::jobs::report::JobsResult;
-use crate::runtime::report::RunResult;
+use crate::runtime::report::caveats::{self, Caveat};
+use crate::runtime::report::{Origin, RunResult};
 use crate::runtime::spans::percentile;
 use crate::runtime::statistics::{Estimate, Paired, mean};
 use crate::units::{Bytes, Span};
@@ -36,6 +37,24 @@ pub enum AnyResult {
     Jobs(Box<JobsResult>),
 }
 
+impl AnyResult {
+    /// Why it is not what its name says.
+    pub fn caveats(&self) -> &[Caveat] {
+        match self {
+            Self::Coflows(r) => &r.caveats,
+            Self::Jobs(r) => &r.caveats,
+        }
+    }
+
+    /// Where it comes from.
+    pub fn origin(&self) -> &Origin {
+        match self {
+            Self::Coflows(r) => &r.origin,
+            Self::Jobs(r) => &r.origin,
+        }
+    }
+}
+
 /// What is compared of one run.
 #[derive(Clone, Debug)]
 pub struct Account {
@@ -45,8 +64,18 @@ pub struct Account {
     pub topology: String,
     /// Name of the policy.
     pub policy: String,
+    /// Of jobs: name of the placement policy.
+    pub placement: Option<String>,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
+    /// Name of the workload, without the seed that it was drawn from.
+    pub workload: String,
+    /// Options that the result depends on.
+    pub options: BTreeMap<String, String>,
+    /// All keys of the policy.
+    pub settings: BTreeMap<String, String>,
+    /// Why the run is not what its name says.
+    pub caveats: Vec<Caveat>,
     seed: Option<u64>,
     /// Equal for runs of the same coflows or jobs.
     load: u64,
@@ -62,7 +91,12 @@ impl From<&AnyResult> for Account {
                 of_jobs: false,
                 topology: r.topology.clone(),
                 policy: r.policy.clone(),
+                placement: None,
                 mechanism: r.mechanism.clone(),
+                workload: without_seed(&r.workload).into(),
+                options: r.origin.options.clone(),
+                settings: r.origin.settings.clone(),
+                caveats: r.caveats.clone(),
                 seed: r.origin.seed,
                 load: hashed(r.coflows.iter().map(|c| (c.id, &c.name, c.bytes.0))),
                 figures: figures::of_coflows(r),
@@ -72,7 +106,12 @@ impl From<&AnyResult> for Account {
                 of_jobs: true,
                 topology: r.topology.clone(),
                 policy: r.policy.clone(),
+                placement: Some(r.placement.clone()),
                 mechanism: r.mechanism.clone(),
+                workload: without_seed(&r.workload).into(),
+                options: r.origin.options.clone(),
+                settings: r.origin.settings.clone(),
+                caveats: r.caveats.clone(),
                 seed: r.origin.seed,
                 load: hashed(r.jobs.iter().map(|j| (j.id, &j.name, j.tasks, j.shuffle_bytes.0))),
                 figures: figures::of_jobs(r),
@@ -87,6 +126,12 @@ impl Account {
     pub fn figures(&self) -> &[Figure] {
         &self.figures
     }
+}
+
+/// The name of a workload without the seed at its end, which mixes have there.
+pub fn without_seed(name: &str) -> &str {
+    let (start, seed) = name.rsplit_once("-seed-").unwrap_or((name, "x"));
+    if !seed.is_empty() && seed.bytes().all(|b| b.is_ascii_digit()) { start } else { name }
 }
 
 fn hashed(items: impl Iterator<Item = impl Hash>) -> u64 {
@@ -122,6 +167,8 @@ pub struct Policy {
     pub runs: usize,
     /// Those whose workload the first policy ran, too.
     pub pairs: usize,
+    /// Why its runs are not what their name says.
+    pub caveats: Vec<Caveat>,
     /// What was measured.
     pub figures: Vec<Measured>,
     /// Completion times by class over those under the first policy; none of the first itself.
@@ -215,7 +262,8 @@ impl Policy {
         let figures = names.iter().enumerate().map(measured).collect();
         let pairs_held = if against { pairs.len() } else { group.runs.len() };
         let normalised = if pairs.is_empty() { vec![] } else { normalised(pairs, of_jobs) };
-        Self { policy: group.label.clone(), runs: group.runs.len(), pairs: pairs_held, figures, normalised }
+        let caveats = caveats::of_several(&group.runs.iter().map(|r| &r.caveats[..]).collect::<Vec<_>>());
+        Self { policy: group.label.clone(), runs: group.runs.len(), pairs: pairs_held, caveats, figures, normalised }
     }
 }
 

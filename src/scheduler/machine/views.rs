@@ -2,6 +2,7 @@
 
 use super::Scheduler;
 use crate::ids::JobId;
+use crate::placement::policy::Unanswered;
 use crate::scheduler::record::{Counters, Ended, Explained, JobRecord, Snapshot, TaskCounts, TaskRun};
 use crate::scheduler::stage::Doing;
 use crate::scheduler::state::{JobState, State};
@@ -26,7 +27,7 @@ impl Scheduler {
             coflows: self.state.transfers.len(),
             counters: self.counters(),
             fallbacks: self.policy.fallbacks().to_vec(),
-            first_fallback: self.policy.unanswered().1.map(Into::into),
+            first_fallback: self.policy.unanswered().first.map(Into::into),
         }
     }
 
@@ -52,7 +53,8 @@ impl Scheduler {
 
     /// Sums over the run.
     pub fn counters(&self) -> Counters {
-        Counters { fallbacks: self.policy.unanswered().0, ..self.counters }
+        let Unanswered { offers, late, .. } = self.policy.unanswered();
+        Counters { fallbacks: offers, late_answers: late, ..self.counters }
     }
 
     /// The books.

@@ -2,7 +2,7 @@
 //!
 //! A block that begins with three backticks and `sh` runs; further words say what it needs (`root`, or a program), or that it `stays`: it
 //! has a terminal of its own, and Ctrl-C comes at the end of its section. `sh no-run: why` does not run. The blocks of one document run in
-//! order in one fresh directory.
+//! order in one fresh directory. What follows a block that `prints` is a `text` block: what it prints, in which a line `...` is any lines.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -35,6 +35,8 @@ struct Block {
     /// The words after `sh`.
     words: String,
     commands: String,
+    /// The text block behind one that `prints`.
+    output: Option<String>,
 }
 
 impl Block {
@@ -48,7 +50,7 @@ impl Block {
 
     /// Programs that it needs.
     fn programs(&self) -> impl Iterator<Item = &str> {
-        self.words.split_whitespace().filter(|w| !["root", "stays"].contains(w))
+        self.words.split_whitespace().filter(|w| !["root", "stays", "prints"].contains(w))
     }
 
     fn file_name(&self) -> String {
@@ -59,20 +61,32 @@ impl Block {
 fn blocks(document: &str) -> Vec<Block> {
     let (mut found, mut section) = (Vec::new(), 0);
     let mut open: Option<Option<Block>> = None;
+    let mut printed: Option<String> = None;
     for (k, line) in text(document).lines().enumerate() {
         let fence = line.trim_start().strip_prefix("```");
         match (&mut open, fence) {
             (None, Some(info)) => {
                 let shell = info == "sh" || info.starts_with("sh ");
-                let block = || Block { line: k + 1, section, words: info[2..].trim().into(), commands: String::new() };
+                let block = || Block { line: k + 1, section, words: info[2..].trim().into(), commands: String::new(), output: None };
                 open = Some(shell.then(block));
+                let wanted = found.last().is_some_and(|b: &Block| b.needs("prints") && b.output.is_none());
+                printed = (info == "text" && wanted).then(String::new);
             }
-            (Some(_), Some(_)) => found.extend(open.take().flatten()),
+            (Some(_), Some(_)) => {
+                if let (Some(text), Some(block)) = (printed.take(), found.last_mut()) {
+                    block.output = Some(text);
+                }
+                found.extend(open.take().flatten());
+            }
             (Some(Some(block)), None) => {
                 let _ = writeln!(block.commands, "{line}");
             }
             (None, None) => section += usize::from(line.starts_with('#')),
-            (Some(None), None) => {}
+            (Some(None), None) => {
+                if let Some(text) = &mut printed {
+                    let _ = writeln!(text, "{line}");
+                }
+            }
         }
     }
     found
@@ -134,6 +148,56 @@ fn run(document: &str) {
     let o = c.output().expect("bash and timeout");
     let said = format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
     assert!(o.status.success(), "{document}: {} (124 is after {DEADLINE} s) in the last block of these, by line:\n{said}", o.status);
+}
+
+/// Whether a text is what is expected, where a line `...` stands for any lines.
+fn is_printed(text: &str, expected: &str) -> bool {
+    let marked = format!("\n{expected}");
+    let mut parts = marked.split("\n...\n").peekable();
+    let whole = format!("\n{text}");
+    let Some(mut rest) = parts.next().and_then(|first| whole.strip_prefix(first)) else { return false };
+    let mut open = false;
+    while let Some(part) = parts.next() {
+        open = part.is_empty() && parts.peek().is_none();
+        // What follows begins a line.
+        let part = if part.is_empty() { String::new() } else { format!("\n{part}") };
+        let Some(at) = rest.find(&part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    open || rest.trim_end().is_empty()
+}
+
+/// The tables of the documents that are the same on every machine: those of simulations.
+#[test]
+fn printed_tables_are_what_the_program_prints() {
+    let (mut seen, mut wrong) = (0, String::new());
+    for document in documents() {
+        for b in blocks(&document).iter().filter(|b| b.needs("prints")) {
+            let expected = b.output.as_ref().unwrap_or_else(|| panic!("{document}:{}: no text block behind one that prints", b.line));
+            let scratch = tempfile::tempdir().expect("a directory");
+            prepare(scratch.path(), &[b]);
+            let path = format!("{}:{}", scratch.path().join(".bin").display(), std::env::var("PATH").unwrap_or_default());
+            let mut c = Command::new("bash");
+            c.args(["-euo", "pipefail", "-c", &b.commands]).current_dir(scratch.path()).env("PATH", path).stdin(Stdio::null());
+            let o = c.output().expect("bash");
+            let (out, err) = (String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
+            assert!(o.status.success(), "{document}:{}: {err}", b.line);
+            seen += 1;
+            if !is_printed(&out, expected) {
+                let _ = writeln!(wrong, "{document}:{} prints:\n{out}", b.line);
+            }
+        }
+    }
+    assert!(wrong.is_empty() && seen > 0, "{wrong}");
+}
+
+#[test]
+fn dots_stand_for_any_lines() {
+    let yes =
+        [("a\nb\n", "a\nb\n"), ("a\nx\ny\nb\n", "a\n...\nb\n"), ("a\nb\n", "a\n...\n"), ("x\na\n", "...\na\n"), ("a\nb\n", "a\n...\nb\n")];
+    let no = [("a\nb\n", "a\n"), ("a\nb\n", "b\n"), ("a\nc\n", "a\n...\nb\n"), ("a\nbc\n", "a\n...\nb\n"), ("", "a\n")];
+    assert!(yes.iter().all(|(text, expected)| is_printed(text, expected)));
+    assert!(no.iter().all(|(text, expected)| !is_printed(text, expected)));
 }
 
 /// One test a document, so that they run at once.

@@ -7,8 +7,9 @@ use heliostat::control::record::{PlaneDark, Tampered};
 use heliostat::fabric::meter::{Carried, Utilisation};
 use heliostat::runtime::jobs::report::JobsResult;
 use heliostat::runtime::jobs::simulate::{Ask, Course, simulate_with};
+use heliostat::runtime::report::caveats::Given;
 use heliostat::runtime::report::form::Document;
-use heliostat::runtime::report::{Machine, Origin, RunResult};
+use heliostat::runtime::report::{Busy, Machine, Origin, RunResult};
 use heliostat::runtime::simulate::simulate;
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::{config, ids};
@@ -22,22 +23,28 @@ fn coflows() -> RunResult {
     let plan = config::read_policy(&text("policies/c-through.yaml"), "policy").expect("a policy");
     let workload = config::read_workload(&text("workloads/shuffle-4.yaml"), "workload", &topology, &Default::default());
     let mut r = simulate(&topology, &plan, &workload.expect("a workload"), None, &mut |_| ()).expect("a run");
-    r.machine = Some(Machine::new(1, std::time::Duration::from_secs(1)));
+    let some = || Some(String::new());
+    let load = Busy { cpu: Some(0.0), memory: Some(0.0), io: Some(0.0), ..Busy::default() };
+    let machine = Machine { kernel: some(), processor: some(), cores: Some(1), revision: some(), load: Some(load), ..Machine::default() };
+    r.machine = Some(Machine { seconds: Some(1.0), events_per_second: Some(1.0), ..machine });
     r.summary.bytes_sent_again = Some(Bytes(1));
     r.events = Some(1);
-    let some = || Some(String::new());
     let (topology_sha256, policy_sha256, workload_sha256, host, started_at) = (some(), some(), some(), some(), some());
     let (seed, resolution) = (Some(1), Some(Span::millis(1)));
-    r.origin = Origin { seed, resolution, topology_sha256, policy_sha256, workload_sha256, host, started_at, ..r.origin };
+    let options = [("scale".to_owned(), "10".to_owned())].into();
+    let settings = config::settings(&plan);
+    r.origin =
+        Origin { seed, resolution, topology_sha256, policy_sha256, workload_sha256, host, started_at, options, settings, ..r.origin };
     r.zero = Some(Time(1));
     r.tampered = Some(Tampered { from: Time(1), until: Time(2), what: "a queue".into(), found: 1 });
-    (r.coflows[0].lost, r.summary.stats.fallbacks) = (Some("cut off".into()), 1);
+    (r.coflows[0].lost, r.summary.stats.fallbacks, r.summary.stats.late_answers) = (Some("cut off".into()), 1, 1);
+    r.summary.faulty_ports = 1;
     r.summary.stats.first_fallback = Some("no answer".into());
     let dark = r.summary.stats.dark_achieved;
     r.summary.stats.dark_by_plane = vec![PlaneDark { plane: 0, asked: dark, achieved: dark }];
     let link = Carried { name: "ocs0".into(), rate: BitRate(1), bytes: vec![1] };
     r.utilisation = Some(Utilisation { bucket: Span(1), until: Time(1), links: vec![link] });
-    r
+    r.judged(&Given::default())
 }
 
 /// A run of jobs, likewise.
@@ -50,13 +57,14 @@ fn jobs(network: &RunResult) -> JobsResult {
     let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let course = Course { explain: Some(ids::JobId(0)), ..Course::default() };
     let mut r = simulate_with(&ask, &course, &mut |_| ()).expect("a run");
-    (r.machine, r.utilisation, r.events) = (network.machine, network.utilisation.clone(), network.events);
+    (r.machine, r.utilisation, r.events) = (network.machine.clone(), network.utilisation.clone(), network.events);
     (r.summary.counters.fallbacks, r.summary.first_fallback) = (1, Some("no answer".into()));
+    (r.summary.counters.late_answers, r.forced, r.network.faulty_ports) = (1, true, 1);
     (r.origin, r.tampered, r.network.stats) = (network.origin.clone(), network.tampered.clone(), network.summary.stats.clone());
     r.zero = network.zero;
     r.coflows[0].lost.clone_from(&network.coflows[0].lost);
     r.network.bytes_sent_again = network.summary.bytes_sent_again;
-    r
+    r.judged(&Given::default())
 }
 
 /// The keys of the object at a path such as `coflows[].name`.
@@ -103,6 +111,9 @@ fn every_key_of_a_result_has_its_row() {
         ("`utilisation`", &with_baseline, "utilisation"),
         ("`utilisation.links[]`", &with_baseline, "utilisation.links[]"),
         ("`machine`", &with_baseline, "machine"),
+        ("`machine.load`", &with_baseline, "machine.load"),
+        ("`caveats[]`", &with_baseline, "caveats[]"),
+        ("`caveats[]`", &jobs, "caveats[]"),
         ("`jobs[]`", &jobs, "jobs[]"),
         ("`summary` of jobs", &jobs, "summary"),
         ("`counters`", &jobs, "summary.counters"),

@@ -316,3 +316,90 @@ fn what_takes_more_memory_than_there_may_be_is_refused() {
     let o = check("much");
     assert!(o.status.code() != Some(0) && said(&o).contains("HELIOSTAT_MEMORY: "), "{}", said(&o));
 }
+
+/// Eight hosts; files that name more ends than these, in each format.
+#[test]
+fn what_does_not_fit_is_an_error_or_folded_and_said() {
+    let scratch = Scratch::new("fold");
+    let simulate = |file: &Path, with: &[&str]| {
+        let mut c = heliostat();
+        c.args(["simulate", "hybrid-4x2", "--policy", "varys", "--workload"]).arg(file).args(with);
+        output(&mut c)
+    };
+    let nodes = scratch.write("fold.cm", "Nodes 64\nConnections 2\n0->8 id 1 start 0 size 4000000\n1->33 id 2 start 0 size 4000000\n");
+    let ports = scratch.write("fold.txt", "100 1\n1 0 1 0 1 96:4.0\n");
+    let custom = scratch.write("custom.txt", "CUSTOM 1 12 12 1 9 1 12 2 13\n");
+    for (file, what, folded) in [
+        (
+            &nodes,
+            "flow 0: node 8 has no host: 34 nodes do not fit on the 8 hosts of hybrid-4x2",
+            "34 nodes folded on 8 hosts, 2 of 2 flows within",
+        ),
+        (&ports, "coflow 1: port 96 has no host: 100 ports do not fit on the 8 hosts", "100 ports folded on 8 hosts, 1 of 1 flows within"),
+        (&custom, "12 ports do not fit on the 8 hosts", "12 ports folded on 8 hosts"),
+    ] {
+        let o = simulate(file, &[]);
+        assert!(o.status.code() == Some(3) && said(&o).contains(what) && said(&o).contains("--fold"), "{}", said(&o));
+        let o = output(heliostat().arg("check").arg(file).arg(topology()));
+        assert!(o.status.code() == Some(3) && said(&o).contains(what), "{}", said(&o));
+        let json = scratch.0.join("r.json");
+        let o = simulate(file, &["--fold", "--json", json.to_str().expect("a path")]);
+        assert!(o.status.success(), "{}", said(&o));
+        let (out, err) = (String::from_utf8_lossy(&o.stdout).into_owned(), String::from_utf8_lossy(&o.stderr).into_owned());
+        assert!(out.contains(&format!("(!) {folded}")) && err.contains(&format!("note: {}: {folded}", file.display())), "{out}{err}");
+        let result: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).expect("a result")).expect("JSON");
+        assert!(result["caveats"][0]["kind"] == "folded" && result["origin"]["options"]["fold"] == "true", "{}", result["caveats"]);
+        assert!(output(heliostat().arg("check").arg("--fold").arg(file).arg(topology())).status.success());
+    }
+    // What fits is not bent, however many ends the head announces.
+    let fits = scratch.write("fits.cm", "Nodes 64\nConnections 1\n0->7 id 1 start 0 size 4000000\n");
+    let o = simulate(&fits, &[]);
+    assert!(o.status.success() && !said(&o).contains("(!)"), "{}", said(&o));
+}
+
+#[test]
+fn records_that_are_left_out_are_counted() {
+    let scratch = Scratch::new("leftout");
+    let simulate = |file: &Path, with: &[&str]| {
+        let mut c = heliostat();
+        let o = output(c.args(["simulate", "hybrid-4x2", "--policy", "varys", "--policy", "eps-only", "--workload"]).arg(file).args(with));
+        assert!(o.status.success(), "{}", said(&o));
+        (String::from_utf8_lossy(&o.stdout).into_owned(), String::from_utf8_lossy(&o.stderr).into_owned())
+    };
+    let trace = scratch.write("t.txt", "4 2\n1 0 2 0 1 2 2:0.0 3:5.0\n2 10 1 0 2 0:1.0 3:2.0\n");
+    let (out, err) = simulate(&trace, &[]);
+    assert!(
+        out.contains("(!) varys, eps-only: 2 flows without bytes left out") && err.contains("2 flows without bytes left out"),
+        "{out}{err}"
+    );
+    let (out, err) = simulate(&trace, &["--local", "drop"]);
+    assert!(out.contains("1 flows within a host (--local drop) left out") && err.contains("within a host"), "{out}{err}");
+    let flows = scratch.write("f.txt", "0 1 0 5\n0 2 5000 5\n3 3 700 9\n");
+    let (out, _) = simulate(&flows, &["--local", "drop"]);
+    assert!(out.contains("1 flows without bytes left out") && out.contains("1 flows within a host"), "{out}");
+    // Jobs where coflows are run.
+    let (out, err) = simulate(&file("workloads/jobs-8.yaml"), &[]);
+    assert!(out.contains("shuffles of 24 jobs as coflows, tasks spread evenly") && err.contains("note: "), "{out}{err}");
+}
+
+#[test]
+fn runs_that_end_early_or_break_are_marked_where_they_are_compared() {
+    let scratch = Scratch::new("early");
+    let simulate = |with: &[&str]| {
+        let mut c = heliostat();
+        let o = output(
+            c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--policy", "eps-only", "--workload", "shuffle-4"]).args(with),
+        );
+        assert!(o.status.success(), "{}", said(&o));
+        format!("{}{}", String::from_utf8_lossy(&o.stdout), said(&o))
+    };
+    let told = simulate(&["--until", "1s"]);
+    assert!(told.contains("c-through (!)") && told.contains("ended by --until, ") && told.contains(" coflows unfinished"), "{told}");
+    let told = simulate(&["--fault", "r0.uplink=50%@1s+1s", "--fault", "r1.uplink=50%@1s+1s"]);
+    assert!(told.contains("(!) c-through, eps-only: with 2 faults on purpose"), "{told}");
+    assert!(!simulate(&[]).contains("(!)"));
+    let json = scratch.0.join("r.json");
+    simulate(&["--until", "1s", "--json", json.to_str().expect("a path")]);
+    let o = output(heliostat().arg("compare").arg(&json));
+    assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("(!) c-through: ended by --until, "), "{}", said(&o));
+}

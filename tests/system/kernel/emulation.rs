@@ -27,6 +27,7 @@ fn workload() -> Workload {
     let coflow = |id: u32, at: u64, flows: Vec<FlowSpec>| CoflowSpec::new(CoflowId(id), format!("c{id}"), Time(at * 1_000_000), flows);
     Workload {
         name: "test".into(),
+        taken: Default::default(),
         coflows: vec![
             coflow(0, 0, vec![flow(0, 2, 20_000), flow(1, 3, 20_000), flow(0, 3, 5_000)]),
             coflow(1, 100, vec![flow(2, 0, 20_000), flow(3, 1, 20_000)]),
@@ -105,7 +106,7 @@ fn beside_others(mechanism: Mechanism) {
     let late = Time(Span::secs(2).0);
     let own =
         vec![coflow(0, (0, 1), 100_000_000_000, Time::ZERO), coflow(1, (2, 3), 1_000_000, Time::ZERO), coflow(7, (2, 3), 1_000_000, late)];
-    let (workload, stop) = (Workload { name: "w".into(), coflows: own }, AtomicBool::new(false));
+    let (workload, stop) = (Workload { name: "w".into(), coflows: own, ..Workload::default() }, AtomicBool::new(false));
     let result = std::thread::scope(|s| {
         let run = s.spawn(|| d.emulation().run(&workload, &stop, |_| {}));
         let _ends = Stops(&stop);

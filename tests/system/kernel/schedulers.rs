@@ -29,8 +29,11 @@ mod quiet {
         let has_python = Command::new("python3").arg("--version").output().is_ok();
         each_mechanism_quiet("every_scheduler_carries_bytes_over_circuits", |mechanism| {
             let base = CircuitPolicy { demand: Estimator::Combined, ..CircuitPolicy::default() };
-            let program =
-                has_python.then(|| ProgramSpec { at: ProgramAt::Command(vec!["python3".into(), OWN.into()]), within: Span::millis(2) });
+            let program = has_python.then(|| ProgramSpec {
+                at: ProgramAt::Command(vec!["python3".into(), OWN.into()]),
+                within: Span::millis(2),
+                directory: None,
+            });
             let run = RunSettings { admit: Admit::All, program, ..RunSettings::default() };
             let plan = RunPlan { policy: base.clone(), run, jobs: None };
             let d = Daemon::start("hst-all", topology(4, BitRate::mbit(200), BitRate::mbit(40), Span::millis(10)), plan, mechanism);

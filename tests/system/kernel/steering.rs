@@ -217,7 +217,7 @@ fn a_lone_coflow_crosses_its_lists(hit: &mut Hit, web: &Web) {
     let pairs = [(0, 8), (2, 10), (4, 7), (13, 1)];
     let before = by_switch(&hit.counters());
     hit.log();
-    let lone = Workload { name: "lone".into(), coflows: vec![coflow(1000, &pairs, BYTES)] };
+    let lone = Workload { name: "lone".into(), coflows: vec![coflow(1000, &pairs, BYTES)], ..Workload::default() };
     let r = hit.e.run(&lone, &AtomicBool::new(false), |_| ());
     assert_eq!((r.summary.finished, r.summary.bytes_received), (1, Bytes(4 * BYTES)));
     let after = by_switch(&hit.counters());

@@ -52,7 +52,7 @@ fn flows_with_types_cross_these_tiers() {
             let plan = config::read_policy(&text, "hit").expect("valid");
             let mut hit = Hit::start("hst-types", &t, &plan, mechanism);
             for (id, types) in [(0, &[][..]), (1, &[Access, Aggregation, Core, Aggregation, Access])] {
-                let w = Workload { name: "typed".into(), coflows: vec![coflow(1000 + id, types)] };
+                let w = Workload { name: "typed".into(), coflows: vec![coflow(1000 + id, types)], ..Workload::default() };
                 let before = by_switch(&hit.counters());
                 hit.log();
                 let r = hit.e.run(&w, &AtomicBool::new(false), |_| ());

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const H = globalThis.Heliostat;
-  const { title, version, runs } = JSON.parse(document.getElementById("data").textContent);
+  const { title, version, runs, differs } = JSON.parse(document.getElementById("data").textContent);
   const MOST_ROWS = 60; // of a timeline
   const MOST_LINES = 300; // of the table
   const DASHES = ["solid", [8, 4], [2, 3], [12, 4, 2, 4]]; // of lines in one chart
@@ -44,6 +44,9 @@
     ["topology", (r) => r.about.topology],
     ["workload", (r) => r.about.workload],
     ["mechanism", (r) => r.about.mechanism],
+    ["(!) not what its name says", (r) => r.caveats?.join("; ")],
+    ["options", (r) => Object.entries(r.options ?? {}).map(([k, v]) => `${k} ${v}`).join(", ")],
+    ...(differs ?? []).map(([key, values]) => [`policy: ${key}`, (r) => values[runs.indexOf(r)]]),
     ["end of the run", (r) => (r.about.end === "finished" ? null : r.about.end)],
     ["runs", (r) => (runs.some((x) => x.runs > 1) ? r.runs || 1 : null), String],
     ["finished", sum("finished", "jobs_finished", "coflows_finished"), count],
@@ -53,6 +56,7 @@
     ["median JCT", sum("median_jct_ns"), H.span, true],
     ["p95 JCT", sum("p95_jct_ns"), H.span, true],
     ["average CCT", sum("average_cct_ns"), H.span, true],
+    ["median CCT", sum("median_cct_ns"), H.span, true],
     ["p95 CCT", sum("p95_cct_ns"), H.span, true],
     ["OCS share", (r) => (lit ? sum("ocs_share")(r) : null), (x) => H.percent(x, 1)],
     ["bytes received", (r) => r.summary?.received_bytes, H.bytes],
@@ -70,7 +74,7 @@
   ];
 
   function summary() {
-    const body = panel("Runs", true, [runs.length > 1 && "times in brackets are multiples of the first run's", runs.some((r) => r.means) && "of several runs: means ± half of a 95 % interval"].filter(Boolean).join("; "));
+    const body = panel("Runs", true, [runs.length > 1 && `times in brackets are against ${runs[0].label}: multiples of its own`, runs.some((r) => r.means) && "of several runs: means ± half of a 95 % interval, and ratios of these means"].filter(Boolean).join("; "));
     const head = H.el("tr", {}, H.el("th"), runs.map((r, k) => {
       const mark = H.el("span", { class: "swatch" });
       draws.push(() => (mark.style.background = colour(k)));

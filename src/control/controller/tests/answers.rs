@@ -90,7 +90,7 @@ impl World {
             let told = match (instead, action) {
                 (Some(said), _) => said.clone(),
                 (None, Action::Observe) => Event::Observed { result: self.observe() },
-                (None, Action::Consult { .. }) => Event::Advised { result: Err("no program".into()) },
+                (None, Action::Consult { .. }) => Event::Advised { result: Err("no program".to_owned().into()) },
                 (None, Action::Apply { ops }) => Event::Applied { results: self.fabric.get_mut().apply(&ops, self.now) },
                 (None, Action::Steer { ops }) => Event::Steered { results: self.fabric.get_mut().steer(&ops, self.now) },
                 (None, Action::Probe { .. } | Action::Prioritise { .. } | Action::Log { .. }) => continue,

@@ -1,0 +1,67 @@
+//! Runs that are not what their name says: what is said of them, and when a command fails for it.
+
+use std::path::Path;
+
+use super::CliError;
+use super::log::say;
+use crate::runtime::report::caveats::{Caveat, Kind, disqualifies};
+use crate::workload::Taken;
+
+/// Whether a run counts in which a scheduler's fallback decided
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct Allow {
+    /// Accepts a run in which the program of the policy ended, could not be reached or answered wrongly, so that the fallback decided in
+    /// its place; results are marked. Else the command fails
+    #[arg(long)]
+    pub allow_fallback: bool,
+}
+
+impl Allow {
+    /// Refuses a run of another scheduler than its policy names. `run`: what it is called.
+    ///
+    /// # Errors
+    /// Why it is none of that policy.
+    pub fn accept(self, run: &str, caveats: &[Caveat]) -> Result<(), CliError> {
+        let refused = disqualifies(caveats).filter(|_| !self.allow_fallback);
+        let why = |c: &Caveat| format!("{run} did not decide for itself: {c}; to accept such a run, marked, give --allow-fallback");
+        refused.map_or(Ok(()), |c| Err(CliError::Failed(why(c))))
+    }
+}
+
+/// Says what became of a file when it was read, if it was more than that.
+pub fn say_taken(file: &Path, taken: &Taken) {
+    let folded = taken.folded.iter().map(ToString::to_string);
+    let jobs = taken.from_jobs.iter().map(|n| format!("{n} jobs: only their shuffles are run, as coflows, with tasks spread evenly"));
+    for what in folded.chain(taken.left_out.iter().map(ToString::to_string)).chain(jobs) {
+        say!("note: {}: {what}", file.display());
+    }
+}
+
+/// The same by the caveats of a result that was made of it.
+pub fn say_caveats_of_input(file: &Path, caveats: &[Caveat]) {
+    for c in caveats.iter().filter(|c| matches!(c.kind, Kind::Folded | Kind::LeftOut | Kind::JobsAsCoflows)) {
+        say!("note: {}: {c}", file.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caveat(kind: Kind) -> Caveat {
+        Caveat { kind, count: 3, what: "3 of 3 cycles by the fallback".into(), why: Some("x.py: has ended".into()) }
+    }
+
+    #[test]
+    fn a_run_of_the_fallback_is_refused_unless_it_is_allowed() {
+        let (broken, late) = (vec![caveat(Kind::Fallback)], vec![caveat(Kind::LateAnswers)]);
+        let no = Allow::default().accept("mine", &broken).unwrap_err();
+        assert_eq!(no.code(), 1);
+        assert_eq!(
+            no.to_string(),
+            "mine did not decide for itself: 3 of 3 cycles by the fallback: x.py: has ended; to accept such a run, marked, give --allow-fallback"
+        );
+        assert_eq!(Allow { allow_fallback: true }.accept("mine", &broken), Ok(()));
+        assert_eq!((Allow::default().accept("mine", &late), Allow::default().accept("mine", &[])), (Ok(()), Ok(())));
+    }
+}
