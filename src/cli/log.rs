@@ -36,7 +36,8 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Starts the log, whose lines go to stderr, so that stdout has data only. Those of a process in the background have times, in UTC.
+/// Starts the log, whose lines go to stderr, so that stdout has data only. Those of a process in the background have times, in
+/// UTC.
 ///
 /// # Errors
 /// The filter makes no sense.
@@ -84,7 +85,8 @@ pub fn in_background() -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes a text, with codes for what would move a terminal's cursor. What cannot be written is counted where a thread writes, and else dropped.
+/// Writes a text, with codes for what would move a terminal's cursor. What cannot be written is counted where a thread writes, and
+/// else dropped.
 pub fn write(text: &str) {
     let text = &text::printed(text);
     match LINES.get() {

@@ -211,7 +211,8 @@ pub enum Output {
     Csv,
 }
 
-/// Writes to stdout, with codes for what would move a terminal's cursor in it. A reader that has gone away (`| head`) has seen enough: that is no error.
+/// Writes to stdout, with codes for what would move a terminal's cursor in it. A reader that has gone away (`| head`) has seen enough:
+/// that is no error.
 ///
 /// # Errors
 /// When stdout cannot be written.

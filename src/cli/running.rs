@@ -65,20 +65,15 @@ pub fn api(note: &Note) -> Result<&str, CliError> {
 }
 
 /// Moves this thread to where a network's daemon listens, if it is elsewhere: within a host of the network, 127.0.0.1 is the host's own.
+/// The daemon of a user without root has a namespace of its own, and listens outside of it.
 pub fn enter_daemons(note: &Note) {
-    let process = PathBuf::from(format!("/proc/{}", note.pid));
-    let own = std::fs::read_link("/proc/thread-self/ns/net").ok();
-    if own.is_none() || std::fs::read_link(process.join("ns/net")).ok() == own {
+    let of = |process: &str, kind: &str| std::fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
+    let (daemon, own) = (note.pid.to_string(), "thread-self");
+    if of(own, "user") != of(&daemon, "user") || of(own, "net") == of(&daemon, "net") {
         return;
     }
-    let enter = || -> io::Result<()> {
-        let ns = sys::open_ns(&process.join("ns/net"))?;
-        if !rights::suffice() {
-            sys::setns(sys::open_ns(&process.join("ns/user"))?.as_fd(), libc::CLONE_NEWUSER)?;
-        }
-        sys::setns(ns.as_fd(), libc::CLONE_NEWNET)
-    };
-    if let Err(e) = enter() {
+    let ns = sys::open_ns(&PathBuf::from(format!("/proc/{daemon}/ns/net")));
+    if let Err(e) = ns.and_then(|ns| sys::setns(ns.as_fd(), libc::CLONE_NEWNET)) {
         tracing::debug!("enter the namespace of {}: {e}", note.fabric);
     }
 }
@@ -93,7 +88,7 @@ pub fn enter(note: &Note, node: &str) -> Result<(), CliError> {
     }
     let fd = note.nodes.get(node).ok_or_else(|| {
         let some: Vec<&str> = note.nodes.keys().map(String::as_str).take(8).collect();
-        CliError::Usage(format!("no node {node} in {} (nodes: {} ...)", note.fabric, some.join(", ")))
+        CliError::Invalid(format!("no node {node} in {} (nodes: {} ...)", note.fabric, some.join(", ")))
     })?;
     let enter = || -> io::Result<()> {
         let process = PathBuf::from(format!("/proc/{}", note.pid));

@@ -482,7 +482,7 @@ fn a_text_is_one_document_and_every_fault_has_a_place() {
         (format!("{GOOD}...\nname: b\n"), "f.yaml:11:1: a second document begins here"),
         (GOOD.replace("racks: 4", "racks: 4\u{1b}"), "f.yaml:2:9: a control character, U+001B"),
         (GOOD.replace("nic", "# \u{0}\nnic"), "f.yaml:5:3: a control character, U+0000"),
-        (String::new(), "f.yaml:1:1: there is nothing in it"),
+        (String::new(), "f.yaml:1:1: missing key `name`"),
         (GOOD.replace("racks: 4", "racks:"), "f.yaml:2:7: racks: there is no value; expected"),
     ] {
         let e = of(&text).unwrap_err();

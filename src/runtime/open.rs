@@ -179,10 +179,12 @@ pub fn stands_at(file: &File, path: &Path) -> bool {
 /// # Errors
 /// It cannot be read, is longer than `most` bytes, or packed.
 pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Unread> {
-    bytes_of(to_read(path)?, most, |_| Ok(()))
+    let file = to_read(path)?;
+    bytes_of(&file, file.metadata()?.len(), most, |_| Ok(()))
 }
 
-fn bytes_of(source: impl Read, most: u64, look: impl Fn(&[u8]) -> Result<(), Unread>) -> Result<Vec<u8>, Unread> {
+/// `length` is what the source is known to have at least.
+fn bytes_of(source: impl Read, length: u64, most: u64, look: impl Fn(&[u8]) -> Result<(), Unread>) -> Result<Vec<u8>, Unread> {
     let (mut source, mut content) = (source.take(most.saturating_add(1)), vec![]);
     (&mut source).take(HEAD).read_to_end(&mut content)?;
     if let Some(what) = packed(&content) {
@@ -192,6 +194,9 @@ fn bytes_of(source: impl Read, most: u64, look: impl Fn(&[u8]) -> Result<(), Unr
         content.drain(..3);
     }
     look(&content)?;
+    if length > most {
+        return Err(Unread::TooLong(most));
+    }
     source.read_to_end(&mut content)?;
     if source.limit() == 0 { Err(Unread::TooLong(most)) } else { Ok(content) }
 }
@@ -201,7 +206,8 @@ fn bytes_of(source: impl Read, most: u64, look: impl Fn(&[u8]) -> Result<(), Unr
 /// # Errors
 /// As [`bytes`], and what is no such text, with its place.
 pub fn text(path: &Path, most: u64) -> Result<String, Unread> {
-    text_of(to_read(path)?, most)
+    let file = to_read(path)?;
+    text_from(&file, file.metadata()?.len(), most)
 }
 
 /// The same of what is open.
@@ -209,7 +215,11 @@ pub fn text(path: &Path, most: u64) -> Result<String, Unread> {
 /// # Errors
 /// As [`text`].
 pub fn text_of(source: impl Read, most: u64) -> Result<String, Unread> {
-    let text = decoded(bytes_of(source, most, head_is_text)?)?;
+    text_from(source, 0, most)
+}
+
+fn text_from(source: impl Read, length: u64, most: u64) -> Result<String, Unread> {
+    let text = decoded(bytes_of(source, length, most, head_is_text)?)?;
     let hidden = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
     match text.char_indices().find(|&(_, c)| hidden(c)) {
         Some((at, c)) => {
@@ -234,7 +244,8 @@ pub fn json(path: &Path, most: u64) -> Result<String, Unread> {
         }
         Err(Unread::NotText { line: 1, column: 1, why: "this is no JSON".into(), allowed: "JSON, or lines of it" })
     };
-    decoded(bytes_of(to_read(path)?, most, look)?)
+    let file = to_read(path)?;
+    decoded(bytes_of(&file, file.metadata()?.len(), most, look)?)
 }
 
 /// Whether the head of a text is text, as far as it shows: the last character may be cut.

@@ -10,7 +10,8 @@
 //! <source>-><destination> [id <k>] start <ps> size <bytes> [prio <p>]
 //! ```
 //!
-//! Headers come in any order; `Triggers 0` and `Failures 0` may be among them. Nodes are numbered from zero. Triggers (flows that wait for others) and failures are refused: a coflow has a time of arrival.
+//! Headers come in any order; `Triggers 0` and `Failures 0` may be among them. Nodes are numbered from zero. Triggers (flows that
+//! wait for others) and failures are refused: a coflow has a time of arrival.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

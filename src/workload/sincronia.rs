@@ -214,8 +214,8 @@ mod tests {
     #[test]
     fn faults_have_a_place() {
         for (text, at, says) in [
-            ("4 1\n0 35 2 1 2 0 2 5.0 0 4 2.5\n", (2, 23), "a flow's destination (0 to 3)"),
-            ("4 1\n0 35 2 1 2 0 2 5.0 0 3\n", (2, 24), "a flow's megabytes"),
+            ("4 1\n0 35 2 1 2 0 2 5.0 0 4 2.5\n", (2, 22), "a flow's destination (0 to 3)"),
+            ("4 1\n0 35 2 1 2 0 2 5.0 0 3\n", (2, 23), "a flow's megabytes"),
             ("4 1\n0 35 2 2 2 0 2 5.0 0 3 1\n", (2, 6), "2 sources and 2 destinations are announced, and its flows have 1 and 2"),
             ("# by hand\n\n4 3\n0 35 1 1 1 0 2 5.0\n", (3, 1), "3 coflows are announced, and the file has 1"),
         ] {

@@ -1,7 +1,7 @@
 //! SWIM's job traces, read and written.
 //!
 //! ```text
-//! <job> <submitted s> <gap to the previous job s> <map input bytes> <shuffle bytes> <reduce output bytes> [<input path> [<output path> [..]]]
+//! <job> <submitted s> <gap to the previous job s> <map input bytes> <shuffle bytes> <reduce output bytes> [<path> ..]
 //! ```
 //!
 //! The fields are separated by tabs. The gap is read and not used: it repeats the times of submission. Source: the workload

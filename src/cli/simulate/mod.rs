@@ -34,9 +34,9 @@ use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::coflow_benchmark::Local;
 
-#[cfg(test)]
-mod pairs;
 mod play;
+#[cfg(test)]
+mod tests;
 
 /// Runs a workload in virtual time: the same controller, the same policies, a model in the place of the kernel
 #[derive(clap::Args, Clone, Debug)]

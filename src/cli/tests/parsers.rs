@@ -58,6 +58,8 @@ fn files() -> Vec<Target> {
     let mapping = Mapping { most: Some(10_000), ..Mapping::default() };
     let traces = [
         "4 2\n1 0 2 1 2 1 3:20\n2 100 1 0 2 1:5 3:10\n",
+        "1\t0\t1\t1\t0#2:1.0\n2\t5\t2\t1\t0,1#3:4.5\n",
+        "4 2\n0 35 2 1 2 0 2 5.0 0 3 2.5\n7 40.5 1 1 1 3 1 1\n",
         "Nodes 4\nConnections 2\n0->1 id 1 start 0 size 5000\n2->3 id 2 start 9000000 size 700\n",
     ];
     let workload = move |s: &str| config::read_workload(s, "w", &t, &mapping).is_ok();

@@ -1,7 +1,7 @@
 //! The thread that writes a journal.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -176,13 +176,27 @@ impl Work {
         }
         let path = file::path(&self.directory);
         if let Some(what) = self.file.meddled() {
-            self.refused.holed = true;
             self.say(Some(format!("{}: {what}", path.display())));
-        } else if !file::is_mark(&self.mark, &self.directory) {
+            // It is tried at once.
+            (self.refused.holed, self.refused.tried) = (true, None);
+        } else if self.is_held() && !file::is_mark(&self.mark, &self.directory) {
             match file::mark(&self.directory) {
                 Ok(mark) => self.mark = mark,
-                Err(e) => self.say(Some(format!("{}: {e}", self.directory.display()))),
+                Err(e) => self.say(Some(self.unheld(&e))),
             }
+        }
+    }
+
+    /// Whether the directory is the one that was locked.
+    fn is_held(&self) -> bool {
+        self.directory.canonicalize().is_ok_and(|d| open::stands_at(&self.lock, &d))
+    }
+
+    fn unheld(&self, e: &TryLockError) -> String {
+        let directory = self.directory.display();
+        match e {
+            TryLockError::WouldBlock => format!("{directory}: another daemon writes this journal"),
+            TryLockError::Error(e) => format!("{directory}: {e}"),
         }
     }
 
@@ -237,7 +251,7 @@ impl Work {
         let path = file::path(&self.directory);
         let lines = self.whole(snapshot);
         let length = lines.len() as u64;
-        self.hold().map_err(|e| format!("{}: {e}", self.directory.display()))?;
+        self.hold().map_err(|e| self.unheld(&e))?;
         let new = file::replace(&self.directory, &lines).and_then(|f| LineFile::new(&path, f, length));
         self.file = new.map_err(|e| format!("{}: {e}", path.display()))?;
         self.limit.1 = self.limit.0.max(2 * length);
@@ -248,8 +262,8 @@ impl Work {
     }
 
     /// Makes the directory again, if it was taken away, and keeps others out of it.
-    fn hold(&mut self) -> Result<(), std::fs::TryLockError> {
-        if !open::stands_at(&self.lock, &self.directory.canonicalize().unwrap_or_default()) {
+    fn hold(&mut self) -> Result<(), TryLockError> {
+        if !self.is_held() {
             self.lock = file::hold(&self.directory)?;
         }
         if !file::is_mark(&self.mark, &self.directory) {

@@ -168,7 +168,13 @@ pub fn replay(mut file: impl BufRead, until: Option<Time>) -> Result<Replayed, R
         return Err(malformed(number, "this is no recording: it begins with its `head`, an object of JSON"));
     }
     next_line(&mut file, &mut text, number)?;
-    let head = match parse(&text, number)? {
+    let no_head = |e| match e {
+        ReplayError::Malformed { line, column, why } => {
+            ReplayError::Malformed { line, column, why: format!("this is no recording, which begins with its `head`: {why}") }
+        }
+        e => e,
+    };
+    let head = match parse(&text, number).map_err(no_head)? {
         Line::Head(head) => *head,
         _ => return Err(malformed(number, "a recording begins with its `head`")),
     };

@@ -83,6 +83,13 @@ fn a_network_in_the_background_is_found_by_its_name() {
     let shell = output(heliostat().args(["exec", "--name", &name, "h0-0"]).env("SHELL", "/usr/bin/env"));
     assert!(String::from_utf8_lossy(&shell.stdout).contains(&format!("PS1=[h0-0 of {name}] $ ")), "{shell:?}");
 
+    // Within a host 127.0.0.1 is the host's own, and the daemon is reached all the same.
+    let within = ["exec", "--name", &name, "h0-0", env!("CARGO_BIN_EXE_heliostat")];
+    for words in [&["show", "topology", "--name", &name][..], &["show", "circuits", "--name", &name], &["ps"]] {
+        let o = output(heliostat().args(within).args(words));
+        assert!(o.status.success() && !o.stdout.is_empty(), "{words:?}: {}", said(&o));
+    }
+
     // One shipped policy after another, whatever they leave to the run; what was fixed at its start is told.
     for policy in ["c-through", "helios", "eps-only", "round-robin"] {
         let o = output(heliostat().args(["set", "--name", &name, "policy", policy]));
@@ -104,7 +111,8 @@ fn a_network_in_the_background_is_found_by_its_name() {
     // A second one of the name is refused, and the first keeps its log.
     let o = output(run(&name).arg("--detach"));
     assert!(!o.status.success() && said(&o).contains("is running already"), "{}", said(&o));
-    assert!(told(&["logs", &name]).contains("is up"), "{}", told(&["logs", &name]));
+    let log = told(&["logs", &name]);
+    assert!(log.contains("is up") && log.lines().any(|l| l.starts_with("20") && l.contains("Z ")), "lines of the log have times: {log}");
 
     let mut follower = heliostat().args(["logs", "--follow", &name]).stdout(std::process::Stdio::piped()).spawn().expect("started");
     assert_eq!(told(&["stop", &name]), format!("stopped {name}\n"));

@@ -205,6 +205,11 @@ fn a_journal_has_one_daemon_and_one_network_and_says_what_was_cut_off() {
     second.signal("TERM");
     assert_eq!(second.ended(), Some(0), "{}", second.log());
     std::fs::write(&file, whole.replacen("\"head\"", "\"tail\"", 1)).expect("written");
+    let mut third = Daemon::start(&name, &["--journal", journal]);
+    assert!(third.log().contains("line 1, column 1 of the journal is damaged"), "{}", third.log());
+    third.signal("TERM");
+    assert_eq!(third.ended(), Some(0), "{}", third.log());
+    std::fs::write(&file, "racks: 4\nhosts: 2\n").expect("written");
     let o = output(run(&name).args(["--journal", journal]));
     assert!(o.status.code() == Some(3) && said(&o).contains("journal.jsonl: line 1, column "), "{}", said(&o));
     std::fs::write(&file, whole).expect("written");

@@ -403,3 +403,68 @@ fn runs_that_end_early_or_break_are_marked_where_they_are_compared() {
     let o = output(heliostat().arg("compare").arg(&json));
     assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("(!) c-through: ended by --until, "), "{}", said(&o));
 }
+
+/// Every reader of a file, with what it must not wait for, read to its end, or take for text.
+#[test]
+fn no_reader_waits_for_a_pipe_reads_a_device_or_takes_bytes_for_text() {
+    let scratch = Scratch::new("read");
+    let at = |name: &str| scratch.0.join(name);
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo").success());
+    std::fs::write(at("packed"), b"\x1f\x8b\x08\0\0\0\0\0").expect("written");
+    std::fs::write(at("latin"), b"name: caf\xe9\n").expect("written");
+    std::fs::write(at("array.npy"), b"\x93NUMPY\x01\0v\0").expect("written");
+    // A terabyte, if all of it were read.
+    std::fs::File::create(at("sparse")).and_then(|f| f.set_len(1 << 40)).expect("made");
+    let readers: [(&str, &[&str]); 9] = [
+        ("check FILE", &[]),
+        ("replay FILE", &[]),
+        ("compare FILE FILE", &[]),
+        ("report FILE --to OUT", &[]),
+        ("plot FILE --to OUT.svg", &[]),
+        ("plan circuits --matrix FILE --algorithm bvn", &["latin", "sparse"]),
+        ("simulate FILE --policy varys --workload shuffle-4", &[]),
+        ("simulate hybrid-4x2 --policy varys --workload FILE", &[]),
+        ("workload stats FILE", &[]),
+    ];
+    let what = [
+        (at("pipe"), "it is a device or a named pipe; allowed: a file"),
+        ("/dev/zero".into(), "it is a device or a named pipe; allowed: a file"),
+        (scratch.0.clone(), ""),
+        (at("packed"), "packed by gzip: unpack it first"),
+        (at("array.npy"), "an array of NumPy (.npy)"),
+        (at("latin"), ""),
+        (at("sparse"), ""),
+    ];
+    for (reader, apart) in readers {
+        for (file, told) in &what {
+            let name = file.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            let out = at("out").display().to_string();
+            let words = reader.split(' ').map(|w| w.replace("FILE", &file.display().to_string()).replace("OUT", &out));
+            let mut c = Command::new("timeout");
+            c.args(["60", env!("CARGO_BIN_EXE_heliostat")]).args(words).stdin(Stdio::null());
+            let (o, case) = (output(&mut c), format!("{reader} of {name}"));
+            assert_eq!(o.status.code(), Some(3), "{case}: {}", said(&o));
+            assert!(said(&o).len() < 3000, "{case}: {} bytes", said(&o).len());
+            if !apart.contains(&name) {
+                assert!(said(&o).contains(told) && said(&o).contains(&*file.to_string_lossy()), "{case}: {}", said(&o));
+            }
+            if name == "latin" && reader.contains("check") {
+                assert!(said(&o).contains("latin:1:10: byte 0xe9 is not UTF-8"), "{case}: {}", said(&o));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_result_is_not_lost_without_a_word_where_stdout_is_closed() {
+    let run = |closed: &str| {
+        let command =
+            format!("exec '{}' simulate hybrid-4x2 --policy varys --workload shuffle-4 -o json {closed}", env!("CARGO_BIN_EXE_heliostat"));
+        output(Command::new("sh").args(["-c", &command]))
+    };
+    let o = run(">&-");
+    assert!(o.status.code() == Some(1) && said(&o).contains("stdout: it is closed"), "{}", said(&o));
+    for open in ["", ">/dev/null", "<>/dev/null >&0"] {
+        assert_eq!(run(open).status.code(), Some(0), "{open}");
+    }
+}
