@@ -114,7 +114,7 @@ fn a_control_thread_that_is_stopped_gives_its_fabric_back() {
 #[test]
 fn a_control_thread_that_hangs_does_not_hold_the_end_up() {
     let ((go_on, hangs), (begins, begun)) = (mpsc::channel::<()>(), mpsc::channel());
-    let feed = move || {
+    let feed = move || -> Vec<Event> {
         let _ = begins.send(());
         let _ = hangs.recv();
         vec![]
