@@ -38,7 +38,9 @@ fn lay_out_reservations(before: &Timetable, list: &[Reservation], plane: &Plane,
             .get_mut(&old.input)
             .and_then(|v| v.iter().position(|r| r.output == old.output && r.up_from <= at.max(old.up_from)).map(|k| v.remove(k)));
         match goes_on {
-            Some(r) => out.push(Reservation { until: r.until, ..*old }),
+            Some(r) if r.until > old.up_from => out.push(Reservation { until: r.until, ..*old }),
+            // It would be over before it has light.
+            Some(_) => {}
             None if old.up_from < at => out.push(Reservation { until: at, ..*old }),
             None => {}
         }
@@ -107,6 +109,20 @@ mod tests {
 
     fn list(t: &Timetable) -> Vec<Reservation> {
         t.iter().copied().collect()
+    }
+
+    #[test]
+    fn a_circuit_that_would_end_before_it_has_light_is_left_out() {
+        // Set up at 95, light from 105; at 100 the scheduler wants it, as one that is there, until `until`.
+        let before: Timetable = [res(0, 1, 95, 105, 200)].into_iter().collect();
+        let laid = |until| {
+            let wanted = Decision(vec![PlaneDecision::Reservations(vec![res(0, 1, 100, 100, until)])]);
+            let table = lay_out(&before, &wanted, &[plane(StopMode::NotAllStop)], 2, Time(100));
+            assert_eq!(table.check(&[plane(StopMode::NotAllStop)], 2), Ok(()));
+            list(&table)
+        };
+        assert_eq!(laid(130), [res(0, 1, 95, 105, 130)]);
+        assert_eq!([laid(104), laid(105)], [vec![], vec![]]);
     }
 
     #[test]

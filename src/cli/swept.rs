@@ -5,7 +5,12 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::CliError;
+use super::files::unread;
 use super::log::say;
+use crate::runtime::open;
+
+/// Bytes of the longest list that is read.
+pub const MOST: u64 = 1 << 30;
 
 /// The file of the list, a line of JSON for each run.
 pub const LIST: &str = "runs.jsonl";
@@ -24,7 +29,7 @@ pub fn results(directory: &Path) -> Result<Option<Vec<PathBuf>>, CliError> {
     if !file.is_file() {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(&file).map_err(|e| CliError::Invalid(format!("{}: {e}", file.display())))?;
+    let text = open::text(&file, MOST).map_err(|e| unread(&file, &e))?;
     let run = |(k, line)| serde_json::from_str(line).map_err(|e| CliError::Invalid(format!("{}:{}: {e}", file.display(), k + 1)));
     let runs: Vec<Run> = text.lines().enumerate().map(run).collect::<Result<_, _>>()?;
     let of = |r: &Run| directory.join(format!("{}.json", r.id));

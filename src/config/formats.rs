@@ -55,8 +55,11 @@ impl Format {
     }
 }
 
+/// Says what speaks against a format in a text.
+type Fits = fn(&str) -> Result<(), String>;
+
 /// The formats of others, and what speaks against each of them in a text: it is of the first against which nothing does.
-const FOREIGN: [(Format, fn(&str) -> Result<(), String>); 7] = [
+const FOREIGN: [(Format, Fits); 7] = [
     (Format::Swim, swim::fits),
     (Format::CoflowSim, coflowsim::fits),
     (Format::Htsim, htsim::fits),

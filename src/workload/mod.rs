@@ -2,7 +2,8 @@
 //!
 //! Coflows come from our own YAML (read by [`crate::config`]), from a trace of the coflow-benchmark ([`coflow_benchmark`]), of
 //! CoflowSim ([`coflowsim`]), htsim ([`htsim`]), Sunflow ([`sunflow_trace`]) or Sincronia ([`sincronia`]), or from a seed ([`synth`]).
-//! Whatever the source, the result is a [`Workload`] over the hosts of one [`Topology`](crate::topology::Topology), and [`Adjust`] shrinks it for an emulation.
+//! Whatever the source, the result is a [`Workload`] over the hosts of one
+//! [`Topology`](crate::topology::Topology), and [`Adjust`] shrinks it for an emulation.
 //!
 //! Jobs ([`jobs`]) come from our own YAML, from SWIM's rows ([`swim`]) or published distributions ([`synth_jobs`]), both through a
 //! model of tasks ([`job_model`]), or from measured queries ([`decima`]). [`spread`] turns jobs into coflows without a task scheduler.

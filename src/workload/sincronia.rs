@@ -46,7 +46,7 @@ pub fn fits(text: &str) -> Result<(), String> {
     let mut lines = lines(text).map(|l| l.1.split_ascii_whitespace().collect::<Vec<_>>());
     let (head, first) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
     let number = |w: &&str| w.bytes().all(|b| b.is_ascii_digit());
-    match head.len() == 2 && head.iter().any(|w| number(w)) && first.len() >= 8 && !first.iter().any(|w| w.contains(':')) {
+    match head.len() == 2 && head.iter().any(number) && first.len() >= 8 && !first.iter().any(|w| w.contains(':')) {
         true => Ok(()),
         false => Err("its first line is `<ports> <coflows>`, its second a coflow of five numbers and three a flow".into()),
     }

@@ -45,7 +45,7 @@ const CIRCLES: &[(&str, &str)] = &[
 const FILE_ROOMS: &[&str] = &["cli", "config", "runtime"];
 const OPENER: &str = "runtime/open";
 /// Files of theirs that read what the kernel tells, below /proc and /sys.
-const OF_THE_KERNEL: &[&str] = &["cli/doctor/machine", "cli/memory", "cli/origin", "runtime/measure"];
+const OF_THE_KERNEL: &[&str] = &["cli/doctor/machine", "cli/machine", "cli/memory", "cli/origin", "runtime/measure"];
 /// The only place that knows netlink.
 const NETLINK_ROOM: &str = "fabric/kernel";
 

@@ -40,7 +40,7 @@ pub fn studies(
     if of_jobs.len() > 1 {
         return Err(CliError::Invalid("some of these results are of jobs, others of coflows".into()));
     }
-    let mut named: Vec<(Table<()>, Vec<(Group, Keys)>)> = vec![];
+    let mut named: Vec<Named> = vec![];
     for table in tables(read, how)? {
         let head = Table { scene: table.scene.clone(), rows: vec![], pooled: table.pooled.clone() };
         named.push((head, rows(table)));
@@ -61,8 +61,11 @@ pub fn studies(
     named.into_iter().map(|(head, rows)| study(&head, rows, how)).collect()
 }
 
+/// The head of a table, and its rows.
+type Named = (Table<()>, Vec<(Group, Keys)>);
+
 /// Brings the row of that name to the top of each table that has it.
-fn first(tables: &mut [(Table<()>, Vec<(Group, Keys)>)], name: &str) -> Result<(), CliError> {
+fn first(tables: &mut [Named], name: &str) -> Result<(), CliError> {
     let mut found = false;
     for (_, rows) in tables.iter_mut() {
         if let Some(at) = rows.iter().position(|r| r.0.label == name) {

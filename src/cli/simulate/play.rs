@@ -51,6 +51,7 @@ pub struct Listeners<'a> {
 }
 
 /// What is to be carried.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Load<'a> {
     /// A workload.
     Coflows {

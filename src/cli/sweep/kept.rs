@@ -5,12 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::runs::Run;
 use crate::cli::files::unread;
-use crate::cli::swept::LIST;
+use crate::cli::swept::{LIST, MOST};
 use crate::cli::{CliError, write_text};
 use crate::runtime::open;
-
-/// Bytes of the longest list that is read.
-const MOST: u64 = 1 << 30;
 
 /// The list: a line of JSON for each run.
 fn list(out: &Path) -> PathBuf {

@@ -257,6 +257,7 @@ impl JobsArgs {
 }
 
 /// A file in any format.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Source {
     /// Coflows, and the network over which they were read.
     Coflows(Workload, Topology),

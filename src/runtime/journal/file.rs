@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -346,22 +347,36 @@ pub(super) fn open(directory: &Path, topology: &Topology) -> Result<Opened, Jour
     Ok(Opened { lock, file, length, mark: mark_file, found })
 }
 
+/// How long a lock may be held by another process before it counts as another daemon's.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// Makes a directory, if there is none, and locks it: what is in it may be removed meanwhile, and no other daemon gets in.
 pub(super) fn hold(directory: &Path) -> Result<File, TryLockError> {
     let failed = TryLockError::Error;
     std::fs::create_dir_all(directory).map_err(failed)?;
     let lock = open::directory(directory).map_err(failed)?;
-    match lock.try_lock() {
+    match patient(&lock) {
         // Some file systems lock files only: that of the mark is left then.
         Err(TryLockError::Error(_)) | Ok(()) => Ok(lock),
         held => held.map(|()| lock),
     }
 }
 
+/// Locks a file. Another process that this one is just starting holds all its locks, too, until it runs a program of its own.
+fn patient(file: &File) -> Result<(), TryLockError> {
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => std::thread::park_timeout(PATIENCE / 50),
+            held => return held,
+        }
+    }
+}
+
 /// Opens the mark, and locks it, as older programs do.
 pub(super) fn mark(directory: &Path) -> Result<File, TryLockError> {
     let file = open::own(&directory.join(MARK)).map_err(TryLockError::Error)?;
-    file.try_lock()?;
+    patient(&file)?;
     Ok(file)
 }
 

@@ -26,7 +26,10 @@ exit $code"#
     output(c.env_remove("HELIOSTAT_LOG").env_remove("HELIOSTAT_TOKEN"))
 }
 
-const LEFT: &str = "ls /run/netns; ls /run/heliostat; grep /run/netns/ /proc/self/mountinfo; \"$0\" clean";
+/// What is left of a network.
+fn left(name: &str) -> String {
+    format!("ls /run/netns; ls /run/heliostat; grep /run/netns/{name} /proc/self/mountinfo; \"$0\" clean {name}")
+}
 
 #[test]
 fn names_go_whatever_other_programs_do_to_their_directory() {
@@ -46,7 +49,7 @@ fn names_go_whatever_other_programs_do_to_their_directory() {
         ("ip netns add stranger; ip netns delete stranger; umount -l /run/netns", ""),
         ("mount -t tmpfs none /run/netns", ""),
     ] {
-        let o = meddled(&name, meddles, LEFT);
+        let o = meddled(&name, meddles, &left(&name));
         let told = String::from_utf8_lossy(&o.stdout).into_owned();
         assert_eq!(o.status.code(), Some(0), "{meddles}: {told}{}", said(&o));
         assert!(told.starts_with(stays) && !told.contains(&name), "{meddles}: {told}");
@@ -65,7 +68,7 @@ fn a_name_that_cannot_be_taken_away_is_an_error_and_clean_takes_it_when_it_can()
     let covered = format!("{name}-h1-0");
     // Something of another program lies over one name.
     let meddles = format!("touch /run/other; mount --bind /run/other /run/netns/{covered}");
-    let then = format!("\"$0\" clean; echo $?; umount /run/netns/{covered}; \"$0\" clean; echo $?; ls /run/netns");
+    let then = format!("\"$0\" clean {name}; echo $?; umount /run/netns/{covered}; \"$0\" clean {name}; echo $?; ls /run/netns");
     let o = meddled(&name, &meddles, &then);
     let told = String::from_utf8_lossy(&o.stdout).into_owned();
     assert_eq!(o.status.code(), Some(1), "{told}{}", said(&o));

@@ -295,7 +295,7 @@ fn a_program_that_does_not_decide_is_no_row_of_its_policy() {
         let o = output(&mut c);
         let told = told_by(&o);
         assert_eq!(o.status.code(), Some(1), "{name}: {told}");
-        assert!(told.contains(&format!("{name} (!)")) && told.contains(" cycles by the fallback: sh -c"), "{name}: {told}");
+        assert!(told.contains(&format!("{name} (!)")) && told.contains(" cycles by the fallback: "), "{name}: {told}");
         assert!(told.contains(why) && told.contains("--allow-fallback"), "{name}: {told}");
         let json = scratch.0.join(format!("{name}.json"));
         let o = good(

@@ -401,7 +401,11 @@ fn runs_that_end_early_or_break_are_marked_where_they_are_compared() {
     let json = scratch.0.join("r.json");
     simulate(&["--until", "1s", "--json", json.to_str().expect("a path")]);
     let o = output(heliostat().arg("compare").arg(&json));
-    assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("(!) c-through: ended by --until, "), "{}", said(&o));
+    assert!(
+        o.status.success() && String::from_utf8_lossy(&o.stdout).contains("(!) c-through, eps-only: ended by --until, "),
+        "{}",
+        said(&o)
+    );
 }
 
 /// Every reader of a file, with what it must not wait for, read to its end, or take for text.

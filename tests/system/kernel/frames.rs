@@ -51,8 +51,11 @@ fn sum(frame: &mut [u8]) {
     p.set_checksum(sum);
 }
 
+/// What a frame is called, whether it passes, and what is done to a good one.
+type Kind = (&'static str, bool, fn(&mut Vec<u8>));
+
 /// What is made of the plain frame, and whether it crosses.
-const KINDS: [(&str, bool, fn(&mut Vec<u8>)); 12] = [
+const KINDS: [Kind; 12] = [
     ("plain", true, |_| {}),
     ("the MAC of another port", false, |f| f[5] ^= 0x40),
     ("the MAC of a path", false, |f| f[..6].copy_from_slice(&[2, 0xfe, 1, 0, 0, 0])),

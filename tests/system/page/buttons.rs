@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use super::page::{can_run, circuits, daemon, page};
+use super::views::{can_run, circuits, daemon, page};
 use crate::support::{Daemon, together, unique};
 
 /// Presses the button in a part of the page that says this.

@@ -5,5 +5,5 @@
 mod browser;
 mod buttons;
 mod networks;
-mod page;
 mod report;
+mod views;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::page::{can_run, page};
+use super::views::{can_run, page};
 use crate::support::{Daemon, file, heliostat, together, unique};
 
 /// A daemon on the shipped network of this name.

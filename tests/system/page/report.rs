@@ -1,7 +1,7 @@
 //! Reports of simulated and live runs, opened from a file.
 
 use super::browser::{Browser, missing};
-use super::page::can_run;
+use super::views::can_run;
 use crate::support::{Scratch, assert_nothing_left, file, heliostat, output, said, together, unique};
 
 /// Simulates the demo's workload or jobs under a policy; the result is `NAME.json`, the event log `NAME.jsonl`.
