@@ -117,7 +117,8 @@ def test_a_program_that_does_not_decide_fails_its_run(tmp_path: Path) -> None:
     grid["options"] = {"allow-fallback": True}
     _, allowed = heliostat.sweep(grid, out=tmp_path / "out")
     assert (allowed["state"], allowed["caveats"]) == ("done", "fallback")
-    assert isinstance(allowed["fallbacks"], int) and allowed["fallbacks"] > 0
+    assert isinstance(allowed["fallbacks"], int)
+    assert allowed["fallbacks"] > 0
 
 
 def test_mistakes_in_a_grid_have_their_places(tmp_path: Path) -> None:
