@@ -36,7 +36,7 @@ pub fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
 /// How long a network may take to go when the process is asked to stop: whatever hangs in it, the process ends then.
 const GOING: Duration = Duration::from_secs(8);
 
-/// Becomes true when the process is asked to stop. Asked a second time, or where the network's `note` is still there after [`GOING`], it
+/// Becomes true when the process is asked to stop. Asked a second time, or where the network's `note` is still there after `GOING`, it
 /// ends at once: `abandon` removes what does not go with the process, and says what it cannot remove.
 pub async fn wait_for_signal(stop: Arc<AtomicBool>, (note, abandon): (PathBuf, impl FnOnce() -> Vec<String> + Send + 'static)) {
     let named = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()];

@@ -213,7 +213,7 @@ pub fn text(path: &Path, most: u64) -> Result<String, Unread> {
 /// The same of what is open.
 ///
 /// # Errors
-/// As [`text`].
+/// As [`text()`].
 pub fn text_of(source: impl Read, most: u64) -> Result<String, Unread> {
     text_from(source, 0, most)
 }
