@@ -267,8 +267,8 @@ fn hosts_and_racks_fail() -> Timing {
     Ok(())
 }
 
-/// Few run at a time.
-mod quiet {
+/// Each has the machine alone.
+mod alone {
     use super::*;
 
     #[test]
@@ -277,7 +277,7 @@ mod quiet {
         if !root(test) {
             return;
         }
-        let _turn = together();
+        let _turn = alone();
         tries(test, twenty_jobs);
     }
 
@@ -287,7 +287,7 @@ mod quiet {
         if !root(test) {
             return;
         }
-        let _turn = together();
+        let _turn = alone();
         tries(test, hosts_and_racks_fail);
     }
 }

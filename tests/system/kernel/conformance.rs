@@ -483,10 +483,10 @@ fn add_foreign(nl: &mut Netlink) {
 
 const FOREIGN: u32 = 900_000;
 
-/// Few run at a time.
-mod quiet {
+/// Each has the machine alone.
+mod alone {
     use super::*;
-    use crate::kernel::support::each_mechanism_quiet;
+    use crate::kernel::support::each_mechanism_alone;
 
     #[test]
     fn the_same_operations_get_the_same_answers_and_let_the_same_frames_pass() {
@@ -500,7 +500,7 @@ mod quiet {
         }
         let mut scripts = scripts(10);
         scripts.push(script);
-        each_mechanism_quiet("the_same_operations_get_the_same_answers_and_let_the_same_frames_pass", |mechanism| {
+        each_mechanism_alone("the_same_operations_get_the_same_answers_and_let_the_same_frames_pass", |mechanism| {
             let mut real = Real::new(mechanism);
             assert!(real.bench.fabric.notice() < Span::millis(EDGE - DELTA - LATE), "the grid of the scripts is too fine");
             let (mut operations, mut refused, mut lit) = (0, 0, 0);
@@ -537,7 +537,7 @@ mod quiet {
         let decisions = decisions(30);
         let name = "generated_plans_converge_in_one_pass_and_foreign_objects_survive";
         plans_converge(name, &mut Model::new(), &decisions).expect("virtual time is never late");
-        each_mechanism_quiet(name, |mechanism| -> Timing {
+        each_mechanism_alone(name, |mechanism| -> Timing {
             let mut real = Real::new(mechanism);
             let net = real.bench.fabric.network();
             let nodes = [&net.tors[0].node, &net.ocs[0].node, &net.hosts[0].node];

@@ -48,15 +48,15 @@ fn average_cct(result: &Path) -> f64 {
     s["average_cct_ns"].as_u64().expect("a time") as f64 / 1e9
 }
 
-/// Few run at a time.
-mod quiet {
+/// Each has the machine alone.
+mod alone {
     use super::*;
-    use crate::kernel::support::each_mechanism_quiet;
+    use crate::kernel::support::each_mechanism_alone;
 
     /// Many flows of one priority share a port, and others wait behind them.
     #[test]
     fn coflows_of_strict_priorities_take_as_long_live_as_in_virtual_time() {
-        each_mechanism_quiet("coflows_of_strict_priorities_take_as_long_live_as_in_virtual_time", |mechanism| -> Timing {
+        each_mechanism_alone("coflows_of_strict_priorities_take_as_long_live_as_in_virtual_time", |mechanism| -> Timing {
             let scratch = tempfile::tempdir().expect("a directory");
             let [record, policy, coflows, live, simulated] =
                 ["jobs.jsonl", "ports.yaml", "coflows.yaml", "live.json", "simulated.json"].map(|f| scratch.path().join(f));

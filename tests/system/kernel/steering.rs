@@ -305,14 +305,14 @@ fn takes_as_long(
     Ok(())
 }
 
-/// Few run at a time.
-mod quiet {
+/// Each has the machine alone.
+mod alone {
     use super::*;
-    use crate::kernel::support::each_mechanism_quiet;
+    use crate::kernel::support::each_mechanism_alone;
 
     #[test]
     fn hit_decides_the_same_routes_live_as_in_virtual_time() {
-        each_mechanism_quiet("hit_decides_the_same_routes_live_as_in_virtual_time", |mechanism| {
+        each_mechanism_alone("hit_decides_the_same_routes_live_as_in_virtual_time", |mechanism| {
             let t = Arc::new(config::read_topology(&shipped("topologies/fat-tree-4.yaml"), "fat-tree-4").expect("valid"));
             let plan = config::read_policy(&shipped("policies/hit.yaml"), "hit").expect("valid");
             let w = config::read_workload(&shipped("workloads/shuffle-8.yaml"), "shuffle-8", &t, &Default::default()).expect("valid");
@@ -353,7 +353,7 @@ mod quiet {
     /// One job of the paper's Mininet settings, smaller still: an experiment on emulated networks measures what virtual time does.
     #[test]
     fn an_experiment_measures_the_same_live_as_in_virtual_time() {
-        each_mechanism_quiet("an_experiment_measures_the_same_live_as_in_virtual_time", |mechanism| {
+        each_mechanism_alone("an_experiment_measures_the_same_live_as_in_virtual_time", |mechanism| {
             let size = Size { seed: 1, repeats: 1, jobs_percent: 100, thin: true, free: Free::default() };
             let mut e = Paper::Hit.experiment(size);
             e.only(&["one medium job".into()], &["Capacity".into(), "Hit".into()]).expect("they are there");
@@ -383,7 +383,7 @@ mod quiet {
 
     #[test]
     fn jobs_under_hit_take_as_long_live_as_in_virtual_time() {
-        each_mechanism_quiet("jobs_under_hit_take_as_long_live_as_in_virtual_time", |mechanism| {
+        each_mechanism_alone("jobs_under_hit_take_as_long_live_as_in_virtual_time", |mechanism| {
             let what = ("topologies/fat-tree-4.yaml", "policies/hit.yaml", "workloads/jobs-20.yaml");
             takes_as_long(mechanism, what, ("hst-hitjobs", 20), (1, 10.0))
         });
@@ -391,7 +391,7 @@ mod quiet {
 
     #[test]
     fn jobs_under_pushbox_take_as_long_live_as_in_virtual_time() {
-        each_mechanism_quiet("jobs_under_pushbox_take_as_long_live_as_in_virtual_time", |mechanism| {
+        each_mechanism_alone("jobs_under_pushbox_take_as_long_live_as_in_virtual_time", |mechanism| {
             let what = ("topologies/hybrid-8x2.yaml", "policies/pushbox.yaml", "workloads/jobs-8.yaml");
             // Single runs spread by a tenth: the mean of several is what docs/placement.md compares.
             takes_as_long(mechanism, what, ("hst-pbjobs", 24), (20, 25.0))
