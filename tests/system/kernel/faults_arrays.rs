@@ -130,18 +130,18 @@ fn cells_of_paths(mechanism: Mechanism) -> Timing {
     Ok(())
 }
 
-/// Few run at a time.
-mod quiet {
+/// Each has the machine alone: maps of the kernel are looked for in the whole process.
+mod alone {
     use super::*;
-    use crate::kernel::support::each_mechanism_quiet;
+    use crate::kernel::support::each_mechanism_alone;
 
     #[test]
     fn a_cell_of_a_port_s_array_that_is_changed_is_written_again_and_told() {
-        each_mechanism_quiet("a_cell_of_a_port_s_array_that_is_changed_is_written_again_and_told", a_cell_of_a_port);
+        each_mechanism_alone("a_cell_of_a_port_s_array_that_is_changed_is_written_again_and_told", a_cell_of_a_port);
     }
 
     #[test]
     fn a_cell_of_a_path_s_array_that_is_changed_is_written_again_and_told() {
-        each_mechanism_quiet("a_cell_of_a_path_s_array_that_is_changed_is_written_again_and_told", cells_of_paths);
+        each_mechanism_alone("a_cell_of_a_path_s_array_that_is_changed_is_written_again_and_told", cells_of_paths);
     }
 }
