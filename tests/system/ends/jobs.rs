@@ -99,7 +99,7 @@ fn holds(r: &Value, jobs: usize, dropped: Option<u64>) {
         let most = number(&l["rate_bps"]) as f64 * bucket / 8e9;
         // A shaper lets go a few milliseconds of its rate at once, and a counter that is read late has bytes of the next bucket.
         let shares: Vec<f64> = l["bytes"].as_array().expect("buckets").iter().map(|b| number(b) as f64 / most).collect();
-        assert!(shares.windows(2).all(|w| w[0] + w[1] < 2.15), "{} carried more than it can: {shares:?}", l["name"]);
+        assert!(shares.windows(5).all(|w| w.iter().sum::<f64>() < 5.5), "{} carried more than it can: {shares:?}", l["name"]);
     }
 }
 
