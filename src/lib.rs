@@ -18,9 +18,9 @@
 //! take events and a time, and give actions; there is no clock, socket, thread or random number inside. A [`fabric::Fabric`]
 //! does and decides nothing. [`runtime`] joins the two: `live` by the monotonic clock, `simulate` by a virtual one.
 //!
-//! # The rooms, in the order in which data passes through them
+//! # Crates
 //!
-//! A room may use rooms above it in this list, never one below. `tests/library/tidy.rs` reads the list from here and guards the walls.
+//! Each folder of `src` but `cli` is a crate, and this one gives all their rooms a name. `docs/architecture.md` draws who uses whom.
 //!
 //! # Invariants
 //!
@@ -29,7 +29,7 @@
 //! 2. Full comparison is the truth; events only hurry it. A second pass over a converged fabric does nothing. A change and its
 //!    reverse leave the same state.
 //! 3. What failed stays in the state, with its number of attempts and the time of its retry, and shows in the API.
-//! 4. Only objects that carry our mark are ever written or deleted ([`fabric::kernel::ownership`]).
+//! 4. Only objects that carry our mark are ever written or deleted ([`kernel::ownership`]).
 //! 5. An input port joins at most one output port at a time on each plane: [`plan::check`] proves it for every plan before it is
 //!    carried out, [`plan::apply`] refuses what would break it, in the model and before anything is written into the kernel, and the
 //!    kernel never holds two circuits on one port, not even between two operations.
@@ -49,86 +49,61 @@
 //! fractions; or a model is an approximation that a user asks for, and says so (`within: sums`, where times and books stay whole
 //! numbers). Equal scores are ordered by id. A quotient that is guessed in `f64` is made exact in whole numbers. Only operations are
 //! used whose results IEEE 754 fixes, so that every machine decides alike: no logarithm, exponential, power or angle. In the simulator
-//! and the rooms from `demand` to `control`, these files use it:
+//! and the rooms that decide, these files use it:
 //!
 //! | file in `src` | for |
 //! |---|---|
 //! | `circuits/decompose/tms.rs` | exact: quotients, mended in whole numbers |
-//! | `coflows/orders/bssi.rs` | score: Sincronia's weights |
-//! | `fabric/sim/pairs/levels.rs` | exact: rates below 2^53 bits a second |
-//! | `fabric/sim/pairs/levels/side.rs` | exact: rates below 2^53 bits a second |
-//! | `fabric/sim/pairs/lines.rs` | exact: quotients of whole numbers below 2^52 |
-//! | `fabric/sim/sums/coflow.rs` | model: rates and what is left |
-//! | `fabric/sim/sums/lanes.rs` | model: sums of these |
-//! | `fabric/sim/sums/levels.rs` | model: rates under max-min |
-//! | `fabric/sim/sums/maxmin.rs` | model: capacities |
-//! | `fabric/sim/sums/mod.rs` | model: capacities |
-//! | `fabric/sim/sums/room.rs` | model: rates |
-//! | `fabric/sim/sums/side.rs` | model: rates and what is left |
-//! | `fabric/sim/teams/looks.rs` | model: rates under max-min |
-//! | `fabric/sim/teams/mod.rs` | model: parts of hosts, and what they add up to |
-//! | `fabric/sim/teams/side.rs` | model: sums of these |
-//! | `placement/baselines/tetris.rs` | score: Tetris' alignment and remaining work |
-//! | `placement/jobpacker/sort.rs` | score: JobPacker's packing into sub-batches |
-//! | `coflows/mod.rs` | report: shares |
-//! | `placement/corral/lp.rs` | report: the lower bound of a plan |
-//! | `placement/corral/mod.rs` | report: means and gaps |
-//! | `placement/corral/price.rs` | report: the lower bound of a plan |
-//! | `placement/coscheduler/schedule.rs` | report: means |
-//! | `placement/jobpacker/manager.rs` | report: means |
-//! | `placement/jobpacker/mod.rs` | report: means |
+//! | `circuits/coflows/orders/bssi.rs` | score: Sincronia's weights |
+//! | `sim/pairs/levels.rs` | exact: rates below 2^53 bits a second |
+//! | `sim/pairs/levels/side.rs` | exact: rates below 2^53 bits a second |
+//! | `sim/pairs/lines.rs` | exact: quotients of whole numbers below 2^52 |
+//! | `sim/sums/coflow.rs` | model: rates and what is left |
+//! | `sim/sums/lanes.rs` | model: sums of these |
+//! | `sim/sums/levels.rs` | model: rates under max-min |
+//! | `sim/sums/maxmin.rs` | model: capacities |
+//! | `sim/sums/mod.rs` | model: capacities |
+//! | `sim/sums/room.rs` | model: rates |
+//! | `sim/sums/side.rs` | model: rates and what is left |
+//! | `sim/teams/looks.rs` | model: rates under max-min |
+//! | `sim/teams/mod.rs` | model: parts of hosts, and what they add up to |
+//! | `sim/teams/side.rs` | model: sums of these |
+//! | `jobs/placement/baselines/tetris.rs` | score: Tetris' alignment and remaining work |
+//! | `jobs/placement/jobpacker/sort.rs` | score: JobPacker's packing into sub-batches |
+//! | `circuits/coflows/mod.rs` | report: shares |
+//! | `jobs/placement/corral/lp.rs` | report: the lower bound of a plan |
+//! | `jobs/placement/corral/mod.rs` | report: means and gaps |
+//! | `jobs/placement/corral/price.rs` | report: the lower bound of a plan |
+//! | `jobs/placement/coscheduler/schedule.rs` | report: means |
+//! | `jobs/placement/jobpacker/manager.rs` | report: means |
+//! | `jobs/placement/jobpacker/mod.rs` | report: means |
 //!
 //! `tests/library/tidy.rs` reads this table, and finds every other use.
 //!
 //! # Why some rooms are where they are
 //!
-//! - `fabric` is above `control`: observations and operations are the fabric's types, and the controller decides in their terms. No
+//! - [`fabric`] is below [`control`]: observations and operations are the fabric's types, and the controller decides in their terms. No
 //!   fabric uses the controller.
 //! - [`runtime::report`] holds the results of a run, which the live and the virtual driver fill in the same way; [`runtime::handle`]
 //!   is how other threads send events to a controller and read its last snapshot. Both drivers and the API use them, so they are in
-//!   `runtime`, above `api`.
+//!   `runtime`.
 //! - Workload files are read in `config`, since it alone calls the YAML library; `workload` knows the formats of other tools' traces.
-#![warn(missing_docs)]
+#![forbid(unsafe_code)]
 
-pub mod text;
-
-pub mod units;
-
-pub mod ids;
-
-pub mod topology;
-
-pub mod demand;
-
-pub mod coflows;
-
-pub mod circuits;
-
-pub mod paths;
-
-pub mod workload;
-
-pub mod placement;
-
-pub mod scheduler;
-
-pub mod plan;
-
-pub mod fabric;
-
-pub mod control;
-
-pub mod runtime;
-
-pub mod config;
-
-pub mod api;
-
-pub mod client;
-
-pub mod experiment;
+pub use heliostat_base::{ids, paths, text, topology, units};
+pub use heliostat_circuits as circuits;
+pub use heliostat_circuits::{coflows, demand};
+pub use heliostat_control as control;
+pub use heliostat_draw as draw;
+pub use heliostat_experiment as experiment;
+pub use heliostat_http::{api, client};
+pub use heliostat_jobs::{placement, scheduler, workload};
+pub use heliostat_kernel as kernel;
+pub use heliostat_run::{config, runtime};
+pub use heliostat_seam::{fabric, plan};
+pub use heliostat_sim as sim;
 
 pub mod cli;
 
 #[cfg(test)]
-mod drawn;
+mod testing;

@@ -208,9 +208,9 @@ fn tidy(circuits: &mut Vec<(Reservation, Bytes)>, end: Time) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::circuits::decompose::Solstice;
-    use crate::circuits::matching::{Bipartite, EpsOnly, RoundRobin};
+    use crate::decompose::Solstice;
     use crate::ids::PlaneId;
+    use crate::matching::{Bipartite, EpsOnly, RoundRobin};
     use crate::topology::StopMode;
     use proptest::prelude::*;
 

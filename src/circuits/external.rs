@@ -3,8 +3,8 @@
 //! The controller asks with [`Question`] and takes [`Advice`]; how they reach the program is the runtime's business. Times are
 //! nanoseconds of the run's clock, rates bits a second, racks and planes numbers from zero.
 
+use http::Uri;
 use serde::{Deserialize, Serialize};
-use ureq::http::Uri;
 
 use super::timetable::Reservation;
 use super::{Ask, Decision, Matching, PlaneDecision, Scheduler, SetBy, Slot};
@@ -319,12 +319,12 @@ impl Circuit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::circuits::SchedulerKind;
-    use crate::circuits::layout::lay_out;
-    use crate::circuits::timetable::Timetable;
-    use crate::circuits::{Usable, laws};
+    use crate::SchedulerKind;
     use crate::demand::DemandMatrix;
+    use crate::layout::lay_out;
+    use crate::timetable::Timetable;
     use crate::units::BitRate;
+    use crate::{Usable, laws};
     use proptest::prelude::*;
 
     const AT: Time = Time(1000);

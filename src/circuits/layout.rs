@@ -93,9 +93,9 @@ fn lay_out_slots(before: &Timetable, slots: &[Slot], plane: &Plane, racks: usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::circuits::Matching;
-    use crate::circuits::timetable::Clash;
+    use crate::Matching;
     use crate::ids::PlaneId;
+    use crate::timetable::Clash;
     use crate::units::{BitRate, Span};
     use proptest::prelude::*;
 

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::circuits::timetable::Reservation;
-use crate::circuits::{Matching, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::timetable::Reservation;
 use crate::topology::Plane;
 use crate::units::{Bytes, Span, Time};
+use crate::{Matching, steps};
 
 use crate::coflows::bounds;
 
@@ -22,7 +22,7 @@ pub use scheduler::Sunflow;
 /// What [`sunflow`] planned.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// All circuits, coflow after coflow, each by time: what [`crate::circuits::PlaneDecision::Reservations`] takes.
+    /// All circuits, coflow after coflow, each by time: what [`crate::PlaneDecision::Reservations`] takes.
     pub reservations: Vec<Reservation>,
     /// By coflow as given: when its last byte is through; the beginning for a coflow without demand.
     pub finish: Vec<Time>,
@@ -41,7 +41,7 @@ pub struct Plan {
 /// - `at`: the beginning.
 ///
 /// # Returns
-/// Reservations that pass [`crate::circuits::timetable::Timetable::check`]. One coflow alone is through within twice
+/// Reservations that pass [`crate::timetable::Timetable::check`]. One coflow alone is through within twice
 /// [`bounds::circuit`], and has one circuit for each pair.
 ///
 /// # Complexity
@@ -50,8 +50,8 @@ pub struct Plan {
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::Matching, circuits::sunflow::sunflow, demand::DemandMatrix, ids::PlaneId};
-/// use heliostat::{topology::{Plane, StopMode}, units::{BitRate, Span, Time}};
+/// use heliostat_circuits::{Matching, sunflow::sunflow, demand::DemandMatrix, ids::PlaneId};
+/// use heliostat_circuits::{topology::{Plane, StopMode}, units::{BitRate, Span, Time}};
 /// let rate = BitRate(8_000_000_000); // a byte a nanosecond
 /// let plane = Plane { id: PlaneId(0), rate, delta: Span(10), stop: StopMode::NotAllStop, duplex: false };
 /// let d = DemandMatrix::from_rows(&[&[0, 70, 20], &[0, 0, 30], &[0, 0, 0]]);
@@ -195,12 +195,12 @@ impl PortTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::circuits::layout::lay_out;
-    use crate::circuits::timetable::Timetable;
-    use crate::circuits::{Decision, PlaneDecision};
     use crate::ids::PlaneId;
+    use crate::layout::lay_out;
+    use crate::timetable::Timetable;
     use crate::topology::StopMode;
     use crate::units::BitRate;
+    use crate::{Decision, PlaneDecision};
     use proptest::prelude::*;
 
     /// A byte a nanosecond.
@@ -285,7 +285,7 @@ mod tests {
         #[test]
         fn later_coflows_leave_earlier_ones_alone(ds in prop::collection::vec(any_demand(), 1..5), delta in 0u64..60, up in 0u64..9) {
             let p = plane(delta);
-            let current = crate::circuits::matching::round_robin(5, up);
+            let current = crate::matching::round_robin(5, up);
             let all: Vec<&DemandMatrix> = ds.iter().collect();
             let plan = sunflow(&all, &p, &current, Time(100));
             for k in 0..all.len() {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{CliError, read_text};
-use crate::fabric::kernel::attached::{DIRECTORY, Processes};
-use crate::fabric::kernel::layout::NodeId;
+use crate::kernel::attached::{DIRECTORY, Processes};
+use crate::kernel::layout::NodeId;
 use crate::topology::Topology;
 
 /// Reads the nodes' processes; `what` is a network's name or a file.

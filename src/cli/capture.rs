@@ -14,7 +14,7 @@ use pcap_file::{DataLink, PcapError};
 use super::interrupt::stopped_by_ctrl_c;
 use super::log::say;
 use super::{CliError, running};
-use crate::fabric::kernel::capture::{Frame, LONGEST, Tap};
+use crate::kernel::capture::{Frame, LONGEST, Tap};
 use crate::runtime::open;
 use crate::units::Span;
 

@@ -10,10 +10,11 @@ use serde_json::Value;
 use super::files::{read_any, read_stdin};
 use super::log::say;
 use super::numbers::several;
-use super::{CliError, draw, limits, print, results, sketch};
+use super::{CliError, limits, print, results, sketch, write_sheet};
 use crate::coflows::network::{NetworkKind, Service};
 use crate::config::{self, ConfigError, Format, JobsReading, Load, yaml};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
+use crate::draw;
 use crate::runtime::open;
 use crate::runtime::result_schema;
 use crate::runtime::settings::RunPlan;
@@ -125,7 +126,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         let [topology] = &*found.topologies else {
             return Err(CliError::Usage(format!("--svg draws one topology, and there are {} among the files", found.topologies.len())));
         };
-        draw::write(&sketch::sheet(topology).map_err(CliError::Failed)?, file, draw::TWO_A_POINT)?;
+        write_sheet(&sketch::sheet(topology).map_err(CliError::Failed)?, file, draw::TWO_A_POINT)?;
     }
     if found.errors.is_empty() { Ok(()) } else { Err(CliError::Invalid(summary(&found.errors, args.files.len()))) }
 }

@@ -2,8 +2,8 @@
 
 use super::stop::HOW_TO_END;
 use super::{CliError, print};
-use crate::fabric::kernel::ownership::{self, Cleaned};
-use crate::fabric::kernel::programs::{self, Program};
+use crate::kernel::ownership::{self, Cleaned};
+use crate::kernel::programs::{self, Program};
 
 /// Removes what a killed run left behind: only what carries Heliostat's mark and whose network is not running
 ///

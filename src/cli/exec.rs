@@ -5,8 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use super::{CliError, running};
-use crate::fabric::kernel::ownership::Note;
-use crate::fabric::kernel::sys;
+use crate::kernel::ownership::Note;
+use crate::kernel::sys;
 use crate::runtime::open;
 
 /// Runs a command in a host's (or switch's) network namespace: heliostat exec h3-1 iperf3 -s

@@ -21,7 +21,7 @@ use crate::experiment::report::{Live, Report, Row, name};
 use crate::experiment::runs::{Measure, Progress, run as run_all};
 use crate::experiment::setting::shuffling;
 use crate::experiment::{Experiment, Paper, Size, Traces};
-use crate::fabric::kernel::{ownership, rights};
+use crate::kernel::{ownership, rights};
 use crate::units::{Bytes, Span};
 use crate::workload::{TraceError, coflow_benchmark, swim};
 

@@ -114,7 +114,7 @@ mod tests {
     use crate::units::{Bytes, Span};
 
     fn text(path: &str) -> String {
-        std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+        crate::testing::shipped(path)
     }
 
     fn explained(policy: &str) -> JobsResult {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::CliError;
 use crate::config;
 use crate::config::shipped::{self, Shelf};
+use crate::draw::{Format, Sheet};
 use crate::placement::Policy;
 use crate::runtime::open::{self, Unread};
 use crate::runtime::settings::RunPlan;
@@ -185,6 +186,23 @@ pub fn write_bytes(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
         new.persist(&place).map_err(|e| e.error)
     };
     write().map(drop).map_err(|e| failed(file, &e))
+}
+
+/// Whether a picture can be written under this name, to be asked before a run that ends with it.
+///
+/// # Errors
+/// The name's ending is that of no format.
+pub fn can_draw(file: &Path) -> Result<(), CliError> {
+    Format::of(file).map(drop).map_err(CliError::Usage)
+}
+
+/// Writes a sheet to a file, in the format that its name says; `dpi` is the number of pixels an inch in a PNG file.
+///
+/// # Errors
+/// Another format, a picture of too many pixels, or a file that cannot be written.
+pub fn write_sheet(sheet: &Sheet, file: &Path, dpi: f64) -> Result<(), CliError> {
+    let format = Format::of(file).map_err(CliError::Usage)?;
+    write_bytes(file, &sheet.bytes(format, dpi).map_err(CliError::Failed)?)
 }
 
 /// An error of a file that is written.

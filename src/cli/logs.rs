@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::{CliError, files, print, running};
-use crate::fabric::kernel::ownership::{self, Note};
+use crate::kernel::ownership::{self, Note};
 use crate::runtime::open;
 
 /// Prints the log of a network that runs detached, or has run so.

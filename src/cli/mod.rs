@@ -4,10 +4,12 @@
 
 use std::io::{self, Write as _};
 
-pub use files::{can_write, read_policy, read_result, read_text, read_topology, read_workload, write_bytes, write_text};
+pub use files::{
+    can_draw, can_write, read_policy, read_result, read_text, read_topology, read_workload, write_bytes, write_sheet, write_text,
+};
 
 use crate::config::ConfigError;
-use crate::fabric::kernel::sys::closed;
+use crate::kernel::sys::closed;
 use crate::text;
 
 pub mod apart;
@@ -21,7 +23,6 @@ pub mod compare;
 pub mod completions;
 pub mod copy;
 pub mod doctor;
-mod draw;
 mod event_log;
 pub mod exec;
 pub mod experiment;
@@ -136,7 +137,7 @@ commands! {
 #[derive(clap::Parser, Debug)]
 #[command(name = "heliostat", version)]
 pub struct Cli {
-    /// What goes to the log on stderr: error, warn, info, debug, trace, or a filter such as heliostat::control=debug
+    /// What goes to the log on stderr: error, warn, info, debug, trace, or a filter such as heliostat_run=debug
     /// [default: $HELIOSTAT_LOG, or info]
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<String>,

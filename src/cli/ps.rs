@@ -11,8 +11,8 @@ use indicatif::FormattedDuration;
 use super::stop::HOW_TO_END;
 use super::tables::Rows;
 use super::{CliError, Output, origin, print};
-use crate::fabric::kernel::ownership::{self, Note};
-use crate::fabric::kernel::programs::{self, Program};
+use crate::kernel::ownership::{self, Note};
+use crate::kernel::programs::{self, Program};
 
 /// Lists the networks of this user that run on this machine, and programs that outlived theirs.
 #[derive(Debug, clap::Args)]

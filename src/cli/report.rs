@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn runs_of_one_policy_are_one_with_means_and_intervals() {
-        let text = std::fs::read_to_string("tests/results/jobs-1.json").unwrap();
+        let text = crate::testing::shipped("tests/results/jobs-1.json");
         let one = value_of(&text).unwrap();
         let with = |policy: &str, jct: u64| {
             let mut v = one.clone();

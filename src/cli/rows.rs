@@ -174,18 +174,22 @@ fn rows(text: &str, by_id: bool) -> Result<String, (usize, String)> {
 mod tests {
     use super::*;
     use crate::cli::results;
+    use crate::config;
     use crate::control::policy::{CircuitPolicy, SchedulerKind};
     use crate::placement::Kind;
     use crate::runtime::jobs::report::JobsResult;
     use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
-    use crate::runtime::jobs::tests::{jobs, network};
     use crate::runtime::study::AnyResult;
     use crate::scheduler::spec::JobPolicy;
+    use crate::testing::shipped;
     use proptest::prelude::*;
 
     fn simulated(rows: Option<&dyn Fn(Row)>) -> JobsResult {
         let policy = CircuitPolicy { scheduler: SchedulerKind::Bipartite, ..CircuitPolicy::default() };
-        let (topology, jobs, jobs_by) = (network(), jobs(), JobPolicy::new(Kind::Fair));
+        let topology = config::read_topology(&shipped("topologies/hybrid-4x2.yaml"), "t").expect("a network");
+        let mut jobs = config::read_jobs(&shipped("workloads/jobs-8.yaml"), "jobs").expect("jobs");
+        jobs.jobs.truncate(6);
+        let jobs_by = JobPolicy::new(Kind::Fair);
         let ask =
             Ask { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
         simulate_with(&ask, &Course { rows, ..Course::default() }, &mut |_| {}).expect("a run")

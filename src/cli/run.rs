@@ -14,7 +14,6 @@ use watch::Watch;
 
 use super::caveats::{Allow, say_taken};
 use super::client::Where;
-use super::draw;
 use super::event_log::{Clock, Head};
 use super::log::{self, say};
 use super::numbers::{self, several};
@@ -29,9 +28,9 @@ use crate::circuits::external::ProgramAt;
 use crate::coflows::network::Service;
 use crate::config::{self, Load};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
-use crate::fabric::kernel::ownership::{self, Owned};
-use crate::fabric::kernel::scale::Capacity;
-use crate::fabric::kernel::{Mechanism, rights, sys};
+use crate::kernel::ownership::{self, Owned};
+use crate::kernel::scale::Capacity;
+use crate::kernel::{Mechanism, rights, sys};
 use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::journal::Writing;
 use crate::runtime::posted::Posted;
@@ -209,7 +208,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         args.shown.refuse_summary()?;
     }
     can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
-    args.tuning.timeline.as_deref().map_or(Ok(()), draw::can_draw)?;
+    args.tuning.timeline.as_deref().map_or(Ok(()), super::can_draw)?;
     if args.detach && !args.detached {
         let name = args.name.clone().map_or_else(|| read_topology(&args.topology).map(|t| t.name), Ok)?;
         check_name(&name)?;

@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::CliError;
-use crate::fabric::kernel::ownership::{self, Note};
-use crate::fabric::kernel::{rights, sys};
+use crate::kernel::ownership::{self, Note};
+use crate::kernel::{rights, sys};
 
 /// The running network that was meant: the only one, or the one of that name; of several without a name, the one whose API is at
 /// [`controller`].

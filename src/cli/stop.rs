@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::log::say;
 use super::{CliError, print, running};
-use crate::fabric::kernel::ownership::{self, Note};
-use crate::fabric::kernel::programs::{self, Program};
-use crate::fabric::kernel::sys::Process;
+use crate::kernel::ownership::{self, Note};
+use crate::kernel::programs::{self, Program};
+use crate::kernel::sys::Process;
 use crate::units::Span;
 
 /// Ends a running network, and waits until nothing of it is left.

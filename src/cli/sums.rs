@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn run() -> RunResult {
-        let text = std::fs::read_to_string("tests/results/coflows-1.json").unwrap();
+        let text = crate::testing::shipped("tests/results/coflows-1.json");
         serde_json::from_value(crate::runtime::report::form::current(serde_json::from_str(&text).unwrap()).unwrap()).unwrap()
     }
 

@@ -1,11 +1,13 @@
 //! Tasks on their slots over time: a row a slot, coloured by job, pale while a task waits for its input.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use super::draw::chart::{Key, Sample};
-use super::draw::rows::{self, Bar, Rows};
-use super::draw::{Fill, Ink, many};
-use super::tables;
+use super::{CliError, tables, write_sheet};
+use crate::draw::chart::{Key, Sample};
+use crate::draw::paper::Paper;
+use crate::draw::rows::{self, Bar, Rows};
+use crate::draw::{Fill, Ink, many};
 use crate::runtime::jobs::report::JobsResult;
 use crate::scheduler::record::TaskRun;
 use crate::topology::Topology;
@@ -29,6 +31,16 @@ impl From<&JobsResult> for Timeline {
     fn from(r: &JobsResult) -> Self {
         Self { jobs: r.jobs.iter().map(|j| j.name.clone()).collect(), tasks: r.timeline.clone() }
     }
+}
+
+/// Draws the tasks of a run on all slots of its network.
+///
+/// # Errors
+/// As [`write_sheet`].
+pub fn write(r: &JobsResult, topology: &Topology, file: &Path) -> Result<(), CliError> {
+    let paper = Paper::default();
+    let chart = Timeline::from(r).chart(Some(topology));
+    write_sheet(&chart.titled(format!("Tasks: {}, {}", r.workload, r.placement), &paper), file, paper.dpi())
 }
 
 impl Timeline {

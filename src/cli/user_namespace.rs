@@ -1,7 +1,7 @@
 //! Without root: one user namespace in which this process is root, where the kernel allows that.
 
 use super::CliError;
-use crate::fabric::kernel::{rights, sys};
+use crate::kernel::{rights, sys};
 
 /// Advice for a user who is not root and may not have user namespaces.
 pub const REMEDY: &str =

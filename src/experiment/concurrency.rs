@@ -8,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::coflows::network::Network;
 use crate::coflows::{CoflowSpec, FlowSpec};
-use crate::fabric::sim::{Settings, SimFabric};
 use crate::ids::{CoflowId, HostId};
+use crate::sim::{Settings, SimFabric};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 

@@ -127,7 +127,7 @@ fn jobpacker_is_the_published_one_and_ours_is_the_shipped_file() {
             _ => panic!("JobPacker's options"),
         };
         let file = |name: &str| {
-            let text = std::fs::read_to_string(format!("{}/policies/{name}.yaml", env!("CARGO_MANIFEST_DIR"))).unwrap();
+            let text = crate::testing::shipped(&format!("policies/{name}.yaml"));
             match crate::config::read_policy(&text, name).unwrap().jobs.unwrap().placement.policy {
                 crate::placement::Policy::Jobpacker(o) => (o.shuffle_model, o.aggregate, o.exact_tasks, o.keep_elephants),
                 _ => panic!("JobPacker's options"),
@@ -323,7 +323,7 @@ fn corral_gives_the_two_large_jobs_of_w2_three_racks_each() {
 /// JobPacker's table 1: shuffles of 0.1, 2.5 and 82 GB at the 5th, 50th and 95th percentile.
 #[test]
 fn swims_rows_of_2009_with_shuffles_from_80_mb_are_jobpackers_table_1() {
-    let Some(dir) = crate::workload::tests::traces("SWIM") else { return };
+    let Some(dir) = crate::testing::traces("SWIM") else { return };
     let read = |k| std::fs::read_to_string(dir.join(format!("FB-2009_samples_24_times_1hr_{k}.tsv"))).unwrap();
     let rows: Vec<_> = [0, 1].into_iter().flat_map(|k| crate::workload::swim::parse(&read(k)).unwrap()).collect();
     let rows = setting::shuffling(rows);

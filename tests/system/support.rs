@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use heliostat::fabric::kernel::{netns, ownership, sys};
+use heliostat::kernel::{netns, ownership, sys};
 
 pub use crate::tries::{Timing, alone, quick, skip, together, tries};
 

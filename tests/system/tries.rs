@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use heliostat::fabric::kernel::sys;
+use heliostat::kernel::sys;
 
 pub use crate::skip::skip;
 

@@ -3,11 +3,11 @@
 use super::bvn::{slices, within};
 use super::sequences;
 use super::stuffed::Stuffed;
-use crate::circuits::matching::assignment;
-use crate::circuits::{Ask, Decision, Scheduler, Slot};
 use crate::demand::DemandMatrix;
+use crate::matching::assignment;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
+use crate::{Ask, Decision, Scheduler, Slot};
 
 /// The cost of a cell as thick as the mean of its row.
 const UNIT: u128 = 1 << 20;
@@ -28,7 +28,7 @@ const MOST: i64 = 1 << 44;
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::decompose::birkhoff_plus, demand::DemandMatrix, units::{BitRate, Span}};
+/// use heliostat_circuits::{decompose::birkhoff_plus, demand::DemandMatrix, units::{BitRate, Span}};
 /// let d = DemandMatrix::from_rows(&[&[0, 90, 10], &[10, 0, 90], &[90, 10, 0]]);
 /// let slots = birkhoff_plus(&d, BitRate(8_000_000_000), Span::MAX); // a byte a nanosecond
 /// assert_eq!(slots.iter().map(|s| s.hold.unwrap().0).collect::<Vec<_>>(), [90, 10]);

@@ -2,10 +2,10 @@
 
 use super::sequences;
 use super::stuffed::Stuffed;
-use crate::circuits::{Ask, Decision, Matching, Scheduler, Slot};
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
+use crate::{Ask, Decision, Matching, Scheduler, Slot};
 
 /// Configurations that serve all of `demand`, with light in sum equal to the busiest port's: no schedule is faster when delta is 0.
 ///
@@ -21,7 +21,7 @@ use crate::units::{BitRate, Span};
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::decompose::bvn, demand::DemandMatrix, units::{BitRate, Span}};
+/// use heliostat_circuits::{decompose::bvn, demand::DemandMatrix, units::{BitRate, Span}};
 /// let d = DemandMatrix::from_rows(&[&[0, 3, 2], &[1, 0, 0], &[0, 2, 0]]);
 /// let slots = bvn(&d, BitRate(8_000_000_000), Span::MAX); // a byte a nanosecond
 /// assert_eq!(slots.iter().map(|s| s.hold.unwrap().0).sum::<u64>(), 5);

@@ -1,11 +1,11 @@
 //! Preemptive optimal clearance: an open shop that never lets its busiest ports rest.
 
 use super::{busiest, light, sequences};
-use crate::circuits::{Ask, Decision, Matching, Scheduler, Slot, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
+use crate::{Ask, Decision, Matching, Scheduler, Slot, steps};
 
 /// No row or column.
 const NONE: u32 = u32::MAX;
@@ -24,7 +24,7 @@ const NONE: u32 = u32::MAX;
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::decompose::clearance, demand::DemandMatrix, units::{BitRate, Span}};
+/// use heliostat_circuits::{decompose::clearance, demand::DemandMatrix, units::{BitRate, Span}};
 /// let d = DemandMatrix::from_rows(&[&[0, 3, 2], &[1, 0, 0], &[0, 2, 0]]);
 /// let slots = clearance(&d, BitRate(8_000_000_000), Span::MAX); // a byte a nanosecond
 /// assert_eq!(slots.iter().map(|s| s.hold.unwrap().0).sum::<u64>(), 5);

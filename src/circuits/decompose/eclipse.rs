@@ -1,11 +1,11 @@
 //! Eclipse: most bytes within a window when every configuration costs its dark time.
 
 use super::{light, sequences};
-use crate::circuits::matching::bipartite;
-use crate::circuits::{Ask, Decision, Matching, Scheduler, Slot, steps};
 use crate::demand::DemandMatrix;
+use crate::matching::bipartite;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
+use crate::{Ask, Decision, Matching, Scheduler, Slot, steps};
 
 /// Inverse of the least gain over the best duration so far: durations that cannot gain that much are not looked at.
 const SLACK: u128 = 64;
@@ -37,7 +37,7 @@ const LOOKS: usize = 256;
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::decompose::eclipse, demand::DemandMatrix, units::{BitRate, Span}};
+/// use heliostat_circuits::{decompose::eclipse, demand::DemandMatrix, units::{BitRate, Span}};
 /// let d = DemandMatrix::from_rows(&[&[0, 80, 9], &[80, 0, 0], &[0, 0, 0]]);
 /// // A byte a nanosecond: after 10 + 80 ns there is no time for the last 9 bytes.
 /// assert_eq!(eclipse(&d, BitRate(8_000_000_000), Span(10), Span(100)).len(), 1);

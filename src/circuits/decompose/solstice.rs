@@ -2,10 +2,10 @@
 
 use super::sequences;
 use super::stuffed::Stuffed;
-use crate::circuits::{Ask, Decision, Scheduler, Slot};
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
+use crate::{Ask, Decision, Scheduler, Slot};
 
 /// Configurations that leave of `demand` no more than the electrical network carries meanwhile.
 ///
@@ -24,7 +24,7 @@ use crate::units::{BitRate, Span};
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::decompose::solstice, demand::DemandMatrix, units::{BitRate, Span}};
+/// use heliostat_circuits::{decompose::solstice, demand::DemandMatrix, units::{BitRate, Span}};
 /// let d = DemandMatrix::from_rows(&[&[0, 90, 1], &[90, 0, 0], &[1, 0, 0]]);
 /// // A byte a nanosecond by circuit, a tenth of that electrically: the two mice need no circuit.
 /// let slots = solstice(&d, BitRate(8_000_000_000), Span(10), BitRate(800_000_000), Span::MAX);

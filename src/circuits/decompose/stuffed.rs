@@ -6,12 +6,12 @@ use std::collections::BinaryHeap;
 use multiversion::multiversion;
 
 use super::Lit;
-use crate::circuits::matching::wide::Wide;
-use crate::circuits::matching::{at_most, gather};
-use crate::circuits::{Matching, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::matching::wide::Wide;
+use crate::matching::{at_most, gather};
 use crate::units::BitRate;
+use crate::{Matching, steps};
 
 /// No row or column.
 const NONE: u32 = u32::MAX;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::circuits::Matching;
+use crate::Matching;
 
 /// A byte a nanosecond.
 const RATE: BitRate = BitRate(8_000_000_000);
@@ -187,7 +187,7 @@ proptest! {
         let sum = |m: &DemandMatrix| m.entries().map(|e| u128::from(e.2)).sum::<u128>();
         let carried = sum(&need) - sum(&left(&need, &slots));
         let room = window.saturating_sub(delta);
-        let one = crate::circuits::matching::bipartite(&need.map(|x| x.min(room)), None).weight(&need.map(|x| x.min(room)));
+        let one = crate::matching::bipartite(&need.map(|x| x.min(room)), None).weight(&need.map(|x| x.min(room)));
         prop_assert!(carried >= one, "{carried} against {one}");
     }
 

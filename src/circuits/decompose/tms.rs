@@ -3,10 +3,10 @@
 use super::bvn::slices;
 use super::stuffed::Stuffed;
 use super::{Lit, sequences};
-use crate::circuits::{Ask, Decision, Scheduler, Slot, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::units::Span;
+use crate::{Ask, Decision, Scheduler, Slot, steps};
 
 /// A whole port, in the fixed-point numbers of the scaling.
 const WHOLE: u64 = 1 << 40;
@@ -28,7 +28,7 @@ const ROUNDS: usize = 64;
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::decompose::tms, demand::DemandMatrix, units::Span};
+/// use heliostat_circuits::{decompose::tms, demand::DemandMatrix, units::Span};
 /// let d = DemandMatrix::from_rows(&[&[0, 5, 5], &[5, 0, 5], &[5, 5, 0]]);
 /// let holds: Vec<_> = tms(&d, Span(10), Span(1_020)).into_iter().map(|s| s.hold.unwrap()).collect();
 /// assert_eq!(holds, [Span(500), Span(500)]);

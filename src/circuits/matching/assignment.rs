@@ -5,7 +5,7 @@
 //! shortest augmenting path for each row still free. Written for profits (largest sum) instead of costs.
 
 use super::num::Num;
-use crate::circuits::steps;
+use crate::steps;
 
 /// No row or column.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -2,9 +2,9 @@
 
 use super::num::QUICK_LIMIT;
 use super::{deduct, edmonds, transport, usable_pair};
-use crate::circuits::{Ask, Decision, Matching, Scheduler, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::{Ask, Decision, Matching, Scheduler, steps};
 
 const NONE: u32 = u32::MAX;
 
@@ -29,7 +29,7 @@ const NONE: u32 = u32::MAX;
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::{Matching, matching::b_matching}, demand::DemandMatrix};
+/// use heliostat_circuits::{Matching, matching::b_matching, demand::DemandMatrix};
 /// let d = DemandMatrix::from_rows(&[&[0, 9, 4], &[0, 0, 8], &[0, 0, 0]]);
 /// let planes = b_matching(&d, 6, &[Matching::empty(3), Matching::empty(3)]);
 /// // Two circuits for each of the pairs 0 -> 1 and 1 -> 2, 17 bytes in all: more than one for each of the three pairs, 16.

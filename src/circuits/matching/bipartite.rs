@@ -6,10 +6,10 @@ use super::num::{self, Scale};
 use super::simd;
 use super::sparse::{self, Cells, Rows};
 use super::{at_most, edmonds, one_way, plane_by_plane};
-use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::Plane;
+use crate::{Ask, Decision, Matching, Scheduler};
 
 /// Up to one cell in this many the sparse solver is the faster one (measured, `benches/matching.rs`).
 pub(super) const SPARSE: usize = 4;
@@ -28,7 +28,7 @@ pub(super) const SPARSE: usize = 4;
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::matching::bipartite, demand::DemandMatrix};
+/// use heliostat_circuits::{matching::bipartite, demand::DemandMatrix};
 /// let d = DemandMatrix::from_rows(&[&[0, 5, 4], &[5, 0, 1], &[3, 0, 0]]);
 /// assert_eq!(bipartite(&d, None).weight(&d), 10);
 /// ```
@@ -44,7 +44,7 @@ pub fn bipartite(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::matching::{Workspace, bipartite}, demand::DemandMatrix};
+/// use heliostat_circuits::{matching::{Workspace, bipartite}, demand::DemandMatrix};
 /// let mut room = Workspace::default();
 /// for x in 0..9 {
 ///     let d = DemandMatrix::from_rows(&[&[0, 5, 4], &[5, 0, x], &[3, 0, 0]]);

@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 
 use super::simd::Bar;
 use super::symmetric::Symmetric;
-use crate::circuits::steps;
+use crate::steps;
 
 mod cycles;
 mod near;

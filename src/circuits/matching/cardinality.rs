@@ -2,9 +2,9 @@
 
 use super::wide::Wide;
 use super::{edmonds, plane_by_plane};
-use crate::circuits::{Ask, Decision, Matching, Scheduler, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::{Ask, Decision, Matching, Scheduler, steps};
 
 /// No row or column.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -19,7 +19,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::matching::hopcroft_karp, demand::DemandMatrix};
+/// use heliostat_circuits::{matching::hopcroft_karp, demand::DemandMatrix};
 /// let d = DemandMatrix::from_rows(&[&[0, 9, 1], &[0, 0, 0], &[0, 1, 0]]);
 /// assert_eq!(hopcroft_karp(&d).len(), 2);
 /// ```
@@ -40,7 +40,7 @@ pub fn hopcroft_karp(demand: &DemandMatrix) -> Matching {
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::{Matching, matching::bottleneck}, demand::DemandMatrix};
+/// use heliostat_circuits::{Matching, matching::bottleneck, demand::DemandMatrix};
 /// let d = DemandMatrix::from_rows(&[&[0, 100, 5], &[3, 0, 4], &[6, 7, 0]]);
 /// assert_eq!(bottleneck(&d), Matching::from_pairs(3, [(0, 1), (1, 2), (2, 0)]));
 /// ```

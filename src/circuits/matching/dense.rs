@@ -11,7 +11,7 @@
 use super::assignment::{Assignment, NONE};
 use super::num::{QUICK_LIMIT, places};
 use super::simd::{self, FAR, Lanes, Level, Offer, SHUT};
-use crate::circuits::steps;
+use crate::steps;
 
 /// A pass of reductions stops after this many rows with two best columns that have demand, and [`STRICT`] more for each row with one best.
 const TIES: i64 = 4;

@@ -8,9 +8,9 @@ use super::num::Scale;
 use super::sparse::Spread;
 use super::symmetric::{self, Symmetric};
 use super::{at_most, mirrored, plane_by_plane};
-use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::{Ask, Decision, Matching, Scheduler};
 
 /// Up to one cell in this many the sparse solver is the faster one (measured, `scripts/peers`). The symmetric matrix has up to two cells
 /// for each of the demand's.
@@ -37,7 +37,7 @@ const SPREAD: usize = if cfg!(test) { 9 } else { 2048 };
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::{Matching, matching::edmonds}, demand::DemandMatrix};
+/// use heliostat_circuits::{Matching, matching::edmonds, demand::DemandMatrix};
 /// let d = DemandMatrix::from_rows(&[&[0, 5, 0, 0], &[0, 0, 6, 0], &[0, 0, 0, 2], &[0, 0, 0, 0]]);
 /// assert_eq!(edmonds(&d, None), Matching::from_pairs(4, [(0, 1), (1, 0), (2, 3), (3, 2)]));
 /// ```

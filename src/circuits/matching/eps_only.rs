@@ -1,7 +1,7 @@
 //! No circuits: the electrical network alone, the baseline of every comparison.
 
 use super::none;
-use crate::circuits::{Ask, Decision, Scheduler, SetBy};
+use crate::{Ask, Decision, Scheduler, SetBy};
 
 /// Never sets a circuit.
 pub struct EpsOnly;

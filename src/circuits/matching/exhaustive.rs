@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Workspace;
-use crate::circuits::Matching;
+use crate::Matching;
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 

@@ -1,9 +1,9 @@
 //! Greedy matching: the heaviest pair first.
 
 use super::{mirrored, plane_by_plane};
-use crate::circuits::{Ask, Decision, Matching, Scheduler, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::{Ask, Decision, Matching, Scheduler, steps};
 
 /// Joins the heaviest pair whose ports are both free, and so on: at least half of the maximum weight.
 ///
@@ -15,7 +15,7 @@ use crate::ids::RackId;
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::{Matching, matching::greedy}, demand::DemandMatrix};
+/// use heliostat_circuits::{Matching, matching::greedy, demand::DemandMatrix};
 /// let d = DemandMatrix::from_rows(&[&[0, 5, 4], &[4, 0, 0], &[0, 0, 0]]);
 /// assert_eq!(greedy(&d), Matching::from_pairs(3, [(0, 1), (1, 0)]));
 /// ```

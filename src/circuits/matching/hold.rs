@@ -1,11 +1,11 @@
 //! Hold: hysteresis, so that a circuit moves only when the move pays for its dark time.
 
 use super::{bipartite, edmonds, one_way, plane_by_plane};
-use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::{Plane, StopMode};
 use crate::units::Span;
+use crate::{Ask, Decision, Matching, Scheduler};
 
 /// The matching that carries most bytes within the next interval, the dark time of every change counted.
 ///

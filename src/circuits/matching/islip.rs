@@ -1,9 +1,9 @@
 //! iSLIP: outputs and inputs agree in rounds, by pointers that rotate; blind to weights, fair over time.
 
 use super::{greedy_pairs, plane_by_plane};
-use crate::circuits::{Ask, Decision, Matching, Scheduler, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::{Ask, Decision, Matching, Scheduler, steps};
 
 /// Where each port begins to look; moves on as circuits are given. Begin with the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Pointers {
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::matching::{Pointers, islip}, circuits::Matching, demand::DemandMatrix};
+/// use heliostat_circuits::{matching::{Pointers, islip}, Matching, demand::DemandMatrix};
 /// let d = DemandMatrix::from_rows(&[&[0, 1, 1], &[0, 0, 0], &[0, 0, 0]]);
 /// let mut p = Pointers::default();
 /// assert_eq!(islip(&d, &mut p), Matching::from_pairs(3, [(0, 1)]));

@@ -1,7 +1,7 @@
 //! Circuits by hand only.
 
 use super::none;
-use crate::circuits::{Ask, Decision, Scheduler, SetBy};
+use crate::{Ask, Decision, Scheduler, SetBy};
 
 /// Sets nothing by itself: the controller keeps the circuits that were set over the API, and their ports are not offered
 /// to any scheduler.

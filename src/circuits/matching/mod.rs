@@ -92,7 +92,7 @@ fn deduct(left: &mut DemandMatrix, ask: &Ask, p: usize, m: &Matching) {
 }
 
 /// Whether the ports of a circuit (of both directions, where they come in pairs) may be used.
-pub(crate) fn usable_pair(usable: &Usable, pairs: bool, i: RackId, j: RackId) -> bool {
+pub fn usable_pair(usable: &Usable, pairs: bool, i: RackId, j: RackId) -> bool {
     let (i, j) = (i.index(), j.index());
     usable.input[i] && usable.output[j] && (!pairs || (usable.input[j] && usable.output[i]))
 }

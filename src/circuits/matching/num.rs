@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 
-use crate::circuits::Matching;
+use crate::Matching;
 use crate::demand::DemandMatrix;
 
 /// A signed integer wide enough for weights, their duals and their sums of four.

@@ -4,7 +4,7 @@ use super::bipartite::{bipartite, matching};
 use super::dense::{Dense, Weights};
 use super::num::Scale;
 use super::{at_most, simd};
-use crate::circuits::Matching;
+use crate::Matching;
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
@@ -18,7 +18,7 @@ use crate::ids::RackId;
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::{Matching, matching::Online}, demand::DemandMatrix, ids::RackId};
+/// use heliostat_circuits::{Matching, matching::Online, demand::DemandMatrix, ids::RackId};
 /// let mut best = Online::new(DemandMatrix::from_rows(&[&[0, 5, 4], &[5, 0, 1], &[3, 0, 0]]));
 /// assert_eq!(best.matching().weight(best.demand()), 10);
 /// best.update_cell(RackId(2), RackId(1), 9);

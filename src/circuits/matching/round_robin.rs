@@ -1,8 +1,8 @@
 //! Round robin: a fixed rotation that is blind to demand, as a rotor switch does it.
 
 use super::{mirrored, usable_pair};
-use crate::circuits::{Ask, Decision, Matching, Scheduler, steps};
 use crate::ids::RackId;
+use crate::{Ask, Decision, Matching, Scheduler, steps};
 
 /// Joins every input `i` to output `i + shift`, with the shift growing by one each round: after `R - 1` rounds every ordered
 /// pair of racks has been joined exactly once.
@@ -16,7 +16,7 @@ use crate::ids::RackId;
 ///
 /// # Example
 /// ```
-/// use heliostat::circuits::{Matching, matching::round_robin};
+/// use heliostat_circuits::{Matching, matching::round_robin};
 /// assert_eq!(round_robin(3, 1), Matching::from_pairs(3, [(0, 2), (1, 0), (2, 1)]));
 /// ```
 ///
@@ -35,7 +35,7 @@ pub fn round_robin(racks: usize, round: u64) -> Matching {
 /// `R - 1` rounds (R rounds, with one rack resting in each, when R is odd) every pair meets exactly once. O(R).
 ///
 /// ```
-/// use heliostat::circuits::{Matching, matching::tournament};
+/// use heliostat_circuits::{Matching, matching::tournament};
 /// assert_eq!(tournament(4, 0), Matching::from_pairs(4, [(0, 3), (3, 0), (1, 2), (2, 1)]));
 /// ```
 pub fn tournament(racks: usize, round: u64) -> Matching {

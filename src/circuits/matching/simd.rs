@@ -5,6 +5,7 @@
 //!
 //! This module alone of the room may say `unsafe`, for two reasons: a function compiled for features that the processor lacks must not be
 //! called, and vector loads and stores take pointers. Every scan checks its slices' lengths before its first pointer.
+#![allow(unsafe_code, reason = "vector instructions")]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

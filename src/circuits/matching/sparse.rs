@@ -15,9 +15,9 @@ use super::blossom::{Graph, Laid, Listed};
 use super::num::{Num, Scale};
 use super::simd::{self, Level};
 use super::symmetric::Symmetric;
-use crate::circuits::{Matching, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::{Matching, steps};
 
 /// The cells with weight, row by row.
 pub(crate) struct Rows<N> {

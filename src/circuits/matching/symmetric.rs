@@ -5,7 +5,7 @@ use multiversion::multiversion;
 
 use super::num::{Num, Scale};
 use super::simd::{self, Bar, Level};
-use crate::circuits::Matching;
+use crate::Matching;
 use crate::demand::DemandMatrix;
 
 /// `w` becomes the `R x R` symmetric weights `D(i,j) + D(j,i)` of circuits in pairs.

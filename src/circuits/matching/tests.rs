@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::circuits::{PlaneDecision, Scheduler, Slot};
 use crate::ids::PlaneId;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span, Time};
+use crate::{PlaneDecision, Scheduler, Slot};
 
 fn demand(racks: usize, mut f: impl FnMut(usize, usize) -> u64) -> DemandMatrix {
     DemandMatrix::zero(racks).map_pairs(|i, j, _| f(i.index(), j.index()))
@@ -224,7 +224,7 @@ fn best_of(r: usize, w: &[i128]) -> u128 {
 }
 
 proptest! {
-    #![proptest_config(crate::drawn::drawn(300))]
+    #![proptest_config(crate::testing::drawn(300))]
 
     #[test]
     fn bipartite_is_certified_by_its_duals(d in any_demand(14)) {

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 
 use super::num::Num;
 use super::simd::{self, Level, Offer};
-use crate::circuits::steps;
+use crate::steps;
 
 /// Integers over which a row can be offered to all columns at once.
 pub(super) trait Scan: Num {
@@ -381,7 +381,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::drawn::drawn(200))]
+        #![proptest_config(crate::testing::drawn(200))]
 
         #[test]
         fn it_equals_the_slow_twin(

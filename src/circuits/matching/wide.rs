@@ -1,7 +1,7 @@
 //! Augmenting paths among cells that either count or do not: as bits, sixty-four columns at a time.
 
 use super::simd;
-use crate::circuits::steps;
+use crate::steps;
 
 /// No row or column.
 const NONE: u32 = u32::MAX;

@@ -1,13 +1,13 @@
 //! Sunflow as a circuit scheduler of the control loop.
 
 use super::{Order, sunflow};
-use crate::circuits::matching::{bipartite, edmonds, usable_pair};
-use crate::circuits::timetable::Reservation;
-use crate::circuits::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::matching::{bipartite, edmonds, usable_pair};
+use crate::timetable::Reservation;
 use crate::topology::{Plane, StopMode};
 use crate::units::Span;
+use crate::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, Scheduler};
 
 /// [`sunflow()`] every interval over the coflows that an [`Ask`] shows, in an [`Order`]; demand that belongs to no coflow comes last, as
 /// one more. Circuits that would begin after the interval are left to the next decision.
@@ -132,7 +132,7 @@ fn by_coflow<'a>(ask: &Ask<'a>) -> Vec<(Option<&'a OpenCoflow>, DemandMatrix)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::circuits::Usable;
+    use crate::Usable;
     use crate::ids::{CoflowId, PlaneId};
     use crate::units::{BitRate, Time};
 

@@ -330,7 +330,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::drawn::drawn(400))]
+        #![proptest_config(crate::testing::drawn(400))]
 
         #[test]
         fn what_begins_before_the_horizon_is_as_in_the_plan_to_the_end(

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::circuits::clearing::{Clearing, Failed, Setting, clear};
-use crate::cli::draw;
-use crate::cli::draw::paper::Paper;
 use crate::cli::files::read_bytes;
 use crate::cli::plot::circuits;
 use crate::cli::plot::input::{Bar, Circuits};
 use crate::cli::tables::{self, Rows};
-use crate::cli::{CliError, Output, print};
+use crate::cli::{CliError, Output, print, write_sheet};
 use crate::coflows::bounds;
 use crate::config::matrix;
 use crate::control::policy::SchedulerKind;
 use crate::demand::DemandMatrix;
+use crate::draw;
+use crate::draw::paper::Paper;
 use crate::ids::PlaneId;
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes, Span, Time};
@@ -131,7 +131,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let clearing = plan(args, &demand)?;
     let report = report(args, &demand, &clearing);
     if let Some(file) = &args.svg {
-        picture(&report).write(format!("Circuits: {}", name(&report)), file, &args.paper)?;
+        write_sheet(&picture(&report).titled(format!("Circuits: {}", name(&report)), &args.paper), file, args.paper.dpi())?;
     }
     print(&render(&report, args.output))
 }

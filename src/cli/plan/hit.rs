@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::lists;
-use crate::cli::draw;
 use crate::cli::tables::{self, Rows};
-use crate::cli::{CliError, Output, print, read_topology, read_workload};
+use crate::cli::{CliError, Output, print, read_topology, read_workload, write_sheet};
 use crate::config;
+use crate::draw;
 use crate::ids::HostId;
 use crate::paths::{List, MAX_UNIT, Switches, Units};
 use crate::placement::hit::plan::{Options, Plan, plan};
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let plans: Vec<Plan> = chosen.iter().map(planned).collect::<Result<_, _>>()?;
     let pairs = || chosen.iter().copied().zip(&plans);
     if let Some(file) = &args.svg {
-        draw::write(&lists::picture(&topology, &net, &pairs().collect::<Vec<_>>()), file, draw::TWO_A_POINT)?;
+        write_sheet(&lists::picture(&topology, &net, &pairs().collect::<Vec<_>>()), file, draw::TWO_A_POINT)?;
     }
     print(&match (args.output, args.job.is_some()) {
         (Output::Table, false) => format!("{}\n", summary(pairs(), &net, false).table()),

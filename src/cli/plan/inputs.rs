@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::circuits::named;
 use super::racks::{self, Bar};
-use crate::cli::draw::paper::Paper;
 use crate::cli::tables::{self, Rows};
-use crate::cli::{CliError, Output, print, read_topology, read_workload};
+use crate::cli::{CliError, Output, print, read_topology, read_workload, write_sheet};
 use crate::config;
+use crate::draw::paper::Paper;
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::Scenario;
 use crate::placement::latency::hybrid::ShuffleModel;
@@ -75,7 +75,9 @@ pub fn draw(
     (racks, slots): (usize, u32),
 ) -> Result<(), CliError> {
     let names: Vec<String> = jobs.jobs.iter().map(|j| j.name.clone()).collect();
-    file.map_or(Ok(()), |file| racks::chart(&names, bars, racks, slots).write(format!("Plan: {}", jobs.name), file, paper))
+    file.map_or(Ok(()), |file| {
+        write_sheet(&racks::chart(&names, bars, racks, slots).titled(format!("Plan: {}", jobs.name), paper), file, paper.dpi())
+    })
 }
 
 /// A plan as `-o json` prints it.

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::matrix::Matrices;
-use crate::cli::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
 use crate::cli::tables;
+use crate::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
 use crate::paths::Switches;
 use crate::placement::hit::plan::Plan;
 use crate::topology::Topology;
@@ -204,7 +204,7 @@ mod tests {
         for words in ["one, reduce by host", "one, map by host", " as planned", "saves ", "more"] {
             assert!(svg.contains(words), "{words}");
         }
-        crate::cli::draw::legible(&sheet).unwrap();
+        sheet.legible().unwrap();
         // A picture of many jobs says what it leaves out.
         let many = vec![(&jobs.jobs[0], &p); 300];
         assert!(picture(&t, &net, &many).svg().contains("--job draws one job"));

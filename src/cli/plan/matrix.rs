@@ -1,7 +1,7 @@
 //! The preference matrix of a plan as a picture: a row a task, a column a host, the darker the more the task would save there.
 
-use crate::cli::draw::{Anchor, Ink, Pen, Shape, Sheet, colour, font};
 use crate::cli::tables;
+use crate::draw::{Anchor, Ink, Pen, Shape, Sheet, colour, font};
 use crate::ids::HostId;
 use crate::placement::hit::plan::{Grades, Plan};
 use crate::topology::Topology;

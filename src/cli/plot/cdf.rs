@@ -1,10 +1,10 @@
 //! Empirical distribution functions of completion times, several in one chart.
 
 use super::input::Times;
-use crate::cli::draw::Sheet;
-use crate::cli::draw::axis::Axis;
-use crate::cli::draw::chart::{Chart, Key, Look, Sample, pen};
 use crate::cli::tables;
+use crate::draw::Sheet;
+use crate::draw::axis::Axis;
+use crate::draw::chart::{Chart, Key, Look, Sample, pen};
 use crate::runtime::spans::percentile;
 use crate::units::Span;
 

@@ -1,10 +1,10 @@
 //! Circuits over time: a row for every sending port, a bar for every circuit, coloured by its receiving rack.
 
 use super::input::{Bar, Circuits};
-use crate::cli::draw::chart::{Key, Sample};
-use crate::cli::draw::rows::{self, Rows};
-use crate::cli::draw::{Fill, Ink, many};
 use crate::cli::tables;
+use crate::draw::chart::{Key, Sample};
+use crate::draw::rows::{self, Rows};
+use crate::draw::{Fill, Ink, many};
 use crate::units::{Bytes, Time};
 
 /// The colour of dark time.

@@ -1,10 +1,10 @@
 //! Quantities over time as steps: utilisation, demand.
 
 use super::input::{Bar, Circuits, Input, Points};
-use crate::cli::draw::Sheet;
-use crate::cli::draw::axis::Axis;
-use crate::cli::draw::chart::{Chart, Key, Look, Sample, pen};
 use crate::cli::tables;
+use crate::draw::Sheet;
+use crate::draw::axis::Axis;
+use crate::draw::chart::{Chart, Key, Look, Sample, pen};
 use crate::fabric::meter::{Carried, Utilisation};
 use crate::units::{Span, Time};
 

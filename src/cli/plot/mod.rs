@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::apart::{self, Grouping, Keys, Pool};
 use super::compare::groups;
-use super::draw::chart::Look;
-use super::draw::paper::Paper;
-use super::draw::rows::Rows;
-use super::draw::{self, Format, Sheet};
 use super::log::say;
-use super::{CliError, print, results, rows};
+use super::{CliError, can_draw, print, results, rows, write_sheet};
+use crate::draw::Sheet;
+use crate::draw::chart::Look;
+use crate::draw::paper::Paper;
+use crate::draw::rows::Rows;
 use crate::runtime::report::caveats::explained;
 use input::Input;
 
@@ -78,7 +78,7 @@ pub enum Kind {
 pub fn run(a: &Args) -> Result<(), CliError> {
     let to_stdout = a.to == Path::new("-");
     if !to_stdout {
-        Format::of(&a.to)?;
+        can_draw(&a.to)?;
     }
     let mut inputs = Vec::new();
     for file in &a.files {
@@ -97,7 +97,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     if to_stdout {
         return print(&sheet.svg());
     }
-    draw::write(&sheet, &a.to, a.paper.dpi())?;
+    write_sheet(&sheet, &a.to, a.paper.dpi())?;
     say!("wrote {}", a.to.display());
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Completion times over those of the first policy, by class of size: bars with 95 % intervals.
 
 use crate::cli::apart::said;
-use crate::cli::draw::axis::Axis;
-use crate::cli::draw::chart::{Chart, Key, Look, Sample};
-use crate::cli::draw::{Fill, Ink, Pen, Sheet, many};
 use crate::cli::study::Compared;
+use crate::draw::axis::Axis;
+use crate::draw::chart::{Chart, Key, Look, Sample};
+use crate::draw::{Fill, Ink, Pen, Sheet, many};
 use crate::runtime::report::caveats::explained;
 use crate::runtime::statistics::Estimate;
 use crate::runtime::study::{Normalised, Policy};

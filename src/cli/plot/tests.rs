@@ -117,7 +117,7 @@ fn no_text_is_cut_or_covered_in_any_chart() {
                 let look =
                     Look { title: "Coflow completion times: c-through, shuffle-8, hybrid-8x2".into(), log, paper: args.paper.clone() };
                 let sheet = sheet(kind, &texts, &look).unwrap();
-                assert_eq!(crate::cli::draw::legible(&sheet), Ok(()), "{kind:?} at {size:?}");
+                assert_eq!(sheet.legible(), Ok(()), "{kind:?} at {size:?}");
             }
         }
     }
@@ -142,7 +142,7 @@ fn bars_are_ratios_with_their_intervals() {
     for part in ["varys, all: CCT of 2 coflows: 0.550 ± 0.635", "aalo = 1", "Mean CCT over that of aalo", "varys, 2 runs"] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    assert_eq!(crate::cli::draw::legible(&chart), Ok(()));
+    assert_eq!(chart.legible(), Ok(()));
     let alone = normalised::Bars::new(&groups::studies(&read(&[aalo]), &Grouping::default(), &[], None).unwrap(), false);
     assert!(alone.err().is_some_and(|e| e.contains("all of aalo")));
 }
@@ -172,7 +172,7 @@ fn labels_are_what_differs() {
 }
 
 proptest! {
-    #![proptest_config(crate::drawn::drawn(60))]
+    #![proptest_config(crate::testing::drawn(60))]
     #[test]
     fn times_of_any_size_are_drawn(ccts in prop::collection::vec(prop::option::of(any::<u64>()), 0..6), log: bool) {
         let list: Vec<String> = ccts.iter().map(|c| format!("{{\"cct\": {}}}", c.map_or("null".into(), |c| c.to_string()))).collect();

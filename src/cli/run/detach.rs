@@ -7,8 +7,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use super::{CliError, LOOK};
 use crate::cli::{log, print};
-use crate::fabric::kernel::ownership::{self, Note, Owned};
-use crate::fabric::kernel::sys;
+use crate::kernel::ownership::{self, Note, Owned};
+use crate::kernel::sys;
 use crate::runtime::open;
 
 /// Bytes of the longest log of a start that failed.

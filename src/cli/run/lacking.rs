@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::cli::{CliError, files};
 use crate::config::shipped::Shelf;
 use crate::config::{ConfigError, Flaw, Step, yaml};
-use crate::fabric::kernel::lacks::{self, Lack};
+use crate::kernel::lacks::{self, Lack};
 use crate::topology::Topology;
 
 /// Says before anything is built which links the kernel cannot make, and where the file asks for them.
@@ -39,7 +39,7 @@ pub fn at_their_keys(text: &str, file: &str, missing: &[Lack]) -> ConfigError {
 mod tests {
     use super::*;
     use crate::config;
-    use crate::fabric::kernel::lacks::Module;
+    use crate::kernel::lacks::Module;
 
     #[test]
     fn what_the_kernel_lacks_is_told_at_the_key_that_asks_for_it() {

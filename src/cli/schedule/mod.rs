@@ -1,6 +1,9 @@
 //! `heliostat schedule`: jobs on the racks of a running daemon, over its REST API.
 
 #[cfg(test)]
+#[path = "../../http/rig.rs"]
+mod rig;
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
@@ -14,11 +17,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::caveats::Allow;
 use super::client::Where;
-use super::draw;
-use super::draw::paper::Paper;
 use super::numbers::several;
 use super::sums::{Shown, ShownOnce};
-use super::timeline::Timeline;
+use super::timeline;
 use super::workload::Reading;
 use super::{CliError, can_write, interrupt, jobs, machine, origin, print, read_policy, tables, write_text};
 use crate::api::wire;
@@ -134,7 +135,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 /// As [`run()`].
 pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     can_write([ask.json, ask.tuning.timeline.as_deref()].into_iter().flatten())?;
-    ask.tuning.timeline.as_deref().map_or(Ok(()), draw::can_draw)?;
+    ask.tuning.timeline.as_deref().map_or(Ok(()), super::can_draw)?;
     let client = &ask.client;
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
     let topology = Topology::try_from(&topology).map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
@@ -167,12 +168,8 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     if let Some(file) = ask.json {
         write_text(file, &tables::json(&result))?;
     }
-    let title = format!("Tasks: {}, {}", result.workload, result.placement);
-    let drawn = ask
-        .tuning
-        .timeline
-        .as_ref()
-        .map_or(Ok(()), |file| Timeline::from(&result).chart(Some(&topology)).write(title, file, &Paper::default()));
+    let timeline = ask.tuning.timeline.as_deref();
+    let drawn = timeline.map_or(Ok(()), |file| timeline::write(&result, &topology, file));
     // Why the run broke says more than why its picture cannot be written.
     ended.and(drawn)?;
     if stop.load(Relaxed) && result.summary.unfinished > 0 {

@@ -2,12 +2,12 @@
 
 use std::sync::{Mutex, OnceLock};
 
+use super::rig::{Rig, rig_with};
 use super::*;
-use crate::api::tests::{Rig, rig_with};
 use crate::api::{Options, Sender};
 use crate::coflows::CoflowSpec;
 use crate::control::Event;
-use crate::fabric::traffic::{Report, Shipment};
+use crate::fabric::{Report, Shipment};
 use crate::ids::{CoflowId, FlowId};
 use crate::placement::Kind;
 use crate::runtime::handle::Handle;
@@ -69,7 +69,7 @@ fn bed(mail: Mail) -> Bed {
 
 /// The first jobs that are shipped, fifty times as fast.
 fn few() -> JobList {
-    let text = std::fs::read_to_string("workloads/jobs-20.yaml").unwrap();
+    let text = crate::testing::shipped("workloads/jobs-20.yaml");
     let mut list = config::read_jobs(&text, "j").unwrap();
     list.jobs.truncate(5);
     config::Select { time_scale: 50, ..config::Select::default() }.shrink(&mut list.jobs);

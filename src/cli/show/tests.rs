@@ -94,7 +94,7 @@ fn queues_are_shown() {
 
 #[test]
 fn a_topology_and_stats_are_shown() {
-    let t = crate::config::read_topology(&std::fs::read_to_string("topologies/hybrid-4x2.yaml").unwrap(), "t").unwrap();
+    let t = crate::config::read_topology(&crate::testing::shipped("topologies/hybrid-4x2.yaml"), "t").unwrap();
     let answer = serde_json::to_string(&wire::Topology::from(&t)).unwrap();
     let table = rendered(What::Topology, Output::Table, &answer).unwrap();
     assert!(table.contains("20:1") && table.contains("1Gb/s, delta 10ms, not-all-stop, simplex"), "{table}");
@@ -156,7 +156,7 @@ fn everything_is_shown_from_a_server() {
     use crate::api;
     use crate::control::{Controller, policy::CircuitPolicy};
     use crate::runtime::handle::Handle;
-    let text = std::fs::read_to_string("topologies/fat-tree-4.yaml").unwrap();
+    let text = crate::testing::shipped("topologies/fat-tree-4.yaml");
     let topology = std::sync::Arc::new(crate::config::read_topology(&text, "t").unwrap());
     let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
     let (handle, _ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);

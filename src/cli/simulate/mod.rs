@@ -7,21 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::play::{Listeners, Load, Play};
 use super::caveats::{Allow, say_caveats_of_input, say_taken};
-use super::draw;
-use super::draw::paper::Paper;
 use super::interrupt::stopped_by_ctrl_c;
 use super::numbers::several;
 use super::progress::Clock;
 use super::record::RecordArgs;
 use super::sums::Shown;
-use super::timeline::Timeline;
+use super::timeline;
 use super::workload::Reading;
 use super::{
     CliError, Output, can_write, event_log, explain, jobs, outcome, print, read_text, read_topology, rows, study, tables, write_text,
 };
 use crate::coflows::network::{NetworkKind, Within};
 use crate::config;
-use crate::fabric::sim::faults::Fault;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate as of_jobs;
 use crate::runtime::record::Pace;
@@ -30,6 +27,7 @@ use crate::runtime::rows::{Row, Rows};
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::Progress;
 use crate::runtime::study::AnyResult;
+use crate::sim::faults::Fault;
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::coflow_benchmark::Local;
@@ -139,7 +137,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), CliError> {
     args.check()?;
     can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
-    args.tuning.timeline.as_deref().map_or(Ok(()), draw::can_draw)?;
+    args.tuning.timeline.as_deref().map_or(Ok(()), super::can_draw)?;
     let topology = args.read_topology()?;
     if args.policy.len() > 1 || args.repeat.is_some() {
         return compare(args, &topology);
@@ -271,11 +269,7 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
         write_text(file, &log)?;
     }
     if let Some(file) = &args.tuning.timeline {
-        Timeline::from(&result).chart(Some(play.topology)).write(
-            format!("Tasks: {}, {}", result.workload, result.placement),
-            file,
-            &Paper::default(),
-        )?;
+        timeline::write(&result, play.topology, file)?;
     }
     whole(result.end, "job", result.summary.unfinished)?;
     args.allow.accept(&result.policy, &result.caveats)

@@ -1,6 +1,6 @@
 //! A network as a drawing: its packet switches by tier, its racks of hosts, and its optical planes below them.
 
-use super::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
+use crate::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
 use crate::topology::Topology;
 
 mod layout;

@@ -14,7 +14,7 @@ use crate::api::wire;
 use crate::circuits::external::Advice;
 use crate::cli::{event_log, jobs, plot, results};
 use crate::config::{self, JobsReading, faults, matrix, shipped};
-use crate::fabric::kernel::attached::Processes;
+use crate::kernel::attached::Processes;
 use crate::placement::offers;
 use crate::runtime::record::replay;
 use crate::topology::Topology;

@@ -1,14 +1,14 @@
 //! Coflows beside their arrival and end: proposals, and other strict priorities under way.
 
 use super::Controller;
+use crate::accounts::{Accounts, Opening, check_racks};
 use crate::coflows::RackBytes;
 use crate::coflows::priority::{Change, Priorities};
-use crate::control::accounts::{Accounts, Opening, check_racks};
-use crate::control::past::{LOST, Past};
-use crate::control::record::{PromiseView, What};
-use crate::control::{Action, ProgressBy, Rejected};
 use crate::ids::CoflowId;
+use crate::past::{LOST, Past};
+use crate::record::{PromiseView, What};
 use crate::units::{Span, Time};
+use crate::{Action, ProgressBy, Rejected};
 
 impl Controller {
     /// Goes on from the records of an earlier controller: its open coflows are lost, and the numbers of events go on.

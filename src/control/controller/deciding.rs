@@ -5,15 +5,15 @@ use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::circuits::layout::lay_out;
 use crate::circuits::timetable::Reservation;
 use crate::circuits::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, SetBy, Slot, Usable};
-use crate::control::policy::{CircuitPolicy, Estimator};
-use crate::control::record::What;
-use crate::control::{Action, Trouble};
 use crate::demand::hedera::tenths;
 use crate::demand::{DemandMatrix, Inputs};
 use crate::fabric::{FabricError, Misfit, Observation};
 use crate::ids::{PlaneId, RackId};
+use crate::policy::{CircuitPolicy, Estimator};
+use crate::record::What;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
+use crate::{Action, Trouble};
 
 /// A decision that is being made: what it is made by, beside the controller's own state.
 pub(super) struct Pending {

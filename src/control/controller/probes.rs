@@ -1,12 +1,12 @@
 //! What a controller makes of its circuit probes.
 
 use super::Controller;
-use crate::control::faults::Changes;
-use crate::control::record::What;
-use crate::control::{Action, Rejected};
 use crate::fabric::ProbeReport;
+use crate::faults::Changes;
 use crate::ids::{PlaneId, RackId};
+use crate::record::What;
 use crate::units::Time;
+use crate::{Action, Rejected};
 
 impl Controller {
     pub(super) fn probed(&mut self, report: &ProbeReport, now: Time) {

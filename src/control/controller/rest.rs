@@ -3,10 +3,10 @@
 use super::{Controller, Phase};
 use crate::circuits::SetBy;
 use crate::circuits::timetable::Timetable;
-use crate::control::record::What;
-use crate::control::{Event, Skip};
 use crate::fabric::Observation;
+use crate::record::What;
 use crate::units::{Bytes, Span, Time};
+use crate::{Event, Skip};
 
 /// What a whole cycle takes: a tick, what was observed, what it cost and what was applied.
 const EVENTS: u64 = 4;
@@ -28,7 +28,7 @@ impl Controller {
 
     /// Skips the cycles whose deadlines have come by `now`, and says whether it did; else they are due as before. They are counted as
     /// cycles that cost nothing, and logged where a cycle could have decided something else ([`Skip::IfQuiet`]; there only at the
-    /// deadline itself, one by one). The caller has looked at [`Wake::skip`](crate::control::Wake::skip). O(1).
+    /// deadline itself, one by one). The caller has looked at [`Wake::skip`](crate::Wake::skip). O(1).
     pub fn skip_until(&mut self, now: Time) -> bool {
         match self.skip() {
             _ if self.phase != Phase::Idle || now < self.next_cycle => false,
@@ -86,9 +86,9 @@ mod tests {
     use crate::circuits::layout::lay_out;
     use crate::circuits::timetable::Reservation;
     use crate::circuits::{Ask, Decision, Matching, OpenCoflow, Scheduler, Usable};
-    use crate::control::policy::SchedulerKind;
     use crate::demand::DemandMatrix;
     use crate::ids::{CoflowId, PlaneId, RackId};
+    use crate::policy::SchedulerKind;
     use crate::topology::{Plane, StopMode};
     use crate::units::{BitRate, Span, Time};
 

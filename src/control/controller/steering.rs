@@ -1,11 +1,11 @@
 //! Lists of switches: what the controller hears of flows, and what it asks of the fabric.
 
 use super::Controller;
-use crate::control::record::What;
-use crate::control::{Action, Event, Rejected, Trouble};
 use crate::ids::CoflowId;
 use crate::plan::paths::Ends;
+use crate::record::What;
 use crate::units::Time;
+use crate::{Action, Event, Rejected, Trouble};
 
 impl Controller {
     /// Takes an event about the ways of flows.

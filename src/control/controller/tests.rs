@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 
 use super::*;
+use crate::ProgressBy;
 use crate::circuits::timetable::Reservation;
 use crate::coflows::RackBytes;
 use crate::coflows::priority::{Change, Priorities};
-use crate::control::ProgressBy;
-use crate::control::policy::{Estimator, SchedulerKind};
-use crate::control::record::Snapshot;
-use crate::fabric::sim::{Settings, SimFabric};
 use crate::fabric::{Damage, Fabric, FabricError, PortCounters, ProbeReport};
 use crate::ids::FlowId;
 use crate::plan::OpError;
+use crate::policy::{Estimator, SchedulerKind};
+use crate::record::Snapshot;
+use crate::sim::{Settings, SimFabric};
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 

@@ -3,12 +3,12 @@
 use super::Controller;
 use crate::circuits::Matching;
 use crate::circuits::SetBy;
-use crate::control::histogram::Histograms;
-use crate::control::meter::Meter;
-use crate::control::record::{self, CircuitState, CircuitView, PlaneDark, PortView, Snapshot, Stats};
 use crate::demand::DemandMatrix;
+use crate::histogram::Histograms;
 use crate::ids::PlaneId;
+use crate::meter::Meter;
 use crate::placement::codecide::Standing;
+use crate::record::{self, CircuitState, CircuitView, PlaneDark, PortView, Snapshot, Stats};
 use crate::units::Time;
 
 impl Controller {

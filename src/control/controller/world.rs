@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use super::Controller;
 use crate::circuits::timetable::Reservation;
-use crate::control::faults::Port;
-use crate::control::record::{Failure, What};
-use crate::control::{Action, Trouble};
 use crate::fabric::Observation;
+use crate::faults::Port;
+use crate::record::{Failure, What};
+use crate::{Action, Trouble};
 
 /// A circuit that carried less than this part of what it could, while bytes waited for it, is probed.
 const IDLE: u64 = 64;

@@ -32,7 +32,7 @@ fn text(path: &str) -> String {
 fn the_documentation_shows_the_examples_as_they_are() {
     let manual = text("docs/extending.md");
     let examples = ["tests/library/extending/busiest_first.rs", "tests/library/extending/sticky.rs", "tests/library/extending/ring.rs"];
-    for path in examples.into_iter().chain(["src/fabric/sim/ordered/youngest_first.rs"]) {
+    for path in examples.into_iter().chain(["src/sim/ordered/youngest_first.rs"]) {
         assert!(manual.contains(&format!("```rust\n{}```", text(path))), "docs/extending.md shows another {path}");
     }
 }

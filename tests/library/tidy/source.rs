@@ -2,9 +2,9 @@
 
 /// A source file as the rules see it.
 pub struct Source {
-    /// From the root of the crate: `src/plan/mod.rs`.
+    /// From the root of the crate: `src/seam/plan/mod.rs`.
     pub path: String,
-    /// From `src`, without `.rs` and `/mod`: `plan`; empty in a test.
+    /// From `src`, without `.rs`, `/mod` and `/lib`: `seam/plan`; empty in a test.
     pub place: String,
     pub lines: Vec<Line>,
 }
@@ -21,18 +21,13 @@ pub struct Line {
 impl Source {
     pub fn new(path: &str, text: &str) -> Self {
         let inner = path.strip_prefix("src/").unwrap_or("");
-        let place = inner.trim_end_matches(".rs").trim_end_matches("/mod").to_owned();
+        let place = inner.trim_end_matches(".rs").trim_end_matches("/mod").trim_end_matches("/lib").to_owned();
         let tests_only = !path.starts_with("src/") || place.ends_with("/tests") || place == "tests";
         let codes = strip(text);
         let in_test = test_lines(&codes);
         let lines = text.lines().zip(codes).zip(in_test);
         let lines = lines.map(|((raw, code), t)| Line { raw: raw.into(), code, in_test: t || tests_only }).collect();
         Self { path: path.into(), place, lines }
-    }
-
-    /// The first step of the place: `fabric` for `fabric/kernel/bpf`.
-    pub fn room(&self) -> &str {
-        self.place.split('/').next().unwrap_or("")
     }
 
     pub fn stands_in(&self, places: &[&str]) -> bool {
@@ -134,11 +129,6 @@ pub fn has_word(code: &str, word: &str) -> bool {
     code.match_indices(word).any(|(at, _)| !code[..at].ends_with(is_word) && !code[at + word.len()..].starts_with(is_word))
 }
 
-/// The names after each `crate::`: (line, room).
-pub fn uses_of_crate(source: &Source) -> Vec<(usize, String)> {
-    uses_after(source, "crate::")
-}
-
 /// The names after each `prefix`, those in braces too (on one line or several): (line, name).
 pub fn uses_after(source: &Source, prefix: &str) -> Vec<(usize, String)> {
     let mut text = String::new();
@@ -176,15 +166,6 @@ pub fn uses_after(source: &Source, prefix: &str) -> Vec<(usize, String)> {
         }
     }
     found
-}
-
-/// The rooms in the order in which `src/lib.rs` declares them, which is the law.
-pub fn rooms(lib: &Source) -> Vec<String> {
-    let name = |code: &str| {
-        let code = code.trim().strip_prefix("pub ").unwrap_or(code.trim());
-        Some(code.strip_prefix("mod ")?.trim_end_matches([';', ' ', '{', '}']).to_owned())
-    };
-    lib.code().filter_map(|(_, code)| name(code)).collect()
 }
 
 #[test]

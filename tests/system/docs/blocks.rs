@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use heliostat::fabric::kernel::sys;
+use heliostat::kernel::sys;
 
 use super::{documents, file, text};
 use crate::skip::skip;

@@ -3,7 +3,7 @@
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::process::Command;
 
-use heliostat::fabric::kernel::netns;
+use heliostat::kernel::netns;
 
 use super::faults::on_a_small_disk;
 use crate::support::*;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use heliostat::fabric::kernel::netns;
+use heliostat::kernel::netns;
 
 use crate::support::*;
 

@@ -4,7 +4,7 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use heliostat::fabric::kernel::sys;
+use heliostat::kernel::sys;
 
 use crate::support::*;
 

@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 
-use heliostat::fabric::kernel::{netns, sys};
+use heliostat::kernel::{netns, sys};
 use serde_json::json;
 
 use crate::support::*;

@@ -160,7 +160,7 @@ fn what_a_killed_daemon_left_goes_with_clean_or_the_next_start() {
     kill_one();
     // As if it had been killed between two steps of its end: the name is there, and leads nowhere.
     let half = format!("{name}-h0-0");
-    let path = std::path::Path::new(heliostat::fabric::kernel::netns::NAMES).join(&half);
+    let path = std::path::Path::new(heliostat::kernel::netns::NAMES).join(&half);
     assert!(std::process::Command::new("umount").arg("--lazy").arg(&path).status().is_ok_and(|s| s.success()));
     assert!(path.is_file());
     let mut d = Daemon::start(&name, &[]);

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
-use heliostat::fabric::kernel::{Clock, Mechanism, netns};
 use heliostat::ids::HostId;
+use heliostat::kernel::{Clock, Mechanism, netns};
 use heliostat::paths::{List, Switches, Units};
 use heliostat::plan::paths::Steer;
 use heliostat::topology::addresses::host_ip;

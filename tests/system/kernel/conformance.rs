@@ -11,13 +11,13 @@ use heliostat::circuits::layout::lay_out;
 use heliostat::circuits::timetable::{Clash, Reservation, Timetable};
 use heliostat::circuits::{Decision, Matching, Slot};
 use heliostat::coflows::elephants::Admit;
-use heliostat::fabric::kernel::bpf::programs::PROBE_ETHERTYPE;
-use heliostat::fabric::kernel::nl::{NEW, Netlink};
-use heliostat::fabric::kernel::{Mechanism, msg, netns, tc};
-use heliostat::fabric::sim::{Settings, SimFabric};
 use heliostat::fabric::{Fabric, SLOTS_PER_PORT};
 use heliostat::ids::{PlaneId, RackId};
+use heliostat::kernel::bpf::programs::PROBE_ETHERTYPE;
+use heliostat::kernel::nl::{NEW, Netlink};
+use heliostat::kernel::{Mechanism, msg, netns, tc};
 use heliostat::plan::{self, Op, OpError, Rules, Wanted};
+use heliostat::sim::{Settings, SimFabric};
 use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Span, Time};
 use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
@@ -140,7 +140,7 @@ fn port(b: &Bench, plane: usize, rack: usize) -> Port {
 const LENGTH: usize = 46;
 
 impl World for Real {
-    type F = heliostat::fabric::kernel::KernelFabric;
+    type F = heliostat::kernel::KernelFabric;
     fn fabric(&mut self) -> &mut Self::F {
         &mut self.bench.fabric
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use heliostat::api;
 use heliostat::control::record::Snapshot;
-use heliostat::fabric::kernel::{Mechanism, netns, sys};
+use heliostat::kernel::{Mechanism, netns, sys};
 use heliostat::runtime::emulation::{Emulation, Options};
 use heliostat::runtime::posted::Posted;
 use heliostat::runtime::settings::RunPlan;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
-use heliostat::fabric::kernel::nl::Netlink;
-use heliostat::fabric::kernel::{Mechanism, netns, queues, tc};
 use heliostat::ids::HostId;
+use heliostat::kernel::nl::Netlink;
+use heliostat::kernel::{Mechanism, netns, queues, tc};
 use heliostat::paths::{List, Switches, Units};
 use heliostat::plan::paths::Steer;
 use heliostat::topology::Topology;

@@ -2,7 +2,7 @@
 
 use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
 use heliostat::control::record::{Record, Snapshot, What};
-use heliostat::fabric::kernel::Mechanism;
+use heliostat::kernel::Mechanism;
 use heliostat::units::{BitRate, Span};
 use serde_json::json;
 use tokio::sync::broadcast;

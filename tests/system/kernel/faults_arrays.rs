@@ -4,8 +4,8 @@ use std::process::Command;
 
 use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
 use heliostat::control::record::{Snapshot, What};
-use heliostat::fabric::kernel::Mechanism;
 use heliostat::ids::{CoflowId, RackId};
+use heliostat::kernel::Mechanism;
 use heliostat::paths::choose::PathPolicy;
 use heliostat::topology::graph::Graph;
 use heliostat::units::{BitRate, Bytes, Span};

@@ -5,8 +5,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use heliostat::control::record::{Snapshot, What};
-use heliostat::fabric::kernel::Mechanism;
 use heliostat::ids::CoflowId;
+use heliostat::kernel::Mechanism;
 use heliostat::units::Bytes;
 
 use super::daemon::Daemon;

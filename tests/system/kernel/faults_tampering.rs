@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heliostat::control::record::{Record, Snapshot, What};
-use heliostat::fabric::kernel::Mechanism;
 use heliostat::ids::{CoflowId, RackId};
+use heliostat::kernel::Mechanism;
 use tokio::sync::broadcast::Receiver;
 
 use super::daemon::Daemon;

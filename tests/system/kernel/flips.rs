@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use heliostat::circuits::timetable::{Reservation, Timetable};
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
-use heliostat::fabric::kernel::Mechanism;
-use heliostat::fabric::kernel::flips::{Late, Lateness};
-use heliostat::fabric::kernel::netns;
-use heliostat::fabric::kernel::network::Node;
 use heliostat::ids::{PlaneId, RackId};
+use heliostat::kernel::Mechanism;
+use heliostat::kernel::flips::{Late, Lateness};
+use heliostat::kernel::netns;
+use heliostat::kernel::network::Node;
 use heliostat::plan::Op;
 use heliostat::units::{BitRate, Span, Time};
 

@@ -6,9 +6,9 @@ use std::os::fd::AsFd as _;
 
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric as _;
-use heliostat::fabric::kernel::layout::{Port, mac};
-use heliostat::fabric::kernel::{Mechanism, netns};
 use heliostat::ids::RackId;
+use heliostat::kernel::layout::{Port, mac};
+use heliostat::kernel::{Mechanism, netns};
 use heliostat::units::{BitRate, Span};
 use pnet::datalink::{self, Channel, DataLinkSender, NetworkInterface};
 use pnet::packet::ip::IpNextHeaderProtocols;

@@ -4,10 +4,10 @@ use std::os::fd::AsFd;
 
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
-use heliostat::fabric::kernel::lacks::{Module, lacks};
-use heliostat::fabric::kernel::nl::Netlink;
-use heliostat::fabric::kernel::{Mechanism, tc};
 use heliostat::ids::RackId;
+use heliostat::kernel::lacks::{Module, lacks};
+use heliostat::kernel::nl::Netlink;
+use heliostat::kernel::{Mechanism, tc};
 use heliostat::topology::Topology;
 use heliostat::topology::graph::{Graph, Level, Tier};
 use heliostat::topology::links::{Loss, index};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use heliostat::fabric::kernel::{Clock, netns};
+use heliostat::kernel::{Clock, netns};
 use heliostat::units::{Span, Time};
 use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
 use pnet::packet::ip::IpNextHeaderProtocols;

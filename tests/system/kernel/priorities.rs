@@ -14,10 +14,11 @@ use heliostat::coflows::network::{NetworkKind, Service};
 use heliostat::coflows::priority::{Change, Priorities};
 use heliostat::coflows::{self, CoflowSpec, FlowSpec};
 use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
-use heliostat::fabric::kernel::nl::Netlink;
-use heliostat::fabric::kernel::{Mechanism, Serving, layout, netns, priorities};
-use heliostat::fabric::{Fabric, QueueCounters, traffic};
+use heliostat::fabric::{Fabric, QueueCounters};
 use heliostat::ids::{CoflowId, FlowId, HostId, RackId};
+use heliostat::kernel::nl::Netlink;
+use heliostat::kernel::traffic;
+use heliostat::kernel::{Mechanism, Serving, layout, netns, priorities};
 use heliostat::runtime::jobs::live::{Network, Word};
 use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::topology::Topology;
@@ -44,7 +45,7 @@ struct Place {
     port: fn(&mut Bench) -> (OwnedFd, u32),
 }
 
-fn ns(node: &heliostat::fabric::kernel::network::Node) -> OwnedFd {
+fn ns(node: &heliostat::kernel::network::Node) -> OwnedFd {
     node.ns.as_fd().try_clone_to_owned().expect("a descriptor")
 }
 

@@ -3,9 +3,9 @@
 use heliostat::coflows::bounds::payload_rate;
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
-use heliostat::fabric::kernel::msg::Tcp;
-use heliostat::fabric::kernel::network::Network;
-use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism};
+use heliostat::kernel::msg::Tcp;
+use heliostat::kernel::network::Network;
+use heliostat::kernel::{Clock, KernelFabric, Mechanism};
 use heliostat::units::{BitRate, Span};
 
 use super::flips::{Rotation, lateness};

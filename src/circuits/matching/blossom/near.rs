@@ -2,7 +2,7 @@
 
 use super::super::symmetric::Symmetric;
 use super::{Edge, Graph, Label, Machine, NONE};
-use crate::circuits::steps;
+use crate::steps;
 
 /// Of an outer cycle: to vertices outside, the edge with the least slack.
 pub(in super::super) trait Near<N: Symmetric, G: Graph<N, Near = Self>>: Default {

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use super::misfits::{instant, number, reservation};
 use super::*;
 use crate::coflows::FlowSpec;
-use crate::control::policy::PathPolicy;
 use crate::ids::HostId;
 use crate::paths::List;
 use crate::plan::paths::{PathError, Ports, Steer, SteerResult};
+use crate::policy::PathPolicy;
 use crate::topology::Core;
 use crate::topology::graph::Graph;
 

@@ -1,0 +1,445 @@
+//! The emulated fabric on this machine's kernel: the only place that knows netlink, tc, BPF, namespaces and errno.
+//!
+//! Two mechanisms carry circuits, chosen by what the kernel allows and named in every result: [`timed`] (BPF programs that
+//! compare each circuit's times with their own clock) and [`switched`] (u32 and mirred filters, replaced by a thread that
+//! wakes for each change). Both live in the same namespaces, behind the same [`KernelFabric`].
+#![deny(unsafe_code)]
+
+use heliostat_base::{ids, paths, topology, units};
+use heliostat_circuits as circuits;
+use heliostat_circuits::{coflows, demand};
+use heliostat_seam::{fabric, plan};
+#[cfg(test)]
+use heliostat_sim as sim;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+pub mod attached;
+pub mod backlog;
+mod bell;
+pub mod book;
+pub mod bpf;
+pub mod capture;
+pub mod detach;
+pub mod diag;
+pub mod doors;
+pub mod features;
+pub mod flips;
+pub mod inventory;
+pub mod keeper;
+pub mod kept;
+pub mod labels;
+pub mod lacks;
+pub mod layout;
+pub mod msg;
+pub mod names;
+pub mod netns;
+pub mod network;
+pub mod nl;
+pub mod node;
+pub mod nudges;
+pub mod ownership;
+pub mod packet;
+pub mod priorities;
+pub mod prober;
+pub mod programs;
+pub mod pulse;
+pub mod queues;
+pub mod rights;
+pub mod route_lists;
+pub mod scale;
+pub mod settings;
+pub mod slots;
+pub mod steering;
+pub mod switched;
+pub mod sys;
+pub mod tc;
+pub mod timed;
+pub mod traffic;
+mod uplinks;
+pub mod ways;
+pub mod wire;
+
+#[cfg(test)]
+#[path = "../testing.rs"]
+mod testing;
+
+use flips::{Flips, Late, Lateness};
+use network::Network;
+use steering::Steering;
+
+use crate::coflows::elephants::Admit;
+use crate::coflows::network::Service;
+use crate::demand::{DemandMatrix, HostFlow};
+use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters, PortQueues, SwitchCounters, Uplink};
+use crate::plan::Op;
+use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
+use crate::topology::Topology;
+use crate::units::{Span, Time};
+
+/// The run's clock: CLOCK_MONOTONIC, counted from the run's epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Before zero if the clock goes on from a run before the machine was started.
+    epoch: i64,
+}
+
+impl Clock {
+    /// A clock that reads zero now.
+    pub fn start() -> Self {
+        Self::from(Time::ZERO)
+    }
+
+    /// A clock that reads `time` now.
+    pub fn from(time: Time) -> Self {
+        Self { epoch: sys::monotonic() as i64 - time.0 as i64 }
+    }
+
+    /// The time since the epoch.
+    pub fn now(self) -> Time {
+        Time((sys::monotonic() as i64 - self.epoch) as u64)
+    }
+
+    /// The kernel's clock at `t`; an open end stays open.
+    pub fn to_kernel(self, t: Time) -> u64 {
+        if t == Time::MAX { u64::MAX } else { t.0.saturating_add_signed(self.epoch) }
+    }
+
+    /// Sleeps until `t`.
+    pub fn sleep_until(self, t: Time) {
+        sys::sleep_until(self.to_kernel(t));
+    }
+}
+
+/// How circuits are carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mechanism {
+    /// BPF programs with times.
+    Timed,
+    /// Filters replaced by netlink.
+    Netlink,
+}
+
+impl Mechanism {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Timed => "timed",
+            Self::Netlink => "netlink",
+        }
+    }
+
+    /// Whether this process may use it.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn probe(self) -> io::Result<()> {
+        match self {
+            Self::Timed => timed::probe(),
+            Self::Netlink => switched::probe(),
+        }
+    }
+
+    /// The best that this process may use.
+    pub fn best() -> Self {
+        if Self::Timed.probe().is_ok() { Self::Timed } else { Self::Netlink }
+    }
+}
+
+/// Time before the end of a circuit at which the gate of its queue is shut, where packets wait for circuits. A busy machine shuts it late,
+/// and takes some time to move packets between namespaces.
+const GATE_GUARD: Span = Span::millis(1);
+
+/// How long before a circuit ends its admission ends, on the slowest plane.
+pub fn guard(topology: &Topology, admit: Admit) -> Span {
+    if admit.waits() {
+        return GATE_GUARD;
+    }
+    topology.planes.iter().map(|p| queues::guard(topology, p.rate)).max().unwrap_or(Span::ZERO)
+}
+
+/// What the queues of a fabric are made for; it cannot be changed afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Serving {
+    /// Which packets a ToR admits to a circuit.
+    pub admit: Admit,
+    /// How the ports of hosts, ToRs and packet switches serve what waits. Circuits' queues are served in the order of arrival.
+    pub service: Service,
+}
+
+impl From<Admit> for Serving {
+    /// Without priorities.
+    fn from(admit: Admit) -> Self {
+        Self { admit, service: Service::Fifo }
+    }
+}
+
+/// What threads do.
+const READS: &str = "reads what waits in the hosts' sockets";
+const COMPARES: &str = "compares the network with what was built";
+
+/// What an operation needs beyond the guard: the time to write it.
+const MARGIN: Span = Span::millis(1);
+
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
+enum Circuits {
+    Timed(timed::Timed),
+    Switched(switched::Switched),
+}
+
+impl Circuits {
+    /// The thread that changes what the kernel cannot time by itself.
+    fn flips(&self) -> Option<&Flips> {
+        match self {
+            Self::Timed(t) => t.gates(),
+            Self::Switched(s) => Some(s.flips()),
+        }
+    }
+}
+
+/// What became of packets on their way to circuits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// Packets that ToRs put into the queues of circuits.
+    pub admitted: u64,
+    /// Came out at the right rack.
+    pub crossed: u64,
+    /// Came to the OCS when the circuit was gone, and went back.
+    pub sent_back: u64,
+    /// Did not fit into their queue: TCP sends them again.
+    pub dropped: u64,
+}
+
+/// What became of packets in a graph of switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Labelled {
+    /// Packets that first switches sent off on a path.
+    pub admitted: u64,
+    /// Came to the last switch of their path.
+    pub delivered: u64,
+    /// Had no path, or came to a switch that is not on theirs: to addresses that no host has.
+    pub strays: u64,
+    /// Did not fit into a port's queue, at the first switch or later: TCP sends them again.
+    pub dropped: u64,
+}
+
+/// The emulated fabric.
+pub struct KernelFabric {
+    /// Comes first: it must not write again what is taken down at the end.
+    keeper: keeper::Keeper,
+    /// Comes before the network: the thread that changes circuits must have stopped when attached nodes are left.
+    circuits: Circuits,
+    /// Where the packet network is a graph.
+    steering: Option<Steering>,
+    net: Network,
+    service: Service,
+    guard: Span,
+    backlog: backlog::Backlog,
+    uplinks: uplinks::Uplinks,
+}
+
+impl KernelFabric {
+    /// Sets the queues and circuits of a network up.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn install(mut net: Network, mechanism: Mechanism, serving: impl Into<Serving>, clock: Clock) -> io::Result<Self> {
+        let serving = serving.into();
+        let Serving { admit, service } = serving;
+        let topology = net.topology.clone();
+        let guard = guard(&topology, admit);
+        if admit.waits() && topology.planes.len() > 1 {
+            let why = "`elephants.admit: wait` needs a topology with one OCS plane: packets wait in the queue of a plane, and of several they would not know which";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
+        let gso = queues::segment(&topology);
+        for (host, h) in net.hosts.iter_mut().zip(&topology.hosts) {
+            let mut v = queues::host_port(host.eth, h.nic, &topology, service);
+            v.push((msg::gso_max(host.eth, gso), 0));
+            host.node.send(v)?;
+        }
+        for (tor, rack) in net.tors.iter_mut().zip(&topology.racks) {
+            let hosts = topology.hosts_of(rack.id);
+            tor.node.send(tor.hosts.iter().zip(hosts).flat_map(|(&l, h)| queues::host_port(l, h.nic, &topology, service)).collect())?;
+        }
+        packet::shape(&topology, &mut net.eps, service)?;
+        let circuits = match mechanism {
+            Mechanism::Timed => Circuits::Timed(timed::Timed::install(&mut net, serving, clock)?),
+            Mechanism::Netlink => Circuits::Switched(switched::Switched::install(&mut net, serving, clock)?),
+        };
+        let steering = Steering::install(&mut net, (mechanism, service), clock)?;
+        let backlog = backlog::Backlog::start(&net)?;
+        let uplinks = uplinks::Uplinks::open(&net)?;
+        let turner = circuits.flips().map(Flips::turner);
+        let keeper = keeper::Keeper::start(&mut net, turner)?;
+        Ok(Self { keeper, net, circuits, steering, service, guard, backlog, uplinks })
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.net
+    }
+
+    /// The mechanism in use.
+    pub fn kind(&self) -> Mechanism {
+        match self.circuits {
+            Circuits::Timed(_) => Mechanism::Timed,
+            Circuits::Switched(_) => Mechanism::Netlink,
+        }
+    }
+
+    /// Descriptors of the hosts' namespaces, by host, to open sockets there.
+    ///
+    /// # Errors
+    /// When descriptors run out.
+    pub fn host_namespaces(&self) -> io::Result<Arc<Vec<OwnedFd>>> {
+        Ok(Arc::new(self.net.hosts.iter().map(|h| h.node.ns.try_clone()).collect::<io::Result<_>>()?))
+    }
+
+    /// How late circuits were switched. With `timed` circuits are never late: there it is how late the gates of packets that wait for them
+    /// were, and `None` where no packets wait.
+    pub fn lateness(&self) -> Option<Lateness> {
+        self.circuits.flips().map(Flips::lateness)
+    }
+
+    /// The changes of which [`KernelFabric::lateness`] tells, the oldest first; none where that is `None`.
+    pub fn late(&self) -> Vec<Late> {
+        self.circuits.flips().map(Flips::late).unwrap_or_default()
+    }
+
+    /// What became of every packet that ToRs admitted to circuits, as the kernel handles them; `None` where they are not counted one by
+    /// one (`netlink`). When nothing is on its way, the first is the sum of the others.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn admitted(&mut self) -> io::Result<Option<Admitted>> {
+        let Circuits::Timed(t) = &self.circuits else { return Ok(None) };
+        let mut dropped = 0;
+        for tor in &mut self.net.tors {
+            for &link in &tor.ocs {
+                switched::class_bytes(&mut tor.node.netlink, link, t.racks(), |_, c| dropped += u64::from(c.drops))?;
+            }
+        }
+        let [admitted, crossed, sent_back] = t.packets();
+        Ok(Some(Admitted { admitted, crossed, sent_back, dropped }))
+    }
+
+    /// What became of every packet that entered the graph of switches, as the kernel handles them; `None` where they are not counted
+    /// one by one (`netlink`) and where the packet network is one switch.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn labelled(&mut self) -> io::Result<Option<Labelled>> {
+        let Some(Steering::Labels(l)) = &self.steering else { return Ok(None) };
+        let [admitted, delivered] = l.packets();
+        let strays = l.strays().iter().sum();
+        let mut dropped = 0;
+        for s in &mut self.net.eps {
+            dropped += tc::link_counters(&mut s.node.netlink)?.values().map(|c| u64::from(c.drops)).sum::<u64>();
+        }
+        Ok(Some(Labelled { admitted, delivered, strays, dropped }))
+    }
+
+    /// The pulses of its threads, and what each of them does.
+    pub fn pulses(&self) -> Vec<(pulse::Pulse, &'static str)> {
+        vec![(self.backlog.pulse(), READS), (self.keeper.pulse(), COMPARES)]
+    }
+
+    /// When a probe's frames may be sent.
+    pub fn may_probe(&self) -> prober::MaySend {
+        match &self.circuits {
+            Circuits::Timed(_) => Arc::new(|_| true),
+            Circuits::Switched(s) => s.flips().light(),
+        }
+    }
+
+    fn counters(&mut self) -> io::Result<(DemandMatrix, DemandMatrix, Vec<Vec<PortCounters>>)> {
+        match &mut self.circuits {
+            Circuits::Timed(t) => {
+                let (sent, crossed) = t.counters();
+                Ok((sent, crossed, t.ports()))
+            }
+            Circuits::Switched(s) => s.counters(&mut self.net),
+        }
+    }
+}
+
+impl Fabric for KernelFabric {
+    fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
+        let refused = |what: &str, e: io::Error| FabricError::Refused { what: what.into(), why: e.to_string() };
+        let backlog = self.backlog.newest().map_err(|e| refused("read the hosts' sockets", e))?;
+        let (sent, over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
+        let mut damage = self.keeper.damage();
+        let programmed = match &mut self.circuits {
+            Circuits::Timed(t) => {
+                damage.extend(t.keep());
+                t.programmed(now)
+            }
+            Circuits::Switched(s) => s.programmed(now),
+        };
+        damage.extend(self.steering.iter_mut().flat_map(Steering::keep));
+        Ok(Observation { at: now, programmed, sent, over_ocs, backlog, flows: None, elephants: None, ports, damage })
+    }
+
+    fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError> {
+        let refused = |e: io::Error| FabricError::Refused { what: "read the hosts' sockets".into(), why: e.to_string() };
+        self.backlog.flows().map_err(refused)
+    }
+
+    fn apply(&mut self, ops: &[Op], _now: Time) -> Vec<OpResult> {
+        match &mut self.circuits {
+            Circuits::Timed(t) => t.apply_all(ops),
+            Circuits::Switched(s) => s.apply_all(ops),
+        }
+    }
+
+    fn steer(&mut self, ops: &[Steer], now: Time) -> Vec<SteerResult> {
+        let net = &mut self.net;
+        let mut one = |op: &Steer| match &mut self.steering {
+            Some(s) => s.steer(net, op, now),
+            None => Err(PathError::NotHere("its packet network is one switch".into())),
+        };
+        ops.iter().map(|op| SteerResult { op: op.clone(), outcome: one(op) }).collect()
+    }
+
+    fn steered(&self) -> Lists {
+        self.steering.as_ref().map(Steering::steered).unwrap_or_default()
+    }
+
+    fn switches(&mut self) -> Result<Vec<SwitchCounters>, FabricError> {
+        let strays = self.steering.as_ref().map(Steering::strays).unwrap_or_default();
+        let refused = |e: io::Error| FabricError::Refused { what: "read the switches' counters".into(), why: e.to_string() };
+        packet::counters(&self.net.topology, &mut self.net.eps, &strays).map_err(refused)
+    }
+
+    fn queues(&mut self) -> Result<Vec<PortQueues>, FabricError> {
+        if self.service == Service::Fifo {
+            return Ok(vec![]);
+        }
+        let refused = |e: io::Error| FabricError::Refused { what: "read the queues' counters".into(), why: e.to_string() };
+        priorities::counters(&mut self.net).map_err(refused)
+    }
+
+    fn uplinks(&mut self) -> Option<&[Uplink]> {
+        Some(self.uplinks.newest())
+    }
+
+    fn notice(&self) -> Span {
+        self.guard + MARGIN
+    }
+
+    fn mechanism(&self) -> &'static str {
+        self.kind().name()
+    }
+
+    fn lost(&self) -> Option<String> {
+        let threads = [
+            (self.circuits.flips().is_none_or(Flips::is_alive), "switches circuits"),
+            (self.backlog.is_alive(), READS),
+            (self.keeper.is_alive(), COMPARES),
+        ];
+        threads.iter().find(|t| !t.0).map(|(_, what)| format!("the thread that {what} has died"))
+    }
+}

@@ -1,0 +1,581 @@
+//! The flow-level model in virtual time.
+//!
+//! Flows share links max-min fairly ([`maxmin`]), as many long TCP flows roughly do. The links are every host's network
+//! interface up and down, every rack's EPS uplink up and down, and every circuit while it has light, each at the rate
+//! of its payload ([`bounds::payload_rate`](crate::coflows::bounds::payload_rate)). A flow between racks goes over the
+//! circuit of its rack pair when there is one and it is admitted, else through the EPS, unless elephants have to wait for their
+//! circuits; it changes over at the very instant at which a circuit gets or loses its light.
+//! Where links have a delay, a flow's last byte arrives that of its way later (`delays`).
+//! There are no packets, queues, losses or round trips: what the kernel fabric measures beyond this model is TCP's.
+//!
+//! Time is in whole nanoseconds and rates in whole bits per second; work is exact (see [`bundle`]). The same calls give the same
+//! answers, byte for byte.
+#![forbid(unsafe_code)]
+
+use heliostat_base::{ids, paths, topology, units};
+use heliostat_circuits as circuits;
+use heliostat_circuits::{coflows, demand};
+use heliostat_seam::{fabric, plan};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::coflows::elephants::Admit;
+use crate::coflows::network::{Network, NetworkKind, Within};
+use crate::coflows::{CoflowSpec, RackBytes};
+use crate::demand::hedera::Elephants;
+use crate::demand::{DemandMatrix, HostFlow};
+use crate::fabric::{Fabric, FabricError, Observation, OpResult};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, PlaneId, RackId};
+use crate::paths::{Switches, Units};
+use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
+use crate::plan::{Op, OpError};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+
+/// Lends an engine the rest of the fabric.
+macro_rules! world {
+    ($f:ident) => {
+        &mut World {
+            links: &$f.links,
+            crossbars: &$f.crossbars,
+            admit: $f.admit,
+            ledger: &mut $f.ledger,
+            done: &mut $f.done,
+            over: $f.over.as_mut(),
+            now: $f.now,
+        }
+    };
+}
+
+pub mod bundle;
+mod clock;
+mod crossbar;
+mod delays;
+mod engine;
+pub mod faults;
+mod groups;
+mod ledger;
+mod links;
+pub mod maxmin;
+pub mod meter;
+mod numbers;
+mod ordered;
+mod paced;
+mod pairs;
+mod queues;
+mod settings;
+mod shared;
+mod soonest;
+mod sums;
+mod sunflow;
+mod table;
+mod teams;
+mod waiting;
+
+#[cfg(test)]
+mod breaking;
+#[cfg(test)]
+mod laws;
+
+#[cfg(test)]
+#[path = "../testing.rs"]
+mod testing;
+
+use crate::fabric::meter::Utilisation;
+use crossbar::Crossbars;
+use delays::Delays;
+use engine::{Engine, Part, World};
+use faults::{Broken, Which};
+pub use ledger::Delivered;
+use ledger::Ledger;
+use links::Links;
+use meter::{Meter, Totals};
+use pairs::MAX_CHANGING;
+pub use pairs::MAX_HOSTS;
+pub use settings::Settings;
+use table::Table;
+
+/// A flow's last byte was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlowFinished {
+    /// Its coflow.
+    pub coflow: CoflowId,
+    /// Its place in the coflow's list.
+    pub flow: FlowId,
+    /// When it finished.
+    pub at: Time,
+}
+
+/// A network that exists in virtual time only.
+pub struct SimFabric {
+    links: Links,
+    /// Which flows circuits take, and whether those have another way.
+    admit: Admit,
+    circuits: bool,
+    /// What a sender's buffer holds, at most, of each flow.
+    buffer: Bytes,
+    now: Time,
+    crossbars: Crossbars,
+    ledger: Ledger,
+    engine: Box<dyn Engine>,
+    /// What engines have finished, and has arrived if links have delays.
+    done: Vec<FlowFinished>,
+    /// The same of coflows that end as wholes.
+    over: Option<Vec<(CoflowId, Time)>>,
+    /// Where links have delays; what is in `done` goes through it before a caller sees it.
+    delays: Option<Delays>,
+    /// Links that carry less than their rate, by how many percent of it.
+    broken: Vec<(Which, u32)>,
+    meter: Option<Meter>,
+    /// What ends of flows leave is shared anew at multiples of this only; zero: at once.
+    resolution: Span,
+    /// Why flows take no lists of switches here; else the switches.
+    switches: Result<Switches, &'static str>,
+    lists: Lists,
+    /// By rack pair, while a backlog is summed up; else zero.
+    waiting: Table<u128>,
+    /// Whether observations tell what waits of all pairs of racks.
+    waits: bool,
+    /// What observations tell of bytes that are not counted.
+    nothing: DemandMatrix,
+}
+
+/// Whether every flow crosses the interfaces of its two hosts and nothing narrower, so that flows of a pair of hosts are one under max-min:
+/// then into how many classes a pair's flows fall, of which each may go another way.
+fn by_pair(links: &Links, dark: bool, admit: Admit) -> Option<usize> {
+    let interfaces = &links.capacity()[..2 * links.topology().hosts.len()];
+    let classes = match admit {
+        _ if dark => 1,
+        Admit::All => 1,
+        Admit::Marked => 2,
+        Admit::Wait => return None,
+    };
+    let most = if dark { MAX_HOSTS } else { MAX_CHANGING };
+    (links.topology().hosts.len() <= most && links.two_sided(!dark) && pairs::serves(interfaces)).then_some(classes)
+}
+
+/// How many pairs of hosts, those of each class apart, a network with circuits keeps from its beginning on. O(hosts + racks log racks).
+pub fn pairs_kept(topology: &Arc<Topology>, admit: Admit, kind: NetworkKind) -> usize {
+    let hosts = topology.hosts.len();
+    if kind != NetworkKind::MaxMin || hosts > MAX_CHANGING {
+        return 0;
+    }
+    by_pair(&Links::new(topology.clone(), true, false, true), false, admit).map_or(0, |classes| classes * hosts * hosts)
+}
+
+/// Whether a network simulates coflows by their sums ([`Within::Sums`]); `circuits`: some may be set. O(hosts + racks log racks).
+pub fn knows_sums(topology: &Arc<Topology>, network: Network, circuits: bool) -> bool {
+    let dark = !circuits || topology.planes.is_empty();
+    let links = Links::new(topology.clone(), !dark, false, network.kind == NetworkKind::MaxMin);
+    network.within == Within::Sums && (sums::serves(network, &links, dark) || groups::serves(network, &links))
+}
+
+impl SimFabric {
+    /// A network at rest at time zero.
+    pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
+        let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, backlog, progress, wholes, resolution } = settings;
+        let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
+        let links = Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
+        let interfaces = &links.capacity()[..2 * hosts];
+        let by_sums = network.within == Within::Sums && sums::serves(network, &links, dark);
+        let engine: Box<dyn Engine> = match (network.kind, by_pair(&links, dark, admit)) {
+            (NetworkKind::MaxMin, _) if by_sums => Box::new(sums::MaxMin::new(interfaces)),
+            _ if by_sums => Box::new(sums::Sums::new(network, interfaces)),
+            _ if groups::serves(network, &links) => Box::new(groups::Groups::new(&links)),
+            (NetworkKind::MaxMin, Some(classes)) if dark => Box::new(pairs::Pairs::<pairs::Fixed>::new(interfaces, classes)),
+            (NetworkKind::MaxMin, Some(classes)) => Box::new(pairs::Pairs::<pairs::Changing>::new(interfaces, classes)),
+            (NetworkKind::MaxMin, None) => Box::new(shared::Shared::new(links.capacity(), links.queues())),
+            (NetworkKind::Sunflow, _) => Box::new(sunflow::Sunflow::new(network, &topology)),
+            _ => Box::new(ordered::Ordered::new(network, links.capacity())),
+        };
+        let mut ledger = Ledger::new(&topology, progress);
+        if counters {
+            ledger.count_pairs();
+        }
+        let delayed = topology.links.all().any(|l| l.delay > Span::ZERO);
+        let switches = match topology.eps.graph() {
+            _ if network.kind == NetworkKind::Sunflow => Err("coflows take circuits one after the other under `network: sunflow`"),
+            None => Err("its packet network is one switch"),
+            Some(_) => Ok(Switches::new(&topology, Units::default())),
+        };
+        Self {
+            switches,
+            lists: Lists::default(),
+            meter: bucket.map(|b| Meter::new(b, &links)),
+            waiting: Table::new(topology.rack_count()),
+            waits: backlog,
+            nothing: DemandMatrix::zero(topology.rack_count()),
+            links,
+            // Where no circuit can ever come, elephants do not wait for one.
+            admit: if dark && admit == Admit::Wait { Admit::Marked } else { admit },
+            circuits,
+            buffer,
+            now: Time::ZERO,
+            crossbars: Crossbars::new(&topology),
+            ledger,
+            engine,
+            done: Vec::new(),
+            over: (wholes && !delayed).then(Vec::new),
+            delays: delayed.then(Delays::default),
+            broken: Vec::new(),
+            resolution,
+        }
+    }
+
+    /// Starts a coflow's flows at `now`, which must not lie in the past. `elephants` says of each flow whether it is marked
+    /// ([`crate::coflows::elephants::marks`]). Flows within a host, and empty ones, finish at once.
+    pub fn add_flows(&mut self, coflow: &CoflowSpec, elephants: &[bool], now: Time) {
+        self.run(now);
+        if let Some(delays) = &mut self.delays {
+            delays.add(coflow, elephants);
+        }
+        self.engine.add(coflow, elephants, world!(self));
+        self.arrive();
+    }
+
+    /// From now on `coflow`, which may come later, goes before those of larger `priority` under strict priorities. A coflow of
+    /// which nothing is said has its bytes for a priority: the smallest goes first.
+    pub fn prefer(&mut self, coflow: CoflowId, priority: u64, now: Time) {
+        self.run(now);
+        self.engine.prefer(coflow, priority, world!(self));
+    }
+
+    /// `coflow`, which comes next, is one of a job's: where it counts what coflows have sent, that of the job's other ones counts too.
+    pub fn belongs(&mut self, coflow: CoflowId, job: JobId) {
+        self.engine.belongs(coflow, job);
+    }
+
+    /// Gives flows of a coflow on its way other strict priorities at `now`, 0 (first) to 7.
+    pub fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)], now: Time) {
+        self.run(now);
+        self.engine.prioritise(coflow, flows, world!(self));
+    }
+
+    /// Bytes that every flow on its way has still to send at `now`, rounded up, in the order of coflow and flow. O(flows log flows).
+    pub fn left(&mut self, now: Time) -> Vec<(CoflowId, FlowId, Bytes)> {
+        self.run(now);
+        self.engine.settle(world!(self));
+        let mut left = Vec::new();
+        self.engine.left(&mut |coflow, flow, units| left.push((coflow, flow, bundle::bytes(units + bundle::BYTE - 1))));
+        left.sort_unstable();
+        left
+    }
+
+    /// Takes back at `now` what a coflow still has to send.
+    pub fn cancel(&mut self, coflow: CoflowId, now: Time) {
+        self.run(now);
+        self.engine.cancel(coflow, world!(self));
+        if let Some(delays) = &mut self.delays {
+            delays.cancel(coflow);
+        }
+    }
+
+    /// Something breaks at `now`, or is well again. Links need [`Settings::may_fail`].
+    pub fn strike(&mut self, what: &Broken, begins: bool, now: Time) {
+        self.run(now);
+        match *what {
+            Broken::Links { which, percent } => {
+                if begins {
+                    self.broken.push((which, percent));
+                } else if let Some(k) = self.broken.iter().position(|&b| b == (which, percent)) {
+                    self.broken.remove(k);
+                }
+                self.links.suffer(&self.broken);
+                self.engine.limit(world!(self));
+                self.arrive();
+            }
+            Broken::Port { plane, side, rack, how } => {
+                self.crossbars.strike((plane, side, rack), how, begins);
+                self.edges();
+            }
+        }
+    }
+
+    /// Lets time pass up to `to`; returns the flows that have finished since the last call, by time.
+    pub fn advance(&mut self, to: Time) -> Vec<FlowFinished> {
+        self.run(to);
+        if self.resolution > Span::ZERO {
+            self.done.sort_by_key(|d| d.at);
+        }
+        std::mem::take(&mut self.done)
+    }
+
+    /// Coflows all of whose flows have ended that [`SimFabric::advance`] has not told, and when, since the last call.
+    pub fn take_over(&mut self) -> Vec<(CoflowId, Time)> {
+        self.over.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// When something will next happen by itself: a flow finishes or its last byte arrives, or a circuit gets or loses its light. `None`:
+    /// never.
+    pub fn next_event(&self) -> Option<Time> {
+        let arrives = self.delays.as_ref().and_then(Delays::next);
+        self.next_pass().into_iter().chain(self.crossbars.next_edge()).chain(arrives).min()
+    }
+
+    /// When the end of a flow at `t` is noticed.
+    fn notices(&self, t: Time) -> Time {
+        t.0.checked_next_multiple_of(self.resolution.0).map_or(t, Time)
+    }
+
+    /// Whether any flow will finish if nothing changes.
+    pub fn is_moving(&self) -> bool {
+        self.engine.is_moving() || self.delays.as_ref().is_some_and(|d| d.next().is_some())
+    }
+
+    /// Where a probe frame sent into this input now would come out.
+    pub fn comes_out(&self, plane: PlaneId, input: RackId) -> Option<RackId> {
+        self.crossbars.comes_out(plane, input)
+    }
+
+    /// Whether a circuit has light now.
+    pub fn is_up(&self, plane: PlaneId, input: RackId, output: RackId) -> bool {
+        self.crossbars.is_up(plane, input, output)
+    }
+
+    /// What those coflows that are `wanted` and not done have received by rack pair, cumulative; pairs without news are left out.
+    pub fn progress(&mut self, wanted: impl Fn(CoflowId) -> bool) -> Vec<(CoflowId, Vec<RackBytes>)> {
+        let ids: BTreeSet<CoflowId> = self.ledger.underway().filter(|&id| wanted(id)).collect();
+        if ids.is_empty() {
+            return vec![];
+        }
+        let parts = self.parts(|id| ids.contains(&id));
+        self.ledger.progress(&ids, parts.into_iter())
+    }
+
+    /// What a coflow that has ended, or was cancelled, has received; it is not known any more.
+    pub fn forget(&mut self, coflow: CoflowId) -> Delivered {
+        self.ledger.forget(coflow)
+    }
+
+    /// What every coflow has received so far that was not forgotten.
+    pub fn delivered(&mut self) -> BTreeMap<CoflowId, Delivered> {
+        let parts = self.parts(|_| true);
+        self.ledger.delivered(parts.into_iter())
+    }
+
+    /// Bytes that went between racks up to now, and those of them that went over circuits.
+    pub fn sent_between_racks(&mut self) -> [Bytes; 2] {
+        self.engine.settle(world!(self));
+        let totals = self.ledger.totals();
+        let over_ocs: u128 = totals.planes.iter().sum();
+        [totals.up.iter().sum::<u128>() + over_ocs, over_ocs].map(bundle::bytes)
+    }
+
+    fn parts(&mut self, wanted: impl Fn(CoflowId) -> bool) -> Vec<((RackId, RackId), Part)> {
+        self.engine.settle(world!(self));
+        let (mut parts, t) = (Vec::new(), self.links.topology());
+        self.engine.parts(&mut |p| {
+            if wanted(p.coflow) {
+                parts.push(((t.rack_of(p.hosts.0), t.rack_of(p.hosts.1)), p));
+            }
+        });
+        parts
+    }
+
+    /// Lets time pass; finishes are kept in `done`.
+    fn run(&mut self, to: Time) {
+        while let Some(t) = self.next_event().filter(|&t| t <= to) {
+            self.read_meter(Time(t.0.saturating_sub(1)));
+            self.now = self.now.max(t);
+            self.pass();
+            if self.crossbars.next_edge().is_some_and(|e| e <= self.now) {
+                self.edges();
+            }
+        }
+        self.read_meter(to);
+        self.now = self.now.max(to);
+        self.catch_up();
+    }
+
+    /// When the engine does what ends of flows call for, or has something else to do; before that, when a flow ends that must be caught
+    /// up with.
+    fn next_pass(&self) -> Option<Time> {
+        // Its end leaves its coflow slower, so that the coflow changes its queue later than was expected.
+        let before = |t: Time| self.engine.next_end().filter(|&end| self.resolution > Span::ZERO && self.now < end && end < t);
+        let appointment = self.engine.next_appointment().map(|t| before(t).unwrap_or(t));
+        self.engine.next_event().map(|t| self.notices(t)).into_iter().chain(appointment).min()
+    }
+
+    /// Does what is due now.
+    fn pass(&mut self) {
+        if self.resolution > Span::ZERO && self.next_pass().is_none_or(|t| t > self.now) {
+            self.catch_up();
+        } else {
+            self.engine.pass(world!(self));
+        }
+        // A last byte may arrive though no flow ends.
+        self.arrive();
+    }
+
+    /// Finishes flows that have ended without being noticed.
+    fn catch_up(&mut self) {
+        if self.resolution > Span::ZERO && self.engine.next_event().is_some_and(|t| t <= self.now) {
+            self.engine.catch_up(world!(self));
+            self.arrive();
+        }
+    }
+
+    /// Where links have delays, what engines have finished goes on its way, and `done` has what has arrived.
+    fn arrive(&mut self) {
+        let Some(mut delays) = self.delays.take() else { return };
+        let mut done = std::mem::take(&mut self.done);
+        let world = world!(self);
+        let of = |(from, to, marked): delays::Ends| {
+            let t = world.links.topology();
+            let route = world.route((from, to), (t.rack_of(from), t.rack_of(to)), marked);
+            world.links.delay(from, to, route)
+        };
+        delays.pass(&mut done, world.now, of);
+        (self.delays, self.done) = (Some(delays), done);
+    }
+
+    /// Ends the buckets up to `to`, before which nothing happens by itself.
+    fn read_meter(&mut self, to: Time) {
+        while let Some(edge) = self.meter.as_ref().map(Meter::edge).filter(|&e| e <= to) {
+            self.now = self.now.max(edge);
+            self.catch_up();
+            let mut beyond = Totals::new(self.links.topology());
+            self.engine.look(&mut beyond, world!(self));
+            self.meter.as_mut().expect("it has an edge").read(&beyond.plus(self.ledger.totals()));
+        }
+    }
+
+    /// What links carried up to now, if [`Settings::bucket`] asked for it; the account ends here. Of [`NetworkKind::Sunflow`] a flow
+    /// within a rack counts when it ends.
+    pub fn utilisation(&mut self) -> Option<Utilisation> {
+        let meter = self.meter.take()?;
+        self.engine.settle(world!(self));
+        Some(meter.finish(self.ledger.totals(), self.now, self.links.topology()))
+    }
+
+    /// Circuits got or lost their light: their racks' flows change over.
+    fn edges(&mut self) {
+        let changed = self.crossbars.refresh(self.now);
+        self.engine.reroute(&changed, world!(self));
+        self.arrive();
+    }
+
+    /// Changes one list; pairs whose flows take another way from now on are added to `changed`.
+    fn steer_one(&mut self, op: &Steer, changed: &mut BTreeSet<(HostId, HostId)>) -> Result<Time, PathError> {
+        let switches = self.switches.as_ref().map_err(|why| PathError::NotHere((*why).into()))?;
+        if op.ports.is_some() {
+            return Err(PathError::NotHere("flows have no ports in virtual time, so that none has a list of its own".into()));
+        }
+        plan::paths::check(op, switches)?;
+        let many = |(links, most)| PathError::Refused(format!("the list has {links} links with those of its hosts; at most {most} here"));
+        if self.links.steer((op.from, op.to), op.list.as_ref()).map_err(many)? {
+            changed.insert((op.from, op.to));
+        }
+        plan::paths::apply(&mut self.lists, op, switches)?;
+        Ok(self.now)
+    }
+
+    /// The bytes that wait at the senders, by rack pair. Brings the books up to now as far as they are read.
+    fn backlog(&mut self) -> DemandMatrix {
+        let (most, books) = (u128::from(self.buffer.0) * bundle::BYTE, self.ledger.counts_pairs());
+        if self.waits
+            && let Some(whole) = self.engine.backlog_by_rack(most, books, world!(self))
+        {
+            return whole;
+        }
+        let t = self.links.topology();
+        let (racks, waiting) = (t.rack_count(), &mut self.waiting);
+        let mut pairs = Vec::new();
+        let mut add = |hosts: (HostId, HostId), units| {
+            let (from, to) = (t.rack_of(hosts.0), t.rack_of(hosts.1));
+            let sum = waiting.at(from.index() * racks + to.index());
+            if *sum == 0 && units > 0 {
+                pairs.push((from, to));
+            }
+            *sum += units;
+        };
+        if self.waits {
+            self.engine.backlog(most, books, &mut add, world!(self));
+        } else {
+            self.engine.backlog_of_circuits(most, books, &mut add, world!(self));
+        }
+        let mut m = self.nothing.clone();
+        let bytes = |(from, to): (RackId, RackId)| {
+            let units = std::mem::take(waiting.at(from.index() * racks + to.index()));
+            (from, to, bundle::bytes(units).0)
+        };
+        m.set_all(pairs.into_iter().map(bytes));
+        m
+    }
+
+    /// Observations tell what was sent from now on, and all that waits ([`Settings::counters`], [`Settings::backlog`]).
+    pub fn tell_all(&mut self) {
+        self.ledger.count_pairs();
+        self.waits = true;
+    }
+}
+
+impl Fabric for SimFabric {
+    fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
+        self.run(now);
+        let backlog = self.backlog();
+        let (sent, over_ocs) = self.ledger.matrices().unwrap_or_else(|| (self.nothing.clone(), self.nothing.clone()));
+        let mut programmed = self.crossbars.programmed.clone();
+        programmed.timetable.forget_before(self.now);
+        Ok(Observation {
+            at: self.now,
+            programmed,
+            sent,
+            over_ocs,
+            backlog,
+            ports: self.ledger.ports(),
+            flows: None,
+            elephants: None,
+            damage: vec![],
+        })
+    }
+
+    fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError> {
+        let mut flows = Vec::new();
+        self.engine.settle(world!(self));
+        self.engine.parts(&mut |p| {
+            let id = u64::from(p.coflow.0) << 32 | u64::from(p.flow.0);
+            let [sent, waits] = [p.sent, p.left].map(|units| bundle::bytes(units).0);
+            flows.push(HostFlow { from: p.hosts.0, to: p.hosts.1, id, flows: p.flows, sent, waits });
+        });
+        Ok(flows)
+    }
+
+    fn elephants(&mut self, tenths: &[u64]) -> Result<Option<Elephants>, FabricError> {
+        let least: Vec<u128> = tenths.iter().map(|&bytes| u128::from(bytes) * bundle::BYTE).collect();
+        Ok(self.engine.elephants(&least, world!(self)))
+    }
+
+    fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult> {
+        self.run(now);
+        if !self.circuits {
+            let none = |&op| OpResult { op, outcome: Err(OpError::NoCircuits) };
+            return ops.iter().map(none).collect();
+        }
+        let results = self.crossbars.apply(ops, self.links.topology(), self.now);
+        self.edges();
+        results
+    }
+
+    fn steer(&mut self, ops: &[Steer], now: Time) -> Vec<SteerResult> {
+        self.run(now);
+        let mut changed = BTreeSet::new();
+        let results = ops.iter().map(|op| SteerResult { op: op.clone(), outcome: self.steer_one(op, &mut changed) }).collect();
+        self.engine.steer(&changed, world!(self));
+        self.arrive();
+        results
+    }
+
+    fn steered(&self) -> Lists {
+        self.lists.clone()
+    }
+
+    fn notice(&self) -> Span {
+        Span::ZERO
+    }
+
+    fn mechanism(&self) -> &'static str {
+        "sim"
+    }
+}

@@ -1,0 +1,54 @@
+//! A value for each pair of racks: side by side; or, of many racks, only for the pairs that were asked for.
+
+use std::collections::HashMap;
+
+use crate::demand::MOST_SIDE_BY_SIDE;
+
+/// Racks up to which values stand side by side: fewer in tests, whose networks are small.
+const SIDE_BY_SIDE: usize = if cfg!(test) { 5 } else { MOST_SIDE_BY_SIDE };
+
+/// Values by cell, row by row. It takes no memory before the first is asked for.
+#[derive(Debug)]
+pub struct Table<T> {
+    racks: usize,
+    all: Vec<T>,
+    /// Only looked up, never gone through.
+    some: HashMap<usize, T>,
+}
+
+impl<T: Clone + Default> Table<T> {
+    /// The default value for every pair of `racks` racks.
+    pub fn new(racks: usize) -> Self {
+        Self { racks, all: Vec::new(), some: HashMap::new() }
+    }
+
+    /// The value of a cell.
+    #[inline]
+    pub fn at(&mut self, cell: usize) -> &mut T {
+        if self.racks > SIDE_BY_SIDE {
+            return self.some.entry(cell).or_default();
+        }
+        if self.all.is_empty() {
+            self.all = vec![T::default(); self.racks * self.racks];
+        }
+        &mut self.all[cell]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_list(racks in 1usize..9, adds in prop::collection::vec((0usize..81, 0u32..9), 0..30)) {
+            let (mut table, mut list) = (Table::<u32>::new(racks), vec![0; racks * racks]);
+            for (cell, by) in adds.into_iter().map(|(cell, by)| (cell % (racks * racks), by)) {
+                *table.at(cell) += by;
+                list[cell] += by;
+                prop_assert_eq!(*table.at(cell), list[cell]);
+            }
+        }
+    }
+}
