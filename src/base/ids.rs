@@ -1,9 +1,11 @@
 //! Identities as types: a rack is never mistaken for a host. Each is a dense index from zero, so that it can index a
 //! vector, and orders by its number, which is how every tie in Heliostat breaks.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 /// Ids by their names, such as `r3`, for `#[serde(serialize_with = ..)]` in what people and other programs read.
+#[cfg(feature = "serde")]
 pub mod by_name {
     use std::fmt::Display;
 
@@ -41,8 +43,10 @@ pub mod by_name {
 macro_rules! id {
     ($(#[$doc:meta])* $t:ident, $prefix:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
-        #[serde(transparent)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[cfg_attr(feature = "serde", serde(transparent))]
         pub struct $t(pub u32);
 
         impl $t {

@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
 use std::str::FromStr;
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// One nanosecond is the resolution of every clock in Heliostat.
@@ -22,8 +23,10 @@ pub struct Bytes(pub u64);
 pub struct BitRate(pub u64);
 
 /// An instant, in nanoseconds since the run's epoch (the same grammar for wall time and for virtual time).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Time(pub u64);
 
 /// A length of time in nanoseconds.
@@ -299,11 +302,13 @@ macro_rules! quantity {
                 parse(s, &units, $what, $example).map(Self)
             }
         }
+        #[cfg(feature = "serde")]
         impl Serialize for $t {
             fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
                 s.serialize_u64(self.0)
             }
         }
+        #[cfg(feature = "serde")]
         impl<'de> Deserialize<'de> for $t {
             fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 struct V;
@@ -325,6 +330,7 @@ macro_rules! quantity {
                 d.deserialize_any(V)
             }
         }
+        #[cfg(feature = "schema")]
         impl schemars::JsonSchema for $t {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($t).into()
@@ -359,6 +365,7 @@ pub trait Quantity {
     fn exact(&self) -> String;
 }
 
+#[cfg(feature = "serde")]
 /// Writes a quantity as a text that reads back as the same value.
 ///
 /// # Errors
@@ -367,6 +374,7 @@ pub fn exact<T: Quantity, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Er
     s.serialize_str(&value.exact())
 }
 
+#[cfg(feature = "serde")]
 /// [`exact`] for a quantity that may be absent.
 ///
 /// # Errors

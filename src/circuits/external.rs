@@ -4,6 +4,7 @@
 //! nanoseconds of the run's clock, rates bits a second, racks and planes numbers from zero.
 
 use http::Uri;
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use super::timetable::Reservation;
@@ -13,8 +14,9 @@ use crate::topology::{Plane, StopMode};
 use crate::units::{Span, Time};
 
 /// Where a program is that decides for Heliostat.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum ProgramAt {
     /// Heliostat starts it with these words: the program and its arguments.
     Command(Vec<String>),
@@ -50,8 +52,9 @@ fn is_address(url: &str) -> bool {
 }
 
 /// Why a program did not decide. A text is also what recordings of older versions have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(untagged))]
 pub enum NoAnswer {
     /// It has ended, cannot be reached, or said what is no answer.
     #[error("{0}")]
@@ -107,7 +110,8 @@ impl Scheduler for External {
 }
 
 /// All that a program may decide by: an [`Ask`] as JSON. Only pairs with demand are listed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Question {
     /// Number of the cycle, from zero; the answer repeats it.
     pub cycle: u64,
@@ -128,7 +132,8 @@ pub struct Question {
 }
 
 /// A plane as a program sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct PlaneState {
     /// Rate of a circuit.
     pub rate_bps: u64,
@@ -147,7 +152,8 @@ pub struct PlaneState {
 }
 
 /// An open coflow as a program sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct CoflowState {
     /// Its number.
     pub id: CoflowId,
@@ -189,33 +195,36 @@ impl From<&Ask<'_>> for Question {
 }
 
 /// A program's decision: configurations plane by plane, or circuits with times of their own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Advice {
     /// The cycle of the question.
     pub cycle: u64,
     /// By plane: its configurations, one after another from [`Question::at_ns`] on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub planes: Option<Vec<Vec<Configuration>>>,
     /// Circuits with times of their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub circuits: Option<Vec<Circuit>>,
 }
 
 /// The circuits of a plane for a time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Configuration {
     /// From rack, to rack; each rack once on either side.
     pub pairs: Vec<(RackId, RackId)>,
     /// Time with light, without the dark time before it; left out: until further notice (only in the last configuration).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub hold_ns: Option<Span>,
 }
 
 /// A circuit with times of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Circuit {
     /// The plane.
     pub plane: PlaneId,
@@ -224,12 +233,12 @@ pub struct Circuit {
     /// Receiving rack.
     pub output: RackId,
     /// When its ports go dark for it; left out: the plane's delta before its light.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub setup_at_ns: Option<Time>,
     /// When its light begins.
     pub up_from_ns: Time,
     /// When it ends; left out: until further notice.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub until_ns: Option<Time>,
 }
 

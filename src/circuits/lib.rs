@@ -3,10 +3,13 @@
 //! A [`Scheduler`] looks at an [`Ask`] (demand, what is up now, which ports are usable) and answers a [`Decision`]. Every
 //! decision ends in one [`timetable::Timetable`] of port reservations, whichever algorithm made it. The table at the end of this file
 //! names every scheduler.
+//!
+#![doc = include_str!("README.md")]
 #![deny(unsafe_code)]
 
 pub use heliostat_base::{ids, topology, units};
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 pub use crate::coflows::OpenCoflow;
@@ -38,7 +41,8 @@ mod testing;
 use registry::schedulers;
 
 /// A (partial) matching of inputs to outputs on one plane: at most one output an input, at most one input an output.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Matching {
     out: Vec<Option<RackId>>,
 }
@@ -112,7 +116,8 @@ impl Matching {
 }
 
 /// Which ports of a plane may be used: those that are not faulty and not held by hand.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Usable {
     /// By rack: its input port may be given a circuit.
     pub input: Vec<bool>,

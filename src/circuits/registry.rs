@@ -5,9 +5,11 @@
 macro_rules! schedulers {
     ($($(#[$doc:meta])* $kind:ident = $name:literal => $fresh:expr),* $(,)?) => {
         /// The circuit schedulers by name.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum SchedulerKind {
-            $($(#[$doc])* #[serde(rename = $name)] $kind),*
+            $($(#[$doc])* #[cfg_attr(feature = "serde", serde(rename = $name))] $kind),*
         }
 
         impl SchedulerKind {

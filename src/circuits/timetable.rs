@@ -3,6 +3,7 @@
 //! Invariant 5 of the house lives here: [`Timetable::check`] proves that an input joins at most one output at a time
 //! on each plane, that an output is joined by at most one input, and that a port which changes is dark for delta.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Matching;
@@ -11,7 +12,8 @@ use crate::topology::{Plane, StopMode};
 use crate::units::{Span, Time};
 
 /// A circuit with its times. Before `up_from` (and from `until` on) it carries nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Reservation {
     /// The optical plane.
     pub plane: PlaneId,
@@ -72,8 +74,9 @@ impl std::fmt::Display for Reservation {
 }
 
 /// A side of an OCS: a circuit joins an input port to an output port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Side {
     /// Where racks send.
     Input,
@@ -91,8 +94,9 @@ impl std::fmt::Display for Side {
 }
 
 /// Why a reservation is impossible whatever else is reserved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Impossible {
     /// The network has no plane of this number.
     #[error("no such plane")]
@@ -112,8 +116,9 @@ pub enum Impossible {
 }
 
 /// Why a timetable is not one that an OCS could follow.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Clash {
     /// Two circuits hold one port at once, or follow each other without a reconfiguration between.
     #[error("{plane}: {side} port of {rack} is held by two circuits: {a} and {b}")]
@@ -145,12 +150,14 @@ pub enum Clash {
 }
 
 /// All reservations of all planes, ordered by plane, input and time.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Timetable {
     list: Vec<Reservation>,
 }
 
+#[cfg(feature = "serde")]
 impl<'de> Deserialize<'de> for Timetable {
     /// A file may have them in any order.
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {

@@ -2,6 +2,7 @@
 
 mod extending;
 mod programs;
+mod public;
 mod recorded;
 mod schedulers;
 mod tidy;

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 mod source;
 
-use source::{Source, has_word, is_word, uses_after};
+pub use source::Source;
+use source::{has_word, is_word, uses_after};
 
 /// No source file is longer, tests in it included.
 const MAX_LINES: usize = 600;
@@ -207,7 +208,8 @@ fn workplace(s: &Source) -> Vec<(usize, String)> {
     found.map(|(n, p)| (n + 1, format!("`{p}` speaks of the workplace; a reader of the product does not know it"))).collect()
 }
 
-fn rust_files(dir: &Path, into: &mut Vec<PathBuf>) {
+/// The Rust files in a directory and below it, in the order of their names.
+pub fn rust_files(dir: &Path, into: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> = fs::read_dir(dir).expect("a directory of the crate").map(|e| e.expect("an entry").path()).collect();
     entries.sort();
     for path in entries {

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use crate::ids::HostId;
@@ -24,24 +25,27 @@ pub mod searches;
 pub mod types;
 
 /// The switches that a flow crosses, by number in their order; none between two tasks of one host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct List(pub Vec<u32>);
 
 /// The unit cost of entering a switch, by its tier; a server that relays costs nothing.
 ///
 /// Source: the unit cost c_s of section 3.1 in the paper; its case study counts switches, so every tier has 1 by default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 pub struct Units {
     /// Cost of an access switch, 0 to 1000000; 1 if left out.
-    #[schemars(range(max = 1_000_000))]
+    #[cfg_attr(feature = "schema", schemars(range(max = 1_000_000)))]
     pub access: u32,
     /// Cost of an aggregation switch, 0 to 1000000; 1 if left out.
-    #[schemars(range(max = 1_000_000))]
+    #[cfg_attr(feature = "schema", schemars(range(max = 1_000_000)))]
     pub aggregation: u32,
     /// Cost of a core switch, 0 to 1000000; 1 if left out.
-    #[schemars(range(max = 1_000_000))]
+    #[cfg_attr(feature = "schema", schemars(range(max = 1_000_000)))]
     pub core: u32,
 }
 
@@ -72,8 +76,9 @@ impl Units {
 }
 
 /// An end of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Side {
     /// Where flows begin.
     First,
@@ -88,8 +93,9 @@ impl std::fmt::Display for Side {
 }
 
 /// Why a list of switches cannot carry a flow.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum ListError {
     /// A number that no switch has.
     #[error("there is no switch {number}: they are 0 to {last}")]

@@ -4,7 +4,6 @@ use super::searches::Searches;
 use super::{List, Load, Switches};
 use crate::ids::HostId;
 use crate::topology::types::Types;
-use crate::units::is_zero;
 
 /// A flow between two hosts, and the list that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,17 +23,18 @@ pub struct Flow {
 }
 
 /// What an optimisation did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Outcome {
     /// Flows that have another list than before.
     pub changed: usize,
     /// Flows that fit nowhere: they have the list that goes least beyond a capacity.
     pub saturated: usize,
     /// Flows between whose hosts there is no way: they have the list that they had.
-    #[serde(skip)]
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub cut: usize,
     /// Flows with types between whose hosts no list has them: they have the list that they would have without types.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "crate::units::is_zero"))]
     pub unmet: usize,
     /// Bytes times unit costs, summed over all flows, before.
     pub before: u128,

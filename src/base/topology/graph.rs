@@ -1,6 +1,7 @@
 //! An electrical network of switches and links behind the racks' uplinks, and the ways through it.
 
 use petgraph::graph::{NodeIndex, UnGraph};
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use crate::ids::RackId;
@@ -10,7 +11,8 @@ use crate::units::BitRate;
 pub const MAX_SWITCHES: usize = 4096;
 
 /// A switch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Switch {
     /// What people call it.
     pub name: String,
@@ -21,8 +23,10 @@ pub struct Switch {
 }
 
 /// The place of a switch between the hosts and the core, lowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Tier {
     /// A server that relays for others (BCube).
     Server,
@@ -47,7 +51,8 @@ impl Tier {
 }
 
 /// A link between two switches, alike in both directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Cable {
     /// The switches at its ends, by number.
     pub ends: (u32, u32),
@@ -56,7 +61,8 @@ pub struct Cable {
 }
 
 /// Switches, links, and where the racks' uplinks end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Graph {
     /// The switches, by number.
     pub switches: Vec<Switch>,

@@ -3,14 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::graph::{Cable, Graph, Tier};
 use crate::units::{Bytes, Span};
 
 /// What a kind of link does beside its rate, at both of its ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct LinkSpec {
     /// Bytes that a queue of its ports holds; `None`: what its rate asks for.
     pub buffer: Option<Bytes>,
@@ -23,7 +26,8 @@ pub struct LinkSpec {
 }
 
 /// The links of a network by kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct LinkSpecs {
     /// Between hosts and their ToRs.
     pub nic: LinkSpec,
@@ -97,12 +101,14 @@ impl FromStr for Loss {
     }
 }
 
+#[cfg(feature = "serde")]
 impl Serialize for Loss {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
     }
 }
 
+#[cfg(feature = "serde")]
 impl<'de> Deserialize<'de> for Loss {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct V;
@@ -119,6 +125,7 @@ impl<'de> Deserialize<'de> for Loss {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Loss {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Loss".into()

@@ -3,6 +3,7 @@
 //! A [`Topology`] is made by [`crate::config`] from YAML, or in code by [`Topology::uniform`]; it never changes
 //! afterwards, and everything else takes it by reference.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{HostId, PlaneId, RackId};
@@ -18,7 +19,8 @@ use graph::Graph;
 use links::LinkSpecs;
 
 /// A hybrid network of racks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Topology {
     /// The name given in the file; it also names the namespaces of an emulation.
     pub name: String,
@@ -31,7 +33,7 @@ pub struct Topology {
     /// The optical planes; empty for a purely electrical network.
     pub planes: Vec<Plane>,
     /// What links do beside their rates.
-    #[serde(default, skip_serializing_if = "LinkSpecs::is_plain")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "LinkSpecs::is_plain"))]
     pub links: Box<LinkSpecs>,
     /// What a rate counts.
     pub framing: Framing,
@@ -41,8 +43,10 @@ pub struct Topology {
 }
 
 /// What the rates of a topology count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Framing {
     /// What is on the wire: payload passes at [`PAYLOAD`] of it, as with full TCP segments.
     #[default]
@@ -55,7 +59,8 @@ pub enum Framing {
 pub const PAYLOAD: (u64, u64) = (1448, 1514);
 
 /// A rack and its ToR.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Rack {
     /// Its number.
     pub id: RackId,
@@ -68,7 +73,8 @@ pub struct Rack {
 }
 
 /// A server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Host {
     /// Its number over the whole network.
     pub id: HostId,
@@ -84,7 +90,8 @@ pub struct Host {
 
 /// The electrical packet network between the ToRs: one non-blocking switch behind the racks' uplinks, or a tree or any graph of
 /// switches. Pods, limits of the core and background traffic exist in simulations only.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Eps {
     /// Sum of a rack's NICs divided by its uplink, in hundredths, as configured or derived (500 is 5:1).
     pub oversubscription_percent: u64,
@@ -93,16 +100,18 @@ pub struct Eps {
     /// What lies behind the uplinks.
     pub core: Core,
     /// The queues of the ports between each rack and the EPS.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub queues: PortQueues,
     /// What the ports of the EPS send, in an emulation.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub segments: Segments,
 }
 
 /// What the ports of an emulated EPS make of the segments of up to 64 kB that hosts hand down.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Segments {
     /// They send them whole, which costs processors least.
     #[default]
@@ -113,8 +122,10 @@ pub enum Segments {
 
 /// How the ports between a rack and the EPS share their rate: the ToR's port to the EPS, and the EPS's port to the rack. In a simulation
 /// under `network: max-min` only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum PortQueues {
     /// One queue: all flows have the same share. (In an emulation a ToR's port has a queue for each destination rack all the same, where
     /// circuits may throw their packets back.)
@@ -126,8 +137,9 @@ pub enum PortQueues {
 }
 
 /// The switches behind the racks' uplinks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Core {
     /// One switch, and what it carries in all; `None`: all that comes.
     Flat(Option<BitRate>),
@@ -138,7 +150,8 @@ pub enum Core {
 }
 
 /// A tier of switches between the ToRs and the core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Pods {
     /// Racks a pod; the last pod may have fewer. Traffic within a pod stays below its switch.
     pub racks: u32,
@@ -172,7 +185,8 @@ impl Eps {
 }
 
 /// One optical circuit switch: every rack has one input and one output port on it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Plane {
     /// Its number.
     pub id: PlaneId,
@@ -194,8 +208,10 @@ impl Plane {
 }
 
 /// Which ports of an OCS lose light in a reconfiguration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum StopMode {
     /// Only ports whose circuit changes.
     #[default]

@@ -1,12 +1,15 @@
 //! Which tiers the switches of a flow's list must have.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use super::graph::Tier;
 
 /// The tiers that the switches of a flow's list must have, in their order; empty: any.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Types(pub Vec<Tier>);
 
 /// The most types of a list: no list of an emulation is longer.

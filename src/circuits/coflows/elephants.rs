@@ -1,5 +1,6 @@
 //! Which flows are elephants.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use super::flows::Edge;
@@ -9,8 +10,10 @@ use crate::topology::Topology;
 use crate::units::Bytes;
 
 /// Which packets a ToR admits to a circuit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Admit {
     /// All packets to a rack with a circuit, as c-Through and Helios do.
     All,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{FlowSpec, RackBytes};
@@ -364,12 +365,14 @@ impl<E: Edge> std::fmt::Debug for Edges<E> {
     }
 }
 
+#[cfg(feature = "serde")]
 impl<E: Edge + Serialize> Serialize for Edges<E> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_seq(self)
     }
 }
 
+#[cfg(feature = "serde")]
 impl<'de, E: Edge + Deserialize<'de>> Deserialize<'de> for Edges<E> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         Vec::deserialize(d).map(Self::from)

@@ -1,5 +1,6 @@
 //! Coflows: sets of flows that are finished only together, their bounds and their accounts.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use crate::demand::DemandMatrix;
@@ -20,7 +21,8 @@ use flows::{Edge, Flows};
 use priority::Priorities;
 
 /// One flow of a coflow: bytes from a host to a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct FlowSpec {
     /// Sender.
     pub from: HostId,
@@ -31,7 +33,8 @@ pub struct FlowSpec {
 }
 
 /// A coflow as it is asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct CoflowSpec {
     /// Its number in this run.
     pub id: CoflowId,
@@ -42,10 +45,10 @@ pub struct CoflowSpec {
     /// Its weight, 1 at least: under `sunflow-weighted`, of two alike the one of twice the weight may take twice as long to be next.
     pub weight: u32,
     /// What is said of its flows' strict priorities, which count under `network: priority`.
-    #[serde(default, skip_serializing_if = "Priorities::is_plain")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Priorities::is_plain"))]
     pub priorities: Priorities,
     /// The tiers of the switches that its flows must cross, in their order; empty: any.
-    #[serde(default, skip_serializing_if = "Types::are_free")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Types::are_free"))]
     pub types: Types,
     /// Its flows.
     pub flows: Flows,
@@ -106,7 +109,9 @@ pub struct OpenCoflow {
 }
 
 /// The final account of one coflow: a line of every result table, live and simulated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CoflowRecord {
     /// Its number.
     pub id: CoflowId,
@@ -117,27 +122,27 @@ pub struct CoflowRecord {
     /// Payload bytes, all of them.
     pub bytes: Bytes,
     /// Payload bytes of its longest flow; absent in results of older versions.
-    #[serde(rename = "longest_flow_bytes", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(rename = "longest_flow_bytes", default, skip_serializing_if = "Option::is_none"))]
     pub longest_flow: Option<Bytes>,
     /// Payload bytes between racks.
-    #[serde(rename = "between_racks_bytes")]
+    #[cfg_attr(feature = "serde", serde(rename = "between_racks_bytes"))]
     pub bytes_between_racks: Bytes,
     /// Share of the bytes between racks that went over circuits, 0..=1.
     pub ocs_share: f64,
     /// When it arrived.
-    #[serde(rename = "arrival_ns")]
+    #[cfg_attr(feature = "serde", serde(rename = "arrival_ns"))]
     pub arrival: Time,
     /// When its last byte was received; `None` if the run ended first.
-    #[serde(rename = "finished_ns")]
+    #[cfg_attr(feature = "serde", serde(rename = "finished_ns"))]
     pub finished: Option<Time>,
     /// Coflow completion time.
-    #[serde(rename = "cct_ns")]
+    #[cfg_attr(feature = "serde", serde(rename = "cct_ns"))]
     pub cct: Option<Span>,
     /// Why it can never finish, if that is so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub lost: Option<String>,
     /// No schedule on this network is faster ([`bounds::hybrid`]).
-    #[serde(rename = "bound_ns")]
+    #[cfg_attr(feature = "serde", serde(rename = "bound_ns"))]
     pub bound: Span,
 }
 
@@ -168,7 +173,8 @@ impl CoflowRecord {
 }
 
 /// A pair of racks with bytes: the aggregate in which the controller thinks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct RackBytes {
     /// Sending rack.
     pub from: RackId,

@@ -1,14 +1,18 @@
 //! Network schedulers by name: how coflows share the packet network.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use super::orders::{Aalo, Order};
 use crate::units::{Span, Time};
 
 /// The network schedulers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum NetworkKind {
     /// All flows share max-min fairly, as many long TCP flows roughly do.
     #[default]
@@ -30,7 +34,8 @@ pub enum NetworkKind {
 }
 
 /// A network scheduler with its settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Network {
     /// The kind of network.
     pub kind: NetworkKind,
@@ -42,16 +47,18 @@ pub struct Network {
     /// Order of [`NetworkKind::Sunflow`]: which coflow reserves first.
     pub order: Order,
     /// When rates change, where coflows are served one after another.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub decide: Decide,
     /// Keeps coflows from waiting for ever, where they are served one after another.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub starvation: Option<Guard>,
 }
 
 /// When rates change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Decide {
     /// When a flow ends, too: no link idles that a flow could use.
     #[default]
@@ -67,7 +74,8 @@ pub enum Decide {
 ///
 /// Source: Chowdhury et al., *Efficient coflow scheduling with Varys*, SIGCOMM 2014, section 5.3.3; Huang et al., *Sunflow*, CoNEXT 2016,
 /// section 4.2 (its T and tau).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Guard {
     /// How long coflows go in their order; above zero.
     pub every: Span,
@@ -97,8 +105,10 @@ impl Guard {
 }
 
 /// How the flows of one coflow share what its place in the order leaves it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Within {
     /// Flow after flow takes all that its links have left.
     #[default]
@@ -113,8 +123,9 @@ pub enum Within {
 }
 
 /// How the ports of an emulated packet network serve what waits in them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Service {
     /// In the order of arrival, acknowledgements first.
     #[default]

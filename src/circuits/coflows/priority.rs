@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use crate::ids::FlowId;
@@ -16,13 +17,14 @@ pub const PLAIN: u8 = 4;
 pub const WITHIN_RACK: u8 = LAST + 1;
 
 /// What is said of the priorities of a coflow's flows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Priorities {
     /// Priority of all its flows between racks; [`PLAIN`] if nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub all: Option<u8>,
     /// By flow, those of which something is said; shorter than the list of flows if the rest is silent.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub flows: Vec<Option<u8>>,
 }
 
@@ -47,13 +49,14 @@ pub fn dscp(priority: u8) -> u8 {
 }
 
 /// Other priorities for flows of a coflow.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Change {
     /// Priority of its flows between racks that have none of their own; `None`: as before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub all: Option<u8>,
     /// Priorities of single flows, by number: their own from now on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub flows: Vec<(FlowId, u8)>,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Matrices of up to this number of racks have all cells side by side: 8 MB at most.
@@ -148,12 +149,14 @@ impl Cells {
     }
 }
 
+#[cfg(feature = "serde")]
 impl Serialize for Cells {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq((0..self.count()).map(|at| self.get(at)))
     }
 }
 
+#[cfg(feature = "serde")]
 impl<'de> Deserialize<'de> for Cells {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Ok(Self::All(Arc::new(Vec::deserialize(from)?)))

@@ -1,5 +1,6 @@
 //! The one front before all estimators: chosen by name in a policy, fed once an interval.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use super::counters::Counters;
@@ -28,13 +29,15 @@ pub struct Inputs<'a> {
 }
 
 /// Where demand comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Estimator {
     /// Bytes that the ToRs counted in the last interval, aged where the policy says so.
     Counters,
     /// Bytes that wait at the senders, as in c-Through; `sockets` is another name, for live they are read from the hosts' sockets.
-    #[serde(alias = "sockets")]
+    #[cfg_attr(feature = "serde", serde(alias = "sockets"))]
     Backlog,
     /// Hedera's natural demand of the large flows between hosts, as in Helios.
     Hedera,

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use super::DemandMatrix;
@@ -16,7 +17,8 @@ use crate::topology::Topology;
 use crate::units::{BitRate, Span};
 
 /// A flow between two hosts, as its sender counts it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct HostFlow {
     /// Sender.
     pub from: HostId,
@@ -33,8 +35,9 @@ pub struct HostFlow {
 }
 
 /// Elephants: how many each two hosts have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Listed", into = "Listed")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "Listed", into = "Listed"))]
 pub struct Elephants {
     /// By sender and receiver, as if each host were a rack.
     counts: DemandMatrix,
@@ -65,7 +68,7 @@ impl Elephants {
 }
 
 /// Elephants as a file has them.
-#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 struct Listed {
     hosts: usize,
     /// Sender, receiver and how many.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use cells::Cells;
 pub use cells::MOST_SIDE_BY_SIDE;
 use multiversion::multiversion;
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use crate::ids::RackId;
@@ -35,7 +36,8 @@ pub use hedera::HostFlow;
 /// An `R x R` matrix of bytes, row = source rack, column = destination rack. The diagonal is always zero: a rack's own
 /// traffic never reaches a ToR's uplinks. A copy shares the cells until one of the two changes, so it costs nothing. Of more than 1,024
 /// racks only the cells that are not zero are kept, as long as they are few and nothing asks for all of them side by side.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct DemandMatrix {
     racks: usize,
     cells: Cells,

@@ -1,12 +1,15 @@
 //! Discretised coflow-aware least-attained service: Aalo's queues.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Span, Time};
 
 /// Aalo's queues: the first holds coflows that have sent less than `first`, each later one `factor` times as much.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Aalo {
     /// How many queues, one at least.
     pub queues: u32,
@@ -17,13 +20,15 @@ pub struct Aalo {
     /// How the queues share the links.
     pub sharing: Sharing,
     /// Interval at which the coordinator reads what coflows have sent and moves them to their queues; zero: at once.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub interval: Span,
 }
 
 /// How Aalo's queues share links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Sharing {
     /// A queue takes what it can use, and leaves the rest to the next. So has Aalo's prototype.
     Strict,

@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use crate::coflows::{OpenCoflow, bounds};
@@ -11,8 +13,10 @@ use crate::topology::Plane;
 use crate::units::{Span, Time};
 
 /// Which coflow reserves its circuits first; of equal ones that of the smaller id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Order {
     /// Shortest lower bound first, dark time counted: Sunflow's own, section 4.2.
     #[default]
