@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 pub mod attached;
 pub mod backlog;
+mod believed;
 mod bell;
 pub mod book;
 pub mod bpf;
@@ -238,6 +239,8 @@ pub struct KernelFabric {
     guard: Span,
     backlog: backlog::Backlog,
     uplinks: uplinks::Uplinks,
+    /// Of `timed`, whose counters are in arrays that other programs can write.
+    believed: believed::Believed,
 }
 
 impl KernelFabric {
@@ -274,7 +277,8 @@ impl KernelFabric {
         let uplinks = uplinks::Uplinks::open(&net)?;
         let turner = circuits.flips().map(Flips::turner);
         let keeper = keeper::Keeper::start(&mut net, turner)?;
-        Ok(Self { keeper, net, circuits, steering, service, guard, backlog, uplinks })
+        let believed = believed::Believed::new(net.topology.clone());
+        Ok(Self { keeper, net, circuits, steering, service, guard, backlog, uplinks, believed })
     }
 
     /// The network.
@@ -370,11 +374,13 @@ impl Fabric for KernelFabric {
     fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
         let refused = |what: &str, e: io::Error| FabricError::Refused { what: what.into(), why: e.to_string() };
         let backlog = self.backlog.newest().map_err(|e| refused("read the hosts' sockets", e))?;
-        let (sent, over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
+        let (mut sent, mut over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
         let mut damage = self.keeper.damage();
         let programmed = match &mut self.circuits {
             Circuits::Timed(t) => {
-                damage.extend(t.keep());
+                let written;
+                (sent, over_ocs, written) = self.believed.take(sent, over_ocs, now);
+                damage.extend(written.into_iter().chain(t.keep()));
                 t.programmed(now)
             }
             Circuits::Switched(s) => s.programmed(now),

@@ -19,7 +19,7 @@ fn public_items(folder: &str) -> String {
         for (n, line) in code.iter().enumerate().filter(|(_, line)| line.starts_with("pub ")) {
             // A function's signature may take several lines.
             let ends = |l: &&str| !line.contains("fn ") || l.contains('{') || l.ends_with(';');
-            let last = code[n..].iter().position(|l| ends(&l)).unwrap_or(0);
+            let last = code[n..].iter().position(ends).unwrap_or(0);
             let whole = code[n..=n + last].join(" ");
             let signature = whole.split(" {").next().unwrap_or("").trim_end_matches([';', ',', ' ']);
             items.push(format!("{}: {signature}", source.place));
