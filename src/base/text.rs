@@ -163,6 +163,8 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn no_text_panics_and_none_stays_hidden(text in "(\\PC|[`\"\\\\\n\u{1b}\u{202e}]){0,200}") {
             let _ = (shown(&text), flaw_of_name(&text), json_escaped(text.clone()));

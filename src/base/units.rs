@@ -441,6 +441,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn divisions_of_64_and_of_128_bits_agree(rate in 1u64..=u64::MAX, top in 0u32..64, x: u64) {
             let x = x >> top;

@@ -261,6 +261,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn all_bytes_are_accounted_for(
             v in prop::collection::vec(prop_oneof![Just(0u64), 0u64..500], 16), n in 1u32..4, delta in 0u64..30, eps in 0u64..3,

@@ -429,6 +429,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Every scheduler could be a program: a question and an answer lose nothing on their way through JSON.
         #[test]
         fn every_scheduler_can_be_written_as_answers(w in laws::any_world()) {

@@ -87,6 +87,8 @@ prop_compose! {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn every_scheduler_ends_in_a_timetable_that_an_ocs_can_follow(w in any_world()) {
         for kind in SchedulerKind::ALL {

@@ -152,6 +152,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn every_layout_passes_the_check(
             racks in 2usize..6,

@@ -266,6 +266,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn one_coflow_takes_at_most_twice_its_bound(d in any_demand(), delta in 0u64..60) {
             let p = plane(delta);

@@ -380,6 +380,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn it_is_a_sorted_list(steps in prop::collection::vec((0u32..3, 0u32..3, 0u64..3, 5u64..8, 0u8..3), 0..40)) {
             let (mut table, mut list) = (Timetable::default(), Vec::<Reservation>::new());

@@ -183,6 +183,8 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn no_line_panics(line in "\\PC*") {
             let _ = (read(&line), is_of_jobs(&line), Head::read(&line));

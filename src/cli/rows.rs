@@ -247,6 +247,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn no_text_panics(text in "(\\PC|\n){0,40}", by_id in any::<bool>()) {
             let _ = rows(&text, by_id);

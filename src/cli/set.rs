@@ -88,7 +88,10 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 
 fn change(args: &Args, client: &Client) -> Result<(), CliError> {
     match &args.what {
-        What::Policy { policy: file } => policy(&args.place, file).map(drop),
+        What::Policy { policy: file } => {
+            say!("policy {} decides from the next cycle on", policy(&args.place, file)?);
+            Ok(())
+        }
         What::Circuit { from, to: Some(to), plane } => {
             put(client, &format!("/api/v1/circuits/{plane}/{from}"), &json!({ "output": to }).to_string())
         }
@@ -198,6 +201,8 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn any_text_is_a_circuit_or_an_error(text in ".*") {
             let _ = circuit(&text);

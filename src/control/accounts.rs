@@ -438,6 +438,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Few coflows are all remembered, each once, in the state that a plain list has; sums count what has ended.
         #[test]
         fn accounts_are_those_of_a_plain_list(steps in prop::collection::vec(step(), 0..60)) {

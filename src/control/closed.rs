@@ -144,6 +144,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Against a plain list; a snapshot that was taken before stays as it was.
         #[test]
         fn what_came_after_is_found(before in 0usize..200, then in 0usize..200, n in 0u64..500) {

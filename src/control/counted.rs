@@ -152,6 +152,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Bytes go to the coflows to which the twin gives them, and the same coflows end, whatever else happens to them.
         #[test]
         fn bytes_go_to_the_oldest_that_waits(steps in prop::collection::vec(step(), 0..40)) {

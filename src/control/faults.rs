@@ -199,6 +199,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Whatever fails, each failed circuit has a blamed end, and each blamed port a failed circuit; changes tell the truth.
         #[test]
         fn blame_explains_all_failures_and_no_more(events in prop::collection::vec((0..2u32, 0..4u32, 0..4u32, 0..4u8), 1..60)) {

@@ -78,6 +78,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn every_duration_is_in_the_first_range_that_it_fits(all in prop::collection::vec((any::<u64>(), 0u64..40, 1u64..4), 0..50)) {
             let mut h = Histogram::default();

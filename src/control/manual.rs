@@ -123,6 +123,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Whatever is asked for, no port is in two circuits, and on a duplex plane every circuit has its way back.
         #[test]
         fn no_port_is_in_two_circuits(asked in proptest::collection::vec((0_u32..5, 0_u32..5, any::<bool>()), 0..20), duplex: bool) {

@@ -75,6 +75,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn quantiles_are_those_of_the_sorted_list(times in prop::collection::vec(0u64..1 << 40, 1..200)) {
             let mut m = Meter::default();

@@ -62,7 +62,7 @@ impl fmt::Display for Trouble {
             Self::File(file) => write!(f, "write the {file}"),
             Self::Follow => f.write_str("follow the circuit scheduler"),
             Self::Observe => f.write_str("observe the fabric"),
-            Self::World => f.write_str("keep the network as it was built"),
+            Self::World => f.write_str("the network is not as it was built"),
             Self::Carry(coflow) => write!(f, "carry coflow {}", coflow.0),
             Self::Plan => f.write_str("plan the operations"),
         }

@@ -71,6 +71,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn a_set_of_ranges_is_a_set(ids in prop::collection::vec(prop_oneof![0u32..40, u32::MAX - 3..=u32::MAX], 0..60)) {
             let (mut used, mut set) = (UsedIds::default(), BTreeSet::new());

@@ -161,6 +161,8 @@ fn paper(width: f64, size: f64) -> Paper {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn labels_fit_on_charts_of_any_size(
         width in 2.5f64..12.0, size in 5.0f64..12.0, end in 1.0f64..1e20, top in 0.0f64..1e12, log: bool,

@@ -106,6 +106,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn no_text_panics(text in ".{0,200}") {
             let _ = Processes::parse(&text);

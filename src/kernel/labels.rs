@@ -332,6 +332,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Pairs take and leave records; some of the numbers that are left still have packets on their way.
         #[test]
         fn no_number_changes_its_record_while_it_may_be_on_its_way(steps in prop::collection::vec((0..6usize, 0..9u32, 0..16u8), 1..80)) {

@@ -122,6 +122,8 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn no_line_panics(line in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
             let _ = port(&line);

@@ -423,6 +423,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn incremental_filling_is_the_slow_twin(
             capacity in prop::collection::vec(0u64..1000, 7),

@@ -120,6 +120,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn buckets_sum_up_and_are_those_of_a_slow_twin(
             steps in prop::collection::vec((0u64..40_000, 0u128..3 * BYTE), 1..40),

@@ -64,6 +64,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn it_is_a_set(steps in prop::collection::vec((0u32..200, any::<bool>()), 0..60)) {
             let (mut numbers, mut set) = (Numbers::default(), std::collections::BTreeSet::new());

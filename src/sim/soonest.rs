@@ -56,6 +56,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn it_is_the_smallest_of_a_list(n in 1usize..20, sets in prop::collection::vec((0u32..20, prop::option::of(0u64..50)), 0..40)) {
             let (mut s, mut list) = (Soonest::new(n), vec![None; n]);

@@ -41,6 +41,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn it_is_a_list(racks in 1usize..9, adds in prop::collection::vec((0usize..81, 0u32..9), 0..30)) {
             let (mut table, mut list) = (Table::<u32>::new(racks), vec![0; racks * racks]);

@@ -77,6 +77,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn it_is_the_sum_over_a_list(
             first in prop::collection::vec(0u128..50, 0..5),

@@ -367,6 +367,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn ways_are_shortest_and_hold_together(
             cables in prop::collection::vec((0u32..6, 0u32..6), 0..14),

@@ -126,6 +126,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn knowing_the_hosts_only_raises_the_bound(flows in prop::collection::vec((0u32..6, 0u32..6, 0u64..1 << 40), 0..20)) {
             let t = network();

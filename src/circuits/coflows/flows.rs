@@ -478,6 +478,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn what_goes_in_comes_out(
             (m, r) in (1u32..9, 1u32..9),

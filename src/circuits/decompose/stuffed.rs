@@ -534,6 +534,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn every_cut_is_the_bottleneck(r in 1usize..6, v in prop::collection::vec(prop_oneof![Just(0u64), 0..40u64], 25), more in 0u64..9) {
             let light = DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * 5 + j.index()]);

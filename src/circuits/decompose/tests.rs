@@ -129,6 +129,8 @@ fn most_within(rest: &DemandMatrix, delta: u64, window: u64, known: &mut BTreeMa
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn stuffing_is_doubly_stochastic_and_only_adds(d in any_demand(), more in 0u64..100) {
         let need = light(&d, RATE);

@@ -162,6 +162,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn scaling_is_that_by_the_book(
             r in 1usize..7, v in prop::collection::vec((0u32..6, any::<u64>()), 36), thin in 1u32..7, top in 0u32..60,

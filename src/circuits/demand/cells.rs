@@ -188,6 +188,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn entries_are_the_same_one_by_one_and_all_in_one_go(
             racks in 1usize..40,

@@ -87,6 +87,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn an_estimate_lies_between_what_was_counted(steps in prop::collection::vec(0u64..1 << 60, 1..10), keep: u8) {
             let mut c = Counters::new(2, keep);

@@ -292,6 +292,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn no_host_sends_or_receives_more_than_its_link(raw in prop::collection::vec((0..6u32, 0..6u32, 1..4u32, 0..400_000u64), 0..20)) {
             let t = network(3);

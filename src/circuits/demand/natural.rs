@@ -364,6 +364,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn it_is_the_slow_one_but_for_rounding(
             ends in 1usize..12, most in 1u64..4, counts in prop::collection::vec(0u64..12, 121),

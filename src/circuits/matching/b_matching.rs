@@ -232,6 +232,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn it_equals_brute_force(r in 1usize..4, w in 1usize..4, carries in 1u64..6, v in prop::collection::vec(0u64..9, 9), shift: u64) {
             let d = DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * 3 + j.index()]);

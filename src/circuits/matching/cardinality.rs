@@ -294,6 +294,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn most_duplex_pairs_and_the_thickest(
             r in 1usize..7, cells in prop::collection::vec(prop_oneof![3 => Just(0u64), 1 => 0u64..6], 49),

@@ -100,6 +100,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn it_is_maximal_and_nobody_starves(r in 1usize..6, v in prop::collection::vec(0u64..2, 25), calls in 0usize..9) {
             let d = DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * 5 + j.index()]);

@@ -116,6 +116,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn every_update_leaves_the_maximum(
             r in 1usize..9,

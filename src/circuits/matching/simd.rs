@@ -339,6 +339,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn all_levels_agree_with_the_plain_scans(
             v in prop::collection::vec((0i64..6, -4i64..5, 0i64..9), 1..70), shift in 1u32..4, base in -9i64..9, top in 0u32..50,

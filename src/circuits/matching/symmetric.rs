@@ -137,6 +137,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn several_at_a_time_are_one_by_one(
             cells in prop::collection::vec((0i64..5, 0i64..9, 0u32..4, 0i64..9, 0u32..4), 1..80), y in 0i64..20, u in 0u32..4,

@@ -142,6 +142,8 @@ fn every_scheduler_keeps_to_its_steps_in_larger_networks() {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn every_scheduler_keeps_to_its_steps(
         r in 1usize..9, v in prop::collection::vec(prop_oneof![Just(0u64), 1u64..9, 0u64..1 << 30, Just(1 << 62), any::<u64>()], 64),

@@ -82,6 +82,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn shares_are_max_min_fair(light in 0u64..200, needs in prop::collection::vec(0u64..100, 0..6)) {
             let shares = even(light, &needs);

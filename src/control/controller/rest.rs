@@ -123,6 +123,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Of two that are asked the same, one is asked three times more while nothing is wanted and its circuits stay: both decide the
         /// same ever after.
         #[test]

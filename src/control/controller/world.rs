@@ -17,7 +17,10 @@ impl Controller {
     /// Takes note of what an observation tells of damage, and probes circuits that should carry something and do not.
     pub(super) fn look_at_the_world(&mut self, seen: &Observation, now: crate::units::Time) {
         match self.world.look(&seen.damage, now) {
-            None => drop(self.failures.remove(&Trouble::World)),
+            None if self.failures.remove(&Trouble::World).is_some() => {
+                self.log(now, What::Recovered { what: Trouble::World.to_string() });
+            }
+            None => {}
             Some((why, fresh)) => {
                 let (trouble, retry_at) = (Trouble::World, self.next_cycle);
                 let f = self.failures.entry(trouble).or_insert(Failure { trouble, why: String::new(), attempts: 0, retry_at });

@@ -290,6 +290,8 @@ fn a_refusal_is_told_and_tried_again() {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     /// Whatever begins and ends: lists hold together, the load of each switch is the sum of its flows, a state made of a view shows
     /// the same, and at the end nothing is left.
     #[test]

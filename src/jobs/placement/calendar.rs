@@ -127,6 +127,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn counts_are_as_good_as_containers(slots in 1u32..30, work in prop::collection::vec((1u32..30, 0u64..50), 0..40)) {
             let mut fast = RackCalendar::new(slots);

@@ -142,6 +142,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn sets_are_as_disjoint_as_can_be(racks in 1usize..40, width in 1usize..20, seed in 0u64..99) {
             let s = Sets::random(racks, width, seed);

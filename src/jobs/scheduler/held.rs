@@ -86,6 +86,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// A plain map holds the same, and no place is kept before the oldest job that is held.
         #[test]
         fn what_is_held_is_that_of_a_plain_map(steps in prop::collection::vec((any::<bool>(), 0..30u32), 0..80)) {

@@ -87,6 +87,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Reduces leave a slot to the maps, so a slot that was given up is not taken by the task that gave it.
         #[test]
         fn a_slot_is_left_to_maps(free in 0u64..50, maps in [1u64..50, 0..50, 0..50], receiving in 0u64..50) {

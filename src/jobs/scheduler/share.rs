@@ -94,6 +94,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Any partition of the senders and the receivers adds up to every byte, and equals the sum over single pairs.
         #[test]
         fn sets_add_up_to_every_byte(bytes in 0u64..5000, m in 1u32..9, n in 1u32..9, cut in any::<u16>(),

@@ -425,6 +425,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn flows_are_those_made_one_by_one(
             mappers in prop::collection::vec(0u64..12, 1..9),

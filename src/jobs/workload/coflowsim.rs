@@ -251,6 +251,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn never_panics(s in "(CUSTOM|[0-9]{1,2}|[ \n]){0,30}\\PC{0,9}") {
             if let Ok(c) = parse(&s) {

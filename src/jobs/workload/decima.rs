@@ -271,6 +271,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn mutated_files_never_panic(edits in prop::collection::vec((0..TEXT.len(), 0usize..6, "[-0-9a-z\":{}\\[\\], ]{0,4}"), 1..4)) {
             let mut bytes = TEXT.as_bytes().to_vec();

@@ -134,6 +134,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn powers_are_right(base in 1u64..1 << 40, power in -60.0f64..20.0) {
             let got = times_power(base, (power * ONE as f64) as i64) as f64;

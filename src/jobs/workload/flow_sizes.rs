@@ -153,6 +153,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn a_seed_gives_one_workload_between_different_hosts(hosts in 0usize..9, n in 0usize..40, seed: u64, data in any::<bool>()) {
             let ask = Flows { sizes: BOTH[usize::from(data)], hosts, flows: n, seed, mean_gap: Span::millis(7) };

@@ -285,6 +285,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn never_panics(s in "(Nodes |Connections |[0-9]{1,2}|->|start |size |[ \n.]){0,30}\\PC{0,9}") {
             let _ = (fits(&s), parse(&s).map(|f| to_workload("w", &f, &topology(), &Mapping::default())));

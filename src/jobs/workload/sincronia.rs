@@ -225,6 +225,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn never_panics(s in "([0-9]{1,3}[ .\n]){0,60}\\PC{0,20}") {
             let _ = (fits(&s), parse(&s).map(|t| t.sums()));

@@ -125,6 +125,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn no_byte_is_lost_and_hosts_are_loaded_evenly(
             tasks in [1u32..30, 1u32..30, 1u32..30],

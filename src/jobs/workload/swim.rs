@@ -135,6 +135,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn never_panics(s in "([a-z0-9]{1,3}[\t \n-]){0,40}\\PC{0,20}") {
             let _ = (fits(&s), parse(&s));

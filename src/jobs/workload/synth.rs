@@ -119,6 +119,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn a_seed_gives_one_valid_trace(racks in 0usize..12, hosts in 0usize..4, coflows in 0usize..20, seed: u64) {
             let ask = Synth { racks, hosts, coflows, seed, mean_gap: Span::millis(700) };

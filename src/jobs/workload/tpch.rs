@@ -255,6 +255,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn every_seed_gives_whole_queries(seed in any::<u64>(), n in 0usize..50) {
             let list = drawn(n, seed);

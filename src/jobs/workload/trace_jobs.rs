@@ -81,6 +81,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn shares_keep_the_bytes(bytes in prop::collection::vec(0u64..1 << 50, 1..9)) {
             let all: u64 = bytes.iter().sum();

@@ -261,6 +261,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn comparisons_are_unsigned(x: u64, y in prop_oneof![any::<u64>(), 0..4u64], same: bool, small in 0..i32::MAX) {
             let all = [When::Eq, When::Ne, When::Gt, When::Ge, When::Lt];

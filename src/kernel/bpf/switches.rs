@@ -357,6 +357,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn a_first_switch_labels_what_has_a_path(
             paths in paths(),

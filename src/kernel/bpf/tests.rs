@@ -194,6 +194,8 @@ fn packet() -> impl Strategy<Value = Packet> {
 const PACKETS: std::ops::Range<usize> = 1..12;
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn a_crossbar_does_what_its_twin_does(
         (racks, planes, plane, rack, slots) in (1..6usize, 1..3usize).prop_flat_map(|(racks, planes)| {

@@ -185,6 +185,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn any_bytes_are_read_or_refused(content in prop::collection::vec(any::<u8>(), 0..80)) {
             let _ = read(&content, "m").map_err(|e| e.to_string());

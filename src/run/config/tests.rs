@@ -329,6 +329,8 @@ fn mutated(good: &'static str) -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn arbitrary_text_never_panics(s in "(?s).{0,200}") {
         let _ = read_topology(&s, "t").map_err(|e| e.to_string());

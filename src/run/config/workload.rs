@@ -374,6 +374,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn never_panics(s in "(name|coflows|flows|shuffle|from|to|h0-0|r1|9MB|[-:{}\\[\\], \n&*a])(\\PC{0,3}| |\n  ){0,12}") {
             let _ = parse(&s, "f", &topology());

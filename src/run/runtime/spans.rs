@@ -71,6 +71,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn they_are_those_of_a_sorted_list(
             all in prop::collection::vec(0..50u64, 1..60),

@@ -179,6 +179,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn parts_lose_nothing(bytes in prop::collection::vec(0u64..1 << 40, 0..600), short in 0u64..1000, from in 0u64..1_000_000) {
             let until = (bytes.len() as u64 * 1000).saturating_sub(short);

@@ -272,6 +272,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn differences_lead_from_any_state_to_any_other(a in prop::collection::vec(op(), 0..30), b in prop::collection::vec(op(), 0..30)) {
             let net = net();

@@ -109,6 +109,8 @@ fn script(racks: u32) -> impl Strategy<Value = Script> {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     /// Hosts of a rack that have the same to do, and flows of the same size between two racks: nothing is lost in sums.
     #[test]
     fn hosts_that_are_alike_are_as_by_flows(s in script(3), hosts in 1u32..4, step in prop::sample::select(vec![0u64, 700_000])) {

@@ -80,6 +80,8 @@ fn coarse(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec], move
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn links_with_clocks_are_single_flows_to_the_bit(
         s in script(),

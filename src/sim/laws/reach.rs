@@ -84,6 +84,8 @@ fn carried(f: &mut SimFabric, flows: &[Vec<(u32, u32, u64)>], gaps: &[u64], look
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn what_links_carry_over_time_is_what_is_seen_in_between(
         coflows in prop::collection::vec(flows(), 1..9),

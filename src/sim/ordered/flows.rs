@@ -183,6 +183,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Against whole numbers of any length, digit by digit; and what is lost nowhere is lost in no share.
         #[test]
         fn shares_are_in_proportion_and_together_all(weights in prop::collection::vec(1u64..1 << 40, 1..9), tenths in 0u128..=10) {

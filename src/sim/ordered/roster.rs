@@ -116,6 +116,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// A shuffle's groups are what the same groups are one by one.
         #[test]
         fn a_shuffle_is_its_flows(

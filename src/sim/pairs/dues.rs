@@ -87,6 +87,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn it_is_a_table(
             places in 1usize..40,

@@ -214,6 +214,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn going_on_is_filling_from_nothing_by_the_book(
             n in 1usize..20,

@@ -205,6 +205,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn a_quotient_is_whole(bytes in 0u64..=(u64::MAX as u128 / BYTE) as u64, near in -2i64..3, any: u64) {
             for units in [(bytes * BYTE as u64).saturating_add_signed(near), (bytes * BYTE as u64).saturating_add_signed(near << 12), any] {

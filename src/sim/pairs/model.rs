@@ -124,6 +124,8 @@ impl Model {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn what_is_kept_of_pairs_is_what_their_flows_have(
         steps in prop::collection::vec(

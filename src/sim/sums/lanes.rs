@@ -46,6 +46,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn as_one_after_another(list in prop::collection::vec((-1000i32..1000, 1i32..9), 0..50)) {
             let (a, b): (Vec<f64>, Vec<f64>) = list.into_iter().map(|(a, b)| (f64::from(a), f64::from(b))).unzip();

@@ -427,6 +427,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn as_if_flows_were_told_apart((capacity, coflows) in any_load()) {
             for (quick, slow) in quickly(&capacity, &coflows).into_iter().zip(slowly(&capacity, &coflows)) {

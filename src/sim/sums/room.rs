@@ -170,6 +170,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn who_has_something_left_is_known(
             changes in prop::collection::vec((0usize..5000, prop::sample::select(vec![-3.0, -1.0, 0.5, 2.0])), 0..200),

@@ -187,6 +187,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// One crossing after another, and whole numbers, of which sums do not depend on the order.
         #[test]
         fn lists_are_as_one_by_one(

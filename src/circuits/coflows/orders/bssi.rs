@@ -195,6 +195,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn it_equals_the_slow_twin(
             flows in prop::collection::vec((0usize..12, 0u32..9, 1u32..9), 0..60),

@@ -25,6 +25,8 @@ fn demand(list: &[(u32, u32, u64)], cores: bool) -> Demand {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     /// Loads that are brought up to date are those that are counted anew.
     #[test]
     fn loads_follow_what_is_sent(
@@ -179,6 +181,8 @@ fn any_demand() -> impl Strategy<Value = (Vec<(u32, u32, u64)>, bool)> {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn every_rule_keeps_the_capacities_and_max_min_and_greedy_are_their_twins(
         lists in prop::collection::vec(any_demand(), 1..5),
@@ -280,6 +284,8 @@ fn interface() -> impl Strategy<Value = u32> {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     /// Against a list of the groups that have something to send.
     #[test]
     fn rows_columns_and_pairs_are_those_of_a_list(

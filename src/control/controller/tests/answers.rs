@@ -118,6 +118,8 @@ fn busy(policy: CircuitPolicy) -> World {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn no_answer_makes_the_controller_panic(
         said in prop::collection::vec((answer(), any::<bool>()), 1..10),

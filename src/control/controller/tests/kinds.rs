@@ -92,6 +92,8 @@ impl World {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     /// Whatever decides, is set by hand or breaks: the circuits that are wanted, and those that the fabric holds, suit the kind of
     /// each plane.
     #[test]

@@ -150,6 +150,8 @@ fn observation() -> impl Strategy<Value = Observation> {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn no_observation_makes_the_controller_panic(
         shown in prop::collection::vec(observation(), 1..4),

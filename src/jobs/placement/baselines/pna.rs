@@ -347,6 +347,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Compared with the library's exponential.
         #[test]
         fn chances_are_those_of_the_exponential(sum in 0u64.., n in 1u64..5000, cost in 0u64.., scale in 0u32..50) {

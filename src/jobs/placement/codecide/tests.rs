@@ -310,6 +310,8 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn the_first_fit_is_the_first(
         taken in prop::collection::vec((0u32..3, 0u32..3, 0u64..200, 1u64..60, 0usize..4), 0..12),

@@ -67,6 +67,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn jobs_end_when_they_do_with_a_list_of_all_racks(
             racks in 1..9usize,

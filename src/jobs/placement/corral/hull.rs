@@ -44,6 +44,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn the_best_width_at_any_price_is_on_the_hull(curve in prop::collection::vec(1u64..1000, 1..12), price in 0u64..50) {
             let curve: Vec<Span> = curve.into_iter().map(Span).collect();

@@ -196,6 +196,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn no_container_is_used_twice_and_every_task_is_placed_once(
             jobs in prop::collection::vec(any_map_reduce(), 1..10), seed in 0u64..9

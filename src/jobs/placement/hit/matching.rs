@@ -137,6 +137,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Against all assignments: it is stable, and every task has the best host that it has in any stable one.
         #[test]
         fn it_is_stable_and_the_best_for_every_task(p in preferences(-3i128..4)) {

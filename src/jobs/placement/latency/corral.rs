@@ -125,6 +125,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn a_full_core_never_makes_a_shuffle_slower(job in any_map_reduce(), r in 1usize..20) {
             let full = Cluster { core: BitRate(u64::MAX), ..Cluster::jobpacker() };

@@ -138,6 +138,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn no_shuffle_beats_its_ports(job in any_map_reduce(), m in 1usize..20, r in 1usize..20) {
             let c = Cluster::jobpacker();

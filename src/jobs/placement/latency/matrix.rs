@@ -104,6 +104,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// So decisions that read the zone alone need no formula.
         #[test]
         fn the_zone_is_the_same_by_every_formula(job in any_map_reduce(), racks in 1usize..8) {
@@ -188,6 +190,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn a_heavy_job_has_a_zone_and_all_of_it_is_worth_a_circuit(job in any_map_reduce(), hosts in 1u32..8) {
             let c = Cluster { racks: 6, hosts, slots: 2, ..Cluster::jobpacker() };

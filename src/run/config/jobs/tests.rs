@@ -176,6 +176,8 @@ fn drawn_queries_survive_the_round_trip() {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn what_is_written_is_read_back(name in "[ -~äß\u{1f600}]{0,12}", jobs in prop::collection::vec(a_job(), 0..5)) {
         let list = JobList::new(name, jobs);

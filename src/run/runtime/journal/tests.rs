@@ -315,6 +315,8 @@ fn a_mark_that_is_damaged_is_told_and_not_believed() {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     /// A damaged byte is never believed, and loses one record.
     #[test]
     fn any_change_of_a_byte_loses_one_record(at in any::<prop::sample::Index>(), byte in any::<u8>()) {

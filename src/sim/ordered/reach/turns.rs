@@ -65,6 +65,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn the_first_of_one_a_link_comes_out(steps in prop::collection::vec((0u32..6, prop::option::of(1u64..20)), 0..40)) {
             let (mut turns, mut twin) = (Turns::new(6), std::collections::BTreeMap::new());

@@ -75,6 +75,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         #[test]
         fn they_are_a_plain_list(
             units in prop::collection::vec((0u32..129).prop_flat_map(|bits| 0..=u128::MAX.checked_shr(128 - bits).unwrap_or(0)), 1..9),

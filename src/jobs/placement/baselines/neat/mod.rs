@@ -221,6 +221,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// Compared with placing the task on every host in turn and adding up when all transfers end.
         #[test]
         fn the_best_host_is_that_of_brute_force(

@@ -154,6 +154,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
         /// The prediction is the simulator's completion time to the nanosecond, and the growth is that of all others together.
         #[test]
         fn a_prediction_is_what_a_link_does(

@@ -66,6 +66,8 @@ fn policy(scheduler: SchedulerKind, demand: Estimator, ageing: u8) -> RunPlan {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::drawn(256))]
+
     #[test]
     fn who_rests_writes_what_the_restless_twin_writes(
         k in 0..SchedulerKind::ALL.len(),
