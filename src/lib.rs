@@ -65,9 +65,6 @@
 //! | `sim/sums/mod.rs` | model: capacities |
 //! | `sim/sums/room.rs` | model: rates |
 //! | `sim/sums/side.rs` | model: rates and what is left |
-//! | `sim/teams/looks.rs` | model: rates under max-min |
-//! | `sim/teams/mod.rs` | model: parts of hosts, and what they add up to |
-//! | `sim/teams/side.rs` | model: sums of these |
 //! | `jobs/placement/baselines/tetris.rs` | score: Tetris' alignment and remaining work |
 //! | `jobs/placement/jobpacker/sort.rs` | score: JobPacker's packing into sub-batches |
 //! | `circuits/coflows/mod.rs` | report: shares |

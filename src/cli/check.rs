@@ -184,6 +184,9 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
     policies(&mut found);
     // Many files are not meant to be run as every policy on every topology.
     if let ([t], [p]) = (&*found.topologies, &*found.policies) {
+        if let Ok(model) = config::model(t, p) {
+            let _ = writeln!(found.said, "{} on {}: simulated as {model}", p.policy.name, t.name);
+        }
         found.advice.extend(config::advice(t, p));
         for list in &found.jobs {
             match runs_jobs(t, p, list) {
@@ -388,7 +391,8 @@ mod tests {
             found.said,
             "f1: policy p: circuits by edmonds from backlog every 100ms, threshold 0B, network max-min\n\
              f2: topology net: 4 racks, 8 hosts with NICs of 1Gb/s, EPS uplinks 100Mb/s, 1 OCS plane of 1Gb/s with 10ms of dark time\n\
-             f0: workload w on net: 1 coflow, 25MB\nf3: workload f3 in the format of coflow-benchmark on net: 1 coflow, 2MB\n"
+             f0: workload w on net: 1 coflow, 25MB\nf3: workload f3 in the format of coflow-benchmark on net: 1 coflow, 2MB\n\
+             p on net: simulated as fair shares of every link\n"
         );
         assert!(checked(&["a\t1\t1\t5\t0\t7\n", "0 1 5 9\n"]).said.starts_with("f0: jobs f0: 1 job (0 recurring), 1 tasks"));
         assert!(checked(&[JOBS]).said == "f0: jobs j: 1 job (1 recurring), 6 tasks, 8MB of shuffles\n");

@@ -59,10 +59,6 @@ pub struct Args {
     /// Co-scheduler's and Corral's simulators have racks]
     #[arg(long, value_enum, conflicts_with = "live")]
     grain: Option<GrainArg>,
-    /// Knows coflows by their sums between hosts and racks, as `within: sums` of a policy does: with `--grain host` often a tenth of
-    /// the time, and mean times of shuffles about a per cent off
-    #[arg(long, conflicts_with = "live")]
-    sums: bool,
     /// What the ends of flows leave is shared anew only at multiples of this time, such as 100ms, or when a shuffle begins or a circuit
     /// changes its way, as by `simulate --resolution` [default: at once, which is exact]
     #[arg(long, value_name = "TIME", conflicts_with = "live")]
@@ -172,8 +168,6 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         let grain = args.grain.map_or(Ok(()), |grain| experiment.between(grain.into()));
         grain.map_err(|e| CliError::Usage(format!("--grain: {e}")))?;
         experiment.resolution = args.resolution.unwrap_or(Span::ZERO);
-        let sums = if args.sums { experiment.by_sums() } else { Ok(()) };
-        sums.map_err(|e| CliError::Usage(format!("--sums: {e}")))?;
         let (stop, threads, began) = (stopped_by_ctrl_c(), args.threads as usize, Instant::now());
         let outcomes = run_all(&experiment, size, threads, &stop, &tell).map_err(CliError::Failed)?;
         say_if_stopped(&stop);

@@ -9,7 +9,6 @@
 #![forbid(unsafe_code)]
 
 use heliostat_base::{ids, paths, topology, units};
-use heliostat_circuits as circuits;
 use heliostat_circuits::coflows;
 use heliostat_control as control;
 use heliostat_jobs::{placement, scheduler, workload};
@@ -51,10 +50,7 @@ use claim::{Claim, Side};
 use free::{Calibration, Free};
 use setting::Setting;
 
-use crate::circuits::SetBy;
-use crate::coflows::network::Within;
 use crate::scheduler::state::Grain;
-use crate::sim::knows_sums;
 use crate::units::Span;
 use crate::workload::coflow_benchmark::Trace;
 use crate::workload::swim::Row;
@@ -119,24 +115,6 @@ impl Experiment {
             return Err(format!("`{}` looks at the hosts' interfaces; allowed: host", s.name));
         }
         self.settings.iter_mut().flat_map(|s| &mut s.systems).for_each(|s| s.jobs_by.settings.grain = grain);
-        Ok(())
-    }
-
-    /// Has all systems know coflows by their sums ([`Within::Sums`]).
-    ///
-    /// # Errors
-    /// A system whose network does not, which is named.
-    pub fn by_sums(&mut self) -> Result<(), String> {
-        for setting in &mut self.settings {
-            for s in &mut setting.systems {
-                s.plan.run.network.within = Within::Sums;
-                let circuits = s.plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
-                if !knows_sums(&setting.topology, s.plan.run.network, circuits) {
-                    let why = "its network tells flows apart; allowed: `max-min`, without a graph of switches; choose others by --system";
-                    return Err(format!("`{}` in setting `{}`: {why}", s.name, setting.name));
-                }
-            }
-        }
         Ok(())
     }
 

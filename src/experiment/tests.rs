@@ -108,16 +108,6 @@ fn flows_go_between_the_places_that_are_asked_for() {
 }
 
 #[test]
-fn coflows_may_be_known_by_their_sums_where_no_network_tells_flows_apart() {
-    for paper in PAPERS {
-        let mut e = paper.experiment(size(1, 100));
-        let told = e.by_sums();
-        let fits = matches!(paper, Paper::Jobpacker | Paper::CoScheduler);
-        assert!(if fits { told.is_ok() } else { told.as_ref().is_err_and(|why| why.contains("--system")) }, "{paper:?}: {told:?}");
-    }
-}
-
-#[test]
 fn jobpacker_is_the_published_one_and_ours_is_the_shipped_file() {
     let e = Paper::Jobpacker.experiment(size(1, 100));
     for setting in ["batch", "online", "mixed", "GENI batch", "GENI online", "GENI mixed"] {

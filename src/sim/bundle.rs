@@ -65,8 +65,6 @@ pub struct Bundle {
     pub racks: (RackId, RackId),
     /// Whether its packets are marked.
     pub elephant: bool,
-    /// How many equal flows each of its flows stands for, which begin and end together.
-    pub width: u32,
     /// Which way it goes now.
     pub route: Route,
     /// The link whose clock measures its service.
@@ -94,7 +92,6 @@ impl Bundle {
             to,
             racks,
             elephant,
-            width: 1,
             route,
             link: None,
             ahead: 0,
@@ -142,7 +139,7 @@ impl Bundle {
         if matches!(self.route, Route::Ocs(_)) {
             self.booked_ocs += each;
         }
-        each * self.flows.len() as u128 * u128::from(self.width)
+        each * self.flows.len() as u128
     }
 
     /// The next flow that is done, its units over circuits, and how many units were booked beyond its end.
@@ -151,7 +148,7 @@ impl Bundle {
         self.flows.pop();
         self.due = self.first().map_or(u128::MAX, |f| f.due);
         self.waiting.iter_mut().for_each(|w| w.pop(first.due));
-        let beyond = (self.booked - first.due) * u128::from(self.width);
+        let beyond = self.booked - first.due;
         Some((first, self.over_ocs(&first), beyond))
     }
 
@@ -175,12 +172,11 @@ impl Bundle {
     /// What all flows still have to send, of each at most `most`, which must be the same at every call or grow. No flow is overdue.
     pub fn backlog(&mut self, most: u128) -> u128 {
         // Most bundles have flows that are all far from their ends.
-        let width = u128::from(self.width);
         if self.due.saturating_sub(self.booked) >= most {
-            return most * self.flows.len() as u128 * width;
+            return most * self.flows.len() as u128;
         }
         let flows = &self.flows;
-        self.waiting.get_or_insert_with(|| Box::new(flows.iter().map(|f| f.0.due).collect())).sum(self.booked, most) * width
+        self.waiting.get_or_insert_with(|| Box::new(flows.iter().map(|f| f.0.due).collect())).sum(self.booked, most)
     }
 
     /// What a flow has sent over circuits, in units.

@@ -54,11 +54,11 @@ mod crossbar;
 mod delays;
 mod engine;
 pub mod faults;
-mod groups;
 mod ledger;
 mod links;
 pub mod maxmin;
 pub mod meter;
+mod model;
 mod numbers;
 mod ordered;
 mod paced;
@@ -70,7 +70,6 @@ mod soonest;
 mod sums;
 mod sunflow;
 mod table;
-mod teams;
 mod waiting;
 
 #[cfg(test)]
@@ -91,8 +90,7 @@ pub use ledger::Delivered;
 use ledger::Ledger;
 use links::Links;
 use meter::{Meter, Totals};
-use pairs::MAX_CHANGING;
-pub use pairs::MAX_HOSTS;
+pub use model::{Model, NoSums};
 pub use settings::Settings;
 use table::Table;
 
@@ -141,54 +139,16 @@ pub struct SimFabric {
     nothing: DemandMatrix,
 }
 
-/// Whether every flow crosses the interfaces of its two hosts and nothing narrower, so that flows of a pair of hosts are one under max-min:
-/// then into how many classes a pair's flows fall, of which each may go another way.
-fn by_pair(links: &Links, dark: bool, admit: Admit) -> Option<usize> {
-    let interfaces = &links.capacity()[..2 * links.topology().hosts.len()];
-    let classes = match admit {
-        _ if dark => 1,
-        Admit::All => 1,
-        Admit::Marked => 2,
-        Admit::Wait => return None,
-    };
-    let most = if dark { MAX_HOSTS } else { MAX_CHANGING };
-    (links.topology().hosts.len() <= most && links.two_sided(!dark) && pairs::serves(interfaces)).then_some(classes)
-}
-
-/// How many pairs of hosts, those of each class apart, a network with circuits keeps from its beginning on. O(hosts + racks log racks).
-pub fn pairs_kept(topology: &Arc<Topology>, admit: Admit, kind: NetworkKind) -> usize {
-    let hosts = topology.hosts.len();
-    if kind != NetworkKind::MaxMin || hosts > MAX_CHANGING {
-        return 0;
-    }
-    by_pair(&Links::new(topology.clone(), true, false, true), false, admit).map_or(0, |classes| classes * hosts * hosts)
-}
-
-/// Whether a network simulates coflows by their sums ([`Within::Sums`]); `circuits`: some may be set. O(hosts + racks log racks).
-pub fn knows_sums(topology: &Arc<Topology>, network: Network, circuits: bool) -> bool {
-    let dark = !circuits || topology.planes.is_empty();
-    let links = Links::new(topology.clone(), !dark, false, network.kind == NetworkKind::MaxMin);
-    network.within == Within::Sums && (sums::serves(network, &links, dark) || groups::serves(network, &links))
-}
-
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
         let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, backlog, progress, wholes, resolution } = settings;
-        let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
+        let dark = !circuits || topology.planes.is_empty();
         let links = Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
-        let interfaces = &links.capacity()[..2 * hosts];
-        let by_sums = network.within == Within::Sums && sums::serves(network, &links, dark);
-        let engine: Box<dyn Engine> = match (network.kind, by_pair(&links, dark, admit)) {
-            (NetworkKind::MaxMin, _) if by_sums => Box::new(sums::MaxMin::new(interfaces)),
-            _ if by_sums => Box::new(sums::Sums::new(network, interfaces)),
-            _ if groups::serves(network, &links) => Box::new(groups::Groups::new(&links)),
-            (NetworkKind::MaxMin, Some(classes)) if dark => Box::new(pairs::Pairs::<pairs::Fixed>::new(interfaces, classes)),
-            (NetworkKind::MaxMin, Some(classes)) => Box::new(pairs::Pairs::<pairs::Changing>::new(interfaces, classes)),
-            (NetworkKind::MaxMin, None) => Box::new(shared::Shared::new(links.capacity(), links.queues())),
-            (NetworkKind::Sunflow, _) => Box::new(sunflow::Sunflow::new(network, &topology)),
-            _ => Box::new(ordered::Ordered::new(network, links.capacity())),
-        };
+        // Readers of policies refuse sums where flows are told apart; a caller of the library gets flows.
+        let by_flows = || Network { within: Within::default(), ..network };
+        let model = Model::choose(&links, network, admit, dark).or_else(|_| Model::choose(&links, by_flows(), admit, dark));
+        let engine = model.expect("flows can be told apart").build(&links, network);
         let mut ledger = Ledger::new(&topology, progress);
         if counters {
             ledger.count_pairs();

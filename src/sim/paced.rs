@@ -13,7 +13,6 @@ use super::maxmin::{Changes, MaxMin};
 use super::numbers::Numbers;
 use super::queues;
 use super::soonest::Soonest;
-use super::teams;
 use crate::coflows::rates::Path;
 use crate::ids::{HostId, RackId};
 use crate::units::Time;
@@ -24,8 +23,6 @@ pub enum Shares {
     Alike(MaxMin),
     /// Some are queues of ports.
     Queued(queues::Shares),
-    /// Groups of flows, of which each takes of several interfaces.
-    Grouped(teams::Shares),
 }
 
 /// Calls the same function of either.
@@ -34,7 +31,6 @@ macro_rules! of {
         match $shares {
             Shares::Alike($s) => $call,
             Shares::Queued($s) => $call,
-            Shares::Grouped($s) => $call,
         }
     };
 }
@@ -158,7 +154,7 @@ impl Paced {
         let bundle = &mut self.bundles[b as usize];
         bundle.route = world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant);
         let path = world.links.path(bundle.from, bundle.to, bundle.route);
-        self.shares.set(b, path, bundle.flows.len() as u32 * bundle.width);
+        self.shares.set(b, path, bundle.flows.len() as u32);
         self.touched.push(b);
     }
 

@@ -1,6 +1,6 @@
 //! The valid network: racks, hosts, task slots, the electrical packet switch (EPS) and the optical planes (OCS).
 //!
-//! A [`Topology`] is made by [`crate::config`] from YAML, or in code by [`Topology::uniform`]; it never changes
+//! A [`Topology`] is made by the crate `run` from YAML, or in code by [`Topology::uniform`]; it never changes
 //! afterwards, and everything else takes it by reference.
 
 #[cfg(feature = "serde")]

@@ -116,9 +116,8 @@ pub enum Within {
     /// Max-min fairly; coflows of equal priority too.
     MaxMin,
     /// As any division of what its senders send among its receivers would allow (under [`NetworkKind::MaxMin`]: as flows that are alike
-    /// would share): simulations know what each sender and each receiver has left, and no flow. Where circuits or uplinks bind they know
-    /// under [`NetworkKind::MaxMin`] what is left between each two racks. Where flows must be told apart (a graph of switches, queues by
-    /// rack, faults; under other kinds circuits and uplinks that bind) as [`Within::Greedy`].
+    /// would share): simulations know what each sender and each receiver has left, and no flow. Not where flows must be told apart: by
+    /// circuits, uplinks that bind, a graph of switches, or faults.
     Sums,
 }
 

@@ -1,6 +1,6 @@
 //! What is run: coflows between given hosts, and jobs whose tasks a scheduler places.
 //!
-//! Coflows come from our own YAML (read by [`crate::config`]), from a trace of the coflow-benchmark ([`coflow_benchmark`]), of
+//! Coflows come from our own YAML (read by the crate `run`), from a trace of the coflow-benchmark ([`coflow_benchmark`]), of
 //! CoflowSim ([`coflowsim`]), htsim ([`htsim`]), Sunflow ([`sunflow_trace`]) or Sincronia ([`sincronia`]), or from a seed ([`synth`]).
 //! Whatever the source, the result is a [`Workload`] over the hosts of one
 //! [`Topology`](crate::topology::Topology), and [`Adjust`] shrinks it for an emulation.

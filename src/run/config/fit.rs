@@ -1,7 +1,5 @@
 //! Whether a policy can work on a network.
 
-use std::sync::Arc;
-
 use super::error::{ConfigError, Flaw, Problem, Step};
 use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
@@ -9,9 +7,9 @@ use crate::coflows::network::{Network, NetworkKind, Service, Within};
 use crate::control::policy::Estimator;
 use crate::demand::MOST_SIDE_BY_SIDE;
 use crate::runtime::settings::RunPlan;
-use crate::sim;
+use crate::sim::{Model, NoSums};
 use crate::topology::links::Loss;
-use crate::topology::{Core, Framing, PortQueues, StopMode, Topology};
+use crate::topology::{Core, Framing, StopMode, Topology};
 use crate::units::Bytes;
 
 /// Checks a policy against a network: a circuit must get light within the interval in which it was decided.
@@ -80,76 +78,53 @@ pub struct Load {
     pub tasks: u64,
 }
 
-/// Whether a simulation knows coflows by their sums.
-fn knows_sums(topology: &Topology, plan: &RunPlan) -> bool {
+/// The model that simulates a policy on a network.
+///
+/// # Errors
+/// `within: sums`, where something tells the flows of a coflow apart.
+pub fn model(topology: &Topology, plan: &RunPlan) -> Result<Model, NoSums> {
     let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
-    sim::knows_sums(&Arc::new(topology.clone()), plan.run.network, circuits)
+    Model::of(topology, plan.run.network, plan.run.admit, circuits)
 }
 
 /// Coflows are known by their sums only where nothing tells their flows apart.
 fn sums(topology: &Topology, plan: &RunPlan) -> Option<Flaw> {
-    let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits && !topology.planes.is_empty();
-    let by_rack = plan.run.network.kind == NetworkKind::MaxMin;
-    if plan.run.network.within == Within::Sums && circuits && plan.policy.demand.reads_flows() {
-        return Some(Flaw {
-            path: vec![Step::Key("within".into())],
-            message: "`demand: hedera` reads the flows between hosts, and `sums` knows what racks send to each other".into(),
-            allowed: "`sums` with another `demand`: hedera-racks is the nearest one".into(),
-        });
-    }
-    (plan.run.network.within == Within::Sums && !knows_sums(topology, plan)).then(|| Flaw {
-        path: vec![Step::Key("within".into())],
-        message: match circuits {
-            _ if by_rack => format!("`sums` has one way between two racks, and the packet network of topology {} has more", topology.name),
-            true => "circuits tell the flows of a coflow apart, and `sums` knows senders and receivers only".into(),
-            false => {
-                format!("`sums` knows what hosts send and receive, and topology {} has other limits than their interfaces", topology.name)
-            }
-        },
-        allowed: match by_rack {
-            true => "`sums` only without `graph` and `eps.queues: racks`".into(),
-            false => {
-                "`sums` only with `network: max-min`; or with `scheduler: eps-only` on a network whose uplinks carry what the hosts of \
-                      their rack can send (or with one host a rack), without `pods`, `core` and `graph`"
-                    .into()
-            }
-        },
-    })
+    let message = match model(topology, plan).err()? {
+        NoSums::Circuits => "circuits tell the flows of a coflow apart, and `sums` knows senders and receivers only".into(),
+        NoSums::Limits => {
+            format!("`sums` knows what hosts send and receive, and topology {} has other limits than their interfaces", topology.name)
+        }
+    };
+    let allowed = "`sums` with `scheduler: eps-only` on a network whose uplinks carry what the hosts of their rack can send (or with one \
+                   host a rack), without `pods`, `core` and `graph`"
+        .into();
+    Some(Flaw { path: vec![Step::Key("within".into())], message, allowed })
 }
 
 /// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits (none of more than 1,024 racks) and
-/// twelve with; and what is kept of each flow and task (where coflows are known by their sums, of each sender and receiver of a coflow,
-/// and of the flows of the largest one, which are a list while it comes), of each queue of ports that have one for each rack (two a pair),
-/// and, where ports have one queue, of each pair of up to 2,048 hosts without circuits, or of 1,024 with circuits as wide as the hosts'
-/// interfaces.
+/// twelve with; what the model keeps ([`Model::bytes`]); and what is kept of each flow and task (where coflows are known by their sums, of
+/// each sender and receiver of a coflow, and of the flows of the largest one, which are a list while it comes).
 /// docs/performance.md has what was measured.
 pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
     const CELL: u64 = 8;
-    const PAIR: u64 = 150;
     const RACK: u64 = 5_000;
-    const CHANGING: u64 = 200;
-    const QUEUE: u64 = 190;
     const FLOW: u64 = 150;
     const LISTED: u64 = 50;
     const SIDE: u64 = 100;
     const TASK: u64 = 500;
     let (racks, hosts) = (topology.rack_count() as u64, topology.hosts.len() as u64);
-    let by_sums = knows_sums(topology, plan);
-    let queued = topology.eps.queues == PortQueues::Racks && plan.run.network.kind == NetworkKind::MaxMin;
-    let (matrices, pairs) = match plan.policy.scheduler.build().set_by() {
-        SetBy::NoCircuits => {
-            let pairs = if hosts <= sim::MAX_HOSTS as u64 && !queued && !by_sums { hosts * hosts * PAIR } else { 0 };
-            // Matrices of more racks hold only the pairs that have flows: what is left is kept by rack.
-            if racks <= MOST_SIDE_BY_SIDE as u64 { (7, pairs) } else { (0, racks * RACK + pairs) }
-        }
-        _ if by_sums => (12, 0),
-        _ => (12, sim::pairs_kept(&Arc::new(topology.clone()), plan.run.admit, plan.run.network.kind) as u64 * CHANGING),
+    let model = model(topology, plan).ok();
+    let (matrices, rows) = match plan.policy.scheduler.build().set_by() {
+        SetBy::NoCircuits if racks <= MOST_SIDE_BY_SIDE as u64 => (7, 0),
+        // Matrices of more racks hold only the pairs that have flows: what is left is kept by rack.
+        SetBy::NoCircuits => (0, racks),
+        _ => (12, 0),
     };
-    let square = racks.saturating_mul(racks);
+    let by_sums = model.is_some_and(Model::knows_sums);
     let (listed, sides, flows) = if by_sums { (load.largest, load.kept, 0) } else { (0, 0, load.flows) };
     let by_flow = [(flows, FLOW), (listed, LISTED), (sides, SIDE), (load.tasks, TASK)];
-    let by_racks = [(square, CELL * matrices), (if queued { square.saturating_mul(2) } else { 0 }, QUEUE), (pairs, 1)];
+    let by_racks = [(racks.saturating_mul(racks), CELL * matrices), (rows, RACK), (model.map_or(0, |m| m.bytes(hosts, racks)), 1)];
     let kept = by_racks.iter().chain(&by_flow);
     Bytes(kept.fold(PROGRAM, |sum, (n, bytes)| sum.saturating_add(n.saturating_mul(*bytes))))
 }

@@ -30,7 +30,7 @@ pub mod workload;
 pub mod yaml;
 
 pub use error::{ConfigError, Flaw, Problem, Step};
-pub use fit::{Load, advice, fit, memory, unfit};
+pub use fit::{Load, advice, fit, memory, model, unfit};
 pub use formats::{Format, JobsReading, Select, check_workload_form, format_of, of_no_format, read_any_jobs, read_workload};
 pub use sweep::read_grid;
 pub use yaml::MAX_BYTES;

@@ -448,7 +448,7 @@ impl Coflow {
 
 /// Finishes the flows of a coflow that comes and needs no time for them: within a host without a loopback, and without bytes. Returns
 /// their places, in order.
-pub fn finish_free(spec: &CoflowSpec, world: &mut World) -> Vec<u32> {
+fn finish_free(spec: &CoflowSpec, world: &mut World) -> Vec<u32> {
     let own = if world.links.topology().loopback { vec![] } else { spec.flows.inside(|h| h) };
     let mut free: Vec<u32> = own.iter().map(|f| f.0 as u32).chain(spec.flows.empty()).collect();
     free.sort_unstable();

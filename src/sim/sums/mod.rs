@@ -13,9 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::bundle::{BYTE, bytes};
 use super::engine::{Engine, Part, World};
-use super::links::Links;
 use crate::coflows::CoflowSpec;
-use crate::coflows::network::{Network, NetworkKind, Within};
+use crate::coflows::network::{Network, NetworkKind};
 use crate::coflows::orders::{self, Aalo, Sharing};
 use crate::coflows::rates;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
@@ -32,16 +31,9 @@ mod side;
 mod tests;
 
 use coflow::Coflow;
-pub use coflow::finish_free;
 pub use maxmin::MaxMin;
 use places::Places;
 use room::Room;
-
-/// Whether a network can be known so: nothing tells the flows of a coflow apart that has the same senders and receivers. No circuits, no
-/// graph of switches, and no limits but the hosts' interfaces.
-pub fn serves(network: Network, links: &Links, dark: bool) -> bool {
-    network.kind.has_within(Within::Sums) && dark && links.topology().eps.graph().is_none() && links.two_sided(false)
-}
 
 /// Coflows under way, in the order in which they are served.
 pub struct Sums {

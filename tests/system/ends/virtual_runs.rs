@@ -140,16 +140,16 @@ fn a_workload_too_long_for_yaml_is_not_written_as_yaml() {
     assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("short narrow: coflows, bytes"), "{}", said(&o));
 }
 
-/// Between hosts and between racks as wholes, with circuits and uplinks that bind.
+/// Between hosts and between racks as wholes, on a network whose uplinks never bind.
 #[test]
 fn jobs_may_be_known_by_their_sums() {
     let scratch = Scratch::new("sums");
     let shipped = std::fs::read_to_string(file("policies/fair.yaml")).expect("a policy");
-    let by_sums = shipped.replace("scheduler: bipartite", "scheduler: bipartite\nnetwork: max-min\nwithin: sums");
+    let by_sums = shipped.replace("scheduler: bipartite", "scheduler: eps-only\nnetwork: max-min\nwithin: sums");
     let policy = scratch.write("sums.yaml", &by_sums);
-    let hedera = scratch.write("hedera.yaml", &by_sums.replace("demand: declared", "demand: hedera"));
+    let circuits = scratch.write("circuits.yaml", &by_sums.replace("eps-only", "bipartite"));
     let shipped = std::fs::read_to_string(file("topologies/hybrid-8x2.yaml")).expect("a topology");
-    let topology = scratch.write("plain.yaml", &shipped.replace("  queues: racks\n", ""));
+    let topology = scratch.write("plain.yaml", &shipped.replace("uplink: 100Mb/s", "uplink: 2Gb/s"));
     let run = |topology: &Path, policy: &Path, grain: &str| {
         let mut c = heliostat();
         c.arg("simulate").arg(topology).arg("--policy").arg(policy);
@@ -159,8 +159,8 @@ fn jobs_may_be_known_by_their_sums() {
         let o = run(&topology, &policy, grain);
         assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("makespan"), "{grain}: {}", said(&o));
     }
-    // A port that is shared among destinations first is another limit, and natural demand is that of hosts.
-    let refused = [(Path::new("hybrid-8x2"), &policy, "has more"), (&topology, &hedera, "hedera-racks")];
+    // Uplinks that bind are another limit, and circuits tell flows apart.
+    let refused = [(Path::new("hybrid-8x2"), &policy, "has other limits"), (&topology, &circuits, "circuits tell the flows")];
     for (topology, policy, why) in refused {
         let o = run(topology, policy, "host");
         assert!(o.status.code() == Some(3) && said(&o).contains(why), "{}", said(&o));

@@ -2,7 +2,7 @@
 //!
 //! A page loads nothing from elsewhere and has no script or style inline; its Content-Security-Policy says so to the browser. The files
 //! tell nothing about the network, so they need no token: the page asks the API, with the token that its user gives it. `report` puts
-//! some of them into one self-contained file ([`crate::cli`]).
+//! some of them into one self-contained file (`heliostat report`).
 
 use std::sync::{Arc, OnceLock};
 

@@ -198,18 +198,14 @@ fn jobs_that_write_finish_under_every_policy_whatever_fails() {
     }
 }
 
-/// Between hosts, with circuits and uplinks that bind.
+/// Between hosts whose uplinks never bind, without circuits.
 #[test]
 fn jobs_take_by_sums_about_what_they_take_by_flows() {
-    let (topology, jobs) = (network(), jobs());
+    let (mut topology, jobs) = (network(), jobs());
+    topology.racks.iter_mut().for_each(|r| r.uplink = BitRate::mbit(2000));
     for kind in [Kind::Fair, Kind::Jobpacker, Kind::CoScheduler, Kind::Corral] {
         let [sums, flows] = [Within::Sums, Within::Greedy].map(|within| {
-            let policy = CircuitPolicy {
-                demand: Estimator::Declared,
-                scheduler: SchedulerKind::Bipartite,
-                elephant_threshold: Bytes(2_000_000),
-                ..CircuitPolicy::default()
-            };
+            let policy = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() };
             let mut jobs_by = JobPolicy::new(kind);
             jobs_by.settings.grain = Grain::Host;
             let mut plan: RunPlan = policy.into();
