@@ -111,17 +111,14 @@ mod tests {
     use crate::config;
     use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
     use crate::scheduler::spec::JobPolicy;
+    use crate::testing::shipped;
     use crate::units::{Bytes, Span};
 
-    fn text(path: &str) -> String {
-        crate::testing::shipped(path)
-    }
-
     fn explained(policy: &str) -> JobsResult {
-        let topology = config::read_topology(&text("topologies/hybrid-8x2.yaml"), "t").unwrap();
-        let plan = config::read_policy(&text(policy), policy).unwrap();
+        let topology = config::read_topology(&shipped("topologies/hybrid-8x2.yaml"), "t").unwrap();
+        let plan = config::read_policy(&shipped(policy), policy).unwrap();
         let jobs_by: JobPolicy = plan.jobs.clone().unwrap();
-        let jobs = config::read_jobs(&text("workloads/jobs-8.yaml"), "jobs").unwrap();
+        let jobs = config::read_jobs(&shipped("workloads/jobs-8.yaml"), "jobs").unwrap();
         let course = Course { explain: Some(find(&jobs, "sort-1").unwrap()), ..Course::default() };
         let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
         simulate_with(&ask, &course, &mut |_| {}).unwrap()
@@ -164,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_job_that_is_not_there_is_refused_with_those_that_are() {
-        let jobs = config::read_jobs(&text("workloads/jobs-8.yaml"), "jobs").unwrap();
+        let jobs = config::read_jobs(&shipped("workloads/jobs-8.yaml"), "jobs").unwrap();
         assert_eq!(find(&jobs, "1").unwrap(), JobId(1));
         let refused = find(&jobs, "no-such-job").unwrap_err().to_string();
         assert!(refused.contains("no job `no-such-job`") && refused.contains(&jobs.jobs[0].name), "{refused}");

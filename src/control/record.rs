@@ -472,7 +472,7 @@ pub enum What {
         /// Why it failed.
         why: String,
     },
-    /// What failed works again, or is not needed any more: of failures that are not found by the controller itself.
+    /// What failed works again, or is not needed any more: of what drivers tell, and of the network that others changed.
     Recovered {
         /// What was tried.
         what: String,

@@ -1,4 +1,4 @@
-//! For tests: the real API over a real socket, and the real controller behind it, over a fabric that does what it is told.
+//! For tests: the real API over a real socket, and the real controller behind it. Its fabric is the simulator's.
 //!
 //! The tests of `cli::schedule` have this file as a module, too.
 

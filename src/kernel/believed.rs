@@ -104,7 +104,7 @@ mod tests {
         let (sent, ..) = b.take(of(&[(0, 1, 1 << 40)]), of(&[]), Time(0));
         assert_eq!(sent, of(&[(0, 1, 1 << 40)]));
         let second = |n: u64| Time(n * 1_000_000_000);
-        // Values of somebody else's, each after an honest count.
+        // What another program writes, each time after an honest count.
         for (k, written) in (0u64..).zip([u64::MAX - 7, 1 << 63, 0, 3 << 40]) {
             let (n, before) = (2 * k + 1, (1 << 40) + 7 * k);
             let (sent, crossed, damage) = b.take(of(&[(0, 1, written), (1, 2, n * 1000)]), of(&[]), second(n));

@@ -145,7 +145,7 @@ impl SimFabric {
         let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, backlog, progress, wholes, resolution } = settings;
         let dark = !circuits || topology.planes.is_empty();
         let links = Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
-        // Readers of policies refuse sums where flows are told apart; a caller of the library gets flows.
+        // Where flows must be told apart, `within: sums` of a caller that did not ask `Model::of` is simulated flow by flow.
         let by_flows = || Network { within: Within::default(), ..network };
         let model = Model::choose(&links, network, admit, dark).or_else(|_| Model::choose(&links, by_flows(), admit, dark));
         let engine = model.expect("flows can be told apart").build(&links, network);

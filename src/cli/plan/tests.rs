@@ -5,7 +5,7 @@ use crate::cli::Cli;
 use crate::ids::RackId;
 
 fn root(file: &str) -> String {
-    format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))
+    crate::testing::repository(file).display().to_string()
 }
 
 /// Runs a planner on the example files; the chart that it drew.

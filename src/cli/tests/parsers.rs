@@ -87,7 +87,7 @@ fn files() -> Vec<Target> {
 
 /// What earlier runs and other programs write.
 fn records() -> Vec<Target> {
-    let file = |path: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(path)).expect("it is ours");
+    let file = |path: &str| crate::testing::shipped(&format!("tests/{path}"));
     let [coflows, of_jobs] = ["results/coflows-1.json", "results/jobs-1.json"].map(file);
     let recordings = ["recorded/simulated-helios-stuck-port.jsonl", "recorded/simulated-jobs-rack-fails.jsonl"].map(file);
     let lines = "{\"seq\":3,\"at_ns\":100,\"event\":\"cycle\",\"cycle\":1,\"demand_bytes\":10,\"ops\":2,\"late\":false}\n";

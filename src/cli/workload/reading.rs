@@ -319,7 +319,7 @@ mod tests {
             assert_ne!(draw(1).coflows, draw(2).coflows, "{mix}");
             assert_eq!(reading.depends_on_seed(Path::new(mix)), Ok(true));
         }
-        let shipped = |file: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads").join(file);
+        let shipped = |file: &str| crate::testing::repository("workloads").join(file);
         assert_eq!(reading.depends_on_seed(&shipped("shuffle-4.yaml")), Ok(false));
         assert_eq!(reading.depends_on_seed(&shipped("dag-8.yaml")), Ok(true));
         // The graphs of dag-8 have 12 shuffles between stages, and one MapReduce.

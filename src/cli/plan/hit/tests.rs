@@ -4,8 +4,7 @@ use super::*;
 use crate::placement::hit::wave::How;
 
 fn shipped(file: &str) -> Topology {
-    let path = format!("{}/topologies/{file}.yaml", env!("CARGO_MANIFEST_DIR"));
-    config::read_topology(&std::fs::read_to_string(&path).unwrap(), &path).unwrap()
+    config::read_topology(&crate::testing::shipped(&format!("topologies/{file}.yaml")), file).unwrap()
 }
 
 fn job(maps: u32, reduces: u32) -> JobList {
