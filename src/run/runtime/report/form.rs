@@ -160,7 +160,7 @@ mod tests {
     use crate::units::{Bytes, Span, Time};
 
     fn old(file: &str) -> Value {
-        serde_json::from_str(&std::fs::read_to_string(format!("tests/results/{file}")).unwrap()).unwrap()
+        serde_json::from_str(&crate::testing::shipped(&format!("tests/results/{file}"))).unwrap()
     }
 
     #[test]
