@@ -39,8 +39,8 @@ fn switches_and_links_show_their_load_and_what_is_down() {
     assert!(top("core") < top("agg") && top("agg") < top("edge"), "{} {} {}", top("core"), top("agg"), top("edge"));
     let width = "document.querySelector('#fabric-picture svg').viewBox.baseVal.width";
     assert_eq!(b.value(&format!("{places}.every((p) => p[0] > 0 && p[0] < {width})")), true);
-    // Bytes from the first rack to the last one cross five switches.
-    let body = serde_json::json!({"name": "far", "send": true, "pairs": [{"from": 0, "to": 7, "bytes": 300_000_000}]});
+    // Bytes from the first rack to the last one cross five switches, for longer than this test looks at them.
+    let body = serde_json::json!({"name": "far", "send": true, "pairs": [{"from": 0, "to": 7, "bytes": 6_000_000_000_u64}]});
     let posted = ureq::post(format!("{}/api/v1/coflows", d.api())).send_json(&body).expect("taken");
     assert_eq!(posted.status(), 201);
     b.until("document.querySelectorAll('#fabric-picture .cable.busy').length >= 4");
@@ -90,7 +90,7 @@ fn a_network_without_optical_planes_has_no_circuits_to_show() {
     let d = daemon(&unique("pagebcube"), "bcube-64", "hit");
     let b = page(&d);
     b.until("document.querySelectorAll('#fabric-picture .switch-item').length === 16");
-    let body = serde_json::json!({"name": "far", "send": true, "pairs": [{"from": 0, "to": 63, "bytes": 300_000_000}]});
+    let body = serde_json::json!({"name": "far", "send": true, "pairs": [{"from": 0, "to": 63, "bytes": 6_000_000_000_u64}]});
     assert_eq!(ureq::post(format!("{}/api/v1/coflows", d.api())).send_json(&body).expect("taken").status(), 201);
     b.until("document.querySelectorAll('#fabric-picture .cable.busy').length >= 3");
     b.until("[...document.querySelectorAll('#tiles .sub')].some((e) => e.textContent.endsWith('of bytes'))");

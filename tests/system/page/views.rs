@@ -135,7 +135,7 @@ fn the_drawer_leads_on_nothing_is_wider_than_the_page_and_little_is_asked_at_res
     assert!(b.value("Heliostat.page.view.span").as_f64().expect("a number") < span);
     // The control loop over time, and why a coflow ended.
     b.until("Heliostat.page.store.course.length > 2 && Heliostat.page.store.course.every((x) => x.cycle >= x.decide)");
-    let id = d.post(&[(0, 1, 500_000_000)]);
+    let id = d.post(&[(0, 1, 4_000_000_000)]);
     b.until("[...document.querySelectorAll('#coflow-rows tr')].some((r) => /active/.test(r.textContent))");
     d.call("DELETE", &format!("/api/v1/coflows/{id}"), None);
     b.until_says("#log-rows", "cancelled");
