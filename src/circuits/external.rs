@@ -51,6 +51,37 @@ fn is_address(url: &str) -> bool {
     parsed.and_then(|u| u.into_parts().authority).is_some_and(|a| !a.host().is_empty() && !a.as_str().contains('@'))
 }
 
+/// What a program that Heliostat starts may do on the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum Privileges {
+    /// What a user without any capabilities may; under sudo it runs as the user who called sudo.
+    #[default]
+    Drop,
+    /// What Heliostat itself may.
+    Keep,
+}
+
+impl Privileges {
+    /// Whether they are what is usual.
+    pub fn are_dropped(&self) -> bool {
+        *self == Self::Drop
+    }
+}
+
+/// Whether a policy file may name these variables of the environment.
+///
+/// # Errors
+/// What is wrong, and what is allowed.
+pub fn check_environment(names: &[String]) -> Result<(), (String, &'static str)> {
+    match names.iter().find(|n| n.is_empty() || n.contains(['=', '\0'])) {
+        Some(name) => Err((format!("`{name}` is no name of a variable"), "names of variables, such as CUDA_VISIBLE_DEVICES")),
+        None => Ok(()),
+    }
+}
+
 /// Why a program did not decide. A text is also what recordings of older versions have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]

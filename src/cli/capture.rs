@@ -15,12 +15,13 @@ use super::interrupt::stopped_by_ctrl_c;
 use super::log::say;
 use super::{CliError, running};
 use crate::kernel::capture::{Frame, LONGEST, Tap};
+use crate::kernel::sys::Process;
 use crate::runtime::open;
 use crate::units::Span;
 
 /// Writes packets of a running network to a file for Wireshark or tcpdump: heliostat capture r0-ocs0 --to file.pcapng
 ///
-/// Both directions are written, until Ctrl-C, or until --duration or --packets is reached. Stamps are the kernel's, in nanoseconds of the
+/// Both directions are written, until Ctrl-C, until --duration or --packets is reached, or until the network ends. Stamps are the kernel's, in nanoseconds of the
 /// wall clock. Packets of bulk TCP may be longer than the MTU, since the kernel cuts them later or has put them together.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -53,6 +54,7 @@ const LEAST: Duration = Duration::from_millis(1);
 pub fn run(args: &Args) -> Result<(), CliError> {
     let note = running::choose(args.name.as_deref())?;
     let (node, interface) = place(&args.place);
+    let daemon = Process::open(note.pid).map_err(|e| CliError::Unreachable(format!("network {}: {e}", note.fabric)))?;
     running::enter(&note, &node)?;
     let failed = |e: io::Error| CliError::Failed(format!("listen at {}: {e}", args.place));
     let mut tap = Tap::open(interface.as_deref()).map_err(|e| match e.kind() {
@@ -65,7 +67,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     // When it was to end, since 1970: what came before is still written.
     let mut over = None;
     while args.packets.is_none_or(|most| packets < most) {
-        if over.is_none() && (stop.load(Relaxed) || until.is_some_and(|t| Instant::now() >= t)) {
+        let network_ended = || daemon.ends_within(Duration::ZERO).unwrap_or(false);
+        if over.is_none() && (stop.load(Relaxed) || until.is_some_and(|t| Instant::now() >= t) || network_ended()) {
             over = Some(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
         }
         let rest = until.map_or(Duration::MAX, |t| t.saturating_duration_since(Instant::now()));

@@ -28,18 +28,23 @@ impl Allow {
     }
 }
 
-/// Says what became of a file when it was read, if it was more than that.
-pub fn say_taken(file: &Path, taken: &Taken) {
+/// What became of a file when it was read, if it was more than that.
+pub fn said_of(taken: &Taken) -> impl Iterator<Item = String> {
     let folded = taken.folded.iter().map(ToString::to_string);
+    let left_out = taken.left_out.iter().map(ToString::to_string);
     let jobs = taken.from_jobs.iter().map(|n| format!("{n} jobs: only their shuffles are run, as coflows, with tasks spread evenly"));
-    for what in folded.chain(taken.left_out.iter().map(ToString::to_string)).chain(jobs) {
-        say!("note: {}: {what}", file.display());
-    }
+    let fewer = taken.fewer.iter().map(ToString::to_string);
+    folded.chain(left_out).chain(jobs).chain(fewer)
+}
+
+/// Says it.
+pub fn say_taken(file: &Path, taken: &Taken) {
+    said_of(taken).for_each(|what| say!("note: {}: {what}", file.display()));
 }
 
 /// The same by the caveats of a result that was made of it.
 pub fn say_caveats_of_input(file: &Path, caveats: &[Caveat]) {
-    for c in caveats.iter().filter(|c| matches!(c.kind, Kind::Folded | Kind::LeftOut | Kind::JobsAsCoflows)) {
+    for c in caveats.iter().filter(|c| matches!(c.kind, Kind::Folded | Kind::LeftOut | Kind::Fewer | Kind::JobsAsCoflows)) {
         say!("note: {}: {c}", file.display());
     }
 }

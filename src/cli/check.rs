@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::caveats::said_of;
 use super::files::{read_any, read_stdin};
 use super::log::say;
 use super::numbers::several;
@@ -311,8 +312,7 @@ fn workloads(found: &mut Found) {
                             Err(e) => found.errors.push(e.to_string()),
                         }
                     }
-                    let taken = w.taken.folded.iter().map(ToString::to_string).chain(w.taken.left_out.iter().map(ToString::to_string));
-                    found.advice.extend(taken.map(|what| format!("{}: {what}", file.name)));
+                    found.advice.extend(said_of(&w.taken).map(|what| format!("{}: {what}", file.name)));
                     let (n, b) = (several(w.coflows.len(), "coflow"), w.bytes());
                     let _ = writeln!(found.said, "{}: workload {}{} on {}: {n}, {b}", file.name, w.name, of(&file), t.name);
                 }

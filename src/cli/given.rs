@@ -1,8 +1,11 @@
 //! The command line as it is parsed, and which of its options a result depends on.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseIntError};
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
@@ -48,9 +51,7 @@ const APART: [&str; 33] = [
 impl Cli {
     /// The arguments of this process. Ends it where they make no sense.
     pub fn read() -> Self {
-        let mut matches = Self::command().get_matches();
-        let read = Self::from_arg_matches_mut(&mut matches.clone());
-        read.map_or_else(|e| e.exit(), |cli| cli.noted(&mut matches))
+        Self::try_read_from(std::env::args_os()).unwrap_or_else(|e| e.exit())
     }
 
     /// Arguments, the first of which is the program.
@@ -58,8 +59,10 @@ impl Cli {
     /// # Errors
     /// Where they make no sense.
     pub fn try_read_from(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
-        let mut matches = Self::command().try_get_matches_from(arguments)?;
-        Ok(Self::from_arg_matches_mut(&mut matches.clone())?.noted(&mut matches))
+        let mut command = with_negatives(Self::command());
+        let mut matches = command.try_get_matches_from_mut(arguments).map_err(in_plain_words)?;
+        let read = Self::from_arg_matches_mut(&mut matches.clone()).map_err(|e| e.format(&mut command))?;
+        Ok(read.noted(&mut matches))
     }
 
     fn noted(mut self, matches: &mut ArgMatches) -> Self {
@@ -72,6 +75,31 @@ impl Cli {
         }
         self
     }
+}
+
+/// Options whose values may begin with a minus sign, so that a negative number is refused as a number and not as an option.
+fn with_negatives(command: clap::Command) -> clap::Command {
+    let number = |a: clap::Arg| if a.is_positional() || !a.get_action().takes_values() { a } else { a.allow_negative_numbers(true) };
+    command.mut_args(number).mut_subcommands(with_negatives)
+}
+
+/// What is wrong with the arguments, where the parser says it in words of Rust or does not see what was meant: a name that stands where no
+/// option is could be a policy's or a workload's.
+fn in_plain_words(mut e: clap::Error) -> clap::Error {
+    if let Some(number) = e.source().and_then(|why| why.downcast_ref::<ParseIntError>()) {
+        let large = matches!(number.kind(), IntErrorKind::PosOverflow);
+        let wanted = if large { "this number is too large" } else { "a whole number is wanted, 0 or more" };
+        let of = |kind| e.get(kind).map(ToString::to_string).unwrap_or_default();
+        let (value, option) = (of(ContextKind::InvalidValue), of(ContextKind::InvalidArg));
+        return clap::Error::raw(e.kind(), format!("invalid value '{value}' for '{option}': {wanted}\n"));
+    }
+    let Some(ContextValue::String(word)) = e.get(ContextKind::InvalidArg) else { return e };
+    let usage = e.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    if e.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') && ["run", "simulate"].iter().any(|c| usage.contains(c)) {
+        let tip = format!("a policy is named by '--policy {word}', a workload by '--workload {word}'");
+        e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    e
 }
 
 /// The options of a subcommand that were given and that its result depends on, with their values.
@@ -99,6 +127,22 @@ mod tests {
             panic!("{text}")
         };
         given.into_iter().collect()
+    }
+
+    #[test]
+    fn what_is_no_option_is_refused_with_a_way_on() {
+        let why = |text: &str| Cli::try_read_from(text.split(' ')).unwrap_err().to_string();
+        for command in ["simulate", "run"] {
+            let said = why(&format!("heliostat {command} hybrid-8x2 c-through facebook"));
+            assert!(said.contains("'--policy c-through', a workload by '--workload c-through'"), "{said}");
+        }
+        for (option, value) in [("--coflows", "-5"), ("--seed", "-1"), ("--scale", "-2")] {
+            let said = why(&format!("heliostat simulate net --policy a --workload w {option} {value}"));
+            assert!(said.contains(&format!("invalid value '{value}' for '{option}")), "{said}");
+            assert!(said.contains("a whole number is wanted"), "{said}");
+        }
+        let said = why("heliostat simulate net --policy a --polcy b");
+        assert!(said.contains("similar argument exists: '--policy'") && !said.contains("a workload by"), "{said}");
     }
 
     #[test]

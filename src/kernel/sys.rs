@@ -352,6 +352,22 @@ pub fn own_session(command: &mut std::process::Command) -> &mut std::process::Co
     unsafe { command.pre_exec(|| check(libc::setsid()).map(drop)) }
 }
 
+/// Has a command run without any capability, now and in all that it starts, and none comes back by a set-user-ID program.
+pub fn without_capabilities(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
+    const VERSION_3: u32 = 0x2008_0522;
+    let drop_all = || {
+        // SAFETY: between fork and exec: calls into the kernel only, which take integers, and memory that outlives them.
+        unsafe {
+            check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+            let (header, none) = ([VERSION_3, 0], [0_u32; 6]);
+            check(libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) as i32).map(drop)
+        }
+    };
+    // SAFETY: as above.
+    unsafe { command.pre_exec(drop_all) };
+}
+
 /// Whether the process may write to a file, or make files in a directory, with its effective rights.
 pub fn may_write(path: &Path) -> bool {
     let Ok(path) = c_path(path) else { return false };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use heliostat::circuits::SetBy;
 use heliostat::circuits::clearing::{Setting, clear};
-use heliostat::circuits::external::ProgramAt;
+use heliostat::circuits::external::{Privileges, ProgramAt};
 use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec, bounds};
 use heliostat::config::read_workload;
@@ -83,7 +83,8 @@ fn all_schedulers_on_all_kinds_of_planes() {
 }
 
 fn program(command: &[&str]) -> ProgramSpec {
-    ProgramSpec { at: ProgramAt::Command(command.iter().map(|&c| c.into()).collect()), within: Span::secs(1), directory: None }
+    let at = ProgramAt::Command(command.iter().map(|&c| c.into()).collect());
+    ProgramSpec { at, within: Span::secs(1), environment: vec![], privileges: Privileges::Drop, directory: None }
 }
 
 /// The run of a program that decides, which falls back on `fallback`.

@@ -11,6 +11,7 @@ use crate::cli::apart::{Keys, Pool};
 use crate::cli::event_log;
 use crate::cli::results;
 use crate::cli::timeline::Timeline;
+use crate::config::json;
 use crate::fabric::meter::Utilisation;
 use crate::runtime::report::caveats::{Caveat, of_several};
 use crate::runtime::report::form;
@@ -246,8 +247,8 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
 }
 
 fn whole(text: &str, file: &str, pool: &Pool) -> Result<Vec<Input>, String> {
-    let wrong = |e: serde_json::Error| format!("{file}:{}:{}: not a result, an event log or a plan: {e}", e.line(), e.column());
-    let today = form::current(serde_json::from_str(text).map_err(wrong)?).map_err(|why| format!("{file}: {why}"))?;
+    let read = json::read(text, file, "a result, an event log, or a plan of circuits (`plan circuits -o json`)").map_err(|e| e.to_string())?;
+    let today = form::current(read).map_err(|why| format!("{file}: {why}"))?;
     match today {
         Value::Array(all) => Ok(pooled(all.iter().map(|v| one(v, file)).collect::<Result<_, _>>()?, pool)),
         value => Ok(vec![one(&value, file)?]),

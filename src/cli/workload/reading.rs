@@ -220,7 +220,7 @@ pub struct JobsArgs {
     /// TPC-H queries: mean time between two arrivals
     #[arg(help_heading = "Jobs", long, default_value_t = MEAN_GAP)]
     pub mean_gap: Span,
-    /// TPC-H queries: times are those that were measured with this number of executors
+    /// TPC-H queries: times are those of the greatest measured number of executors up to N, or else of the smallest
     #[arg(help_heading = "Jobs", long, value_name = "N", default_value_t = EXECUTORS)]
     pub executors: u32,
     /// TPC-H queries: what a stage passes on of what it received

@@ -14,7 +14,7 @@ use super::offers::{Answer, Question, ReadyJob, ReadyStage, Shuffled, Start};
 use super::policy::{Alarm, Block, Locality, Pick, Placement, Shuffle, StageCounts, TaskAt, Unanswered, View, startable};
 use super::registry::Spec;
 use super::spec::{BadOption, Common, PolicyOptions};
-use crate::circuits::external::{NoAnswer, ProgramAt};
+use crate::circuits::external::{NoAnswer, Privileges, ProgramAt, check_environment};
 use crate::ids::{JobId, RackId};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time, exact};
@@ -52,6 +52,12 @@ pub struct ProgramOptions {
     /// Decides where the program gives no answer in time, or a wrong one: fair, capacity or delay; fair if left out.
     #[serde(default = "fair")]
     pub fallback: Kind,
+    /// Variables of Heliostat's environment that it gets beside PATH, HOME, USER, LOGNAME, LANG, LC_*, TZ and TMPDIR.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<String>,
+    /// What it may do on the machine: `drop`, nothing that takes root or a capability, or `keep`, all that Heliostat may; drop if left out.
+    #[serde(default, skip_serializing_if = "Privileges::are_dropped")]
+    pub privileges: Privileges,
     /// Where it is started: the directory of the policy's file; `None`: where this process is.
     #[serde(skip)]
     pub directory: Option<PathBuf>,
@@ -67,7 +73,7 @@ fn fair() -> Kind {
 
 impl Default for ProgramOptions {
     fn default() -> Self {
-        Self { command: None, url: None, within: within(), fallback: fair(), directory: None }
+        Self { command: None, url: None, within: within(), fallback: fair(), environment: vec![], privileges: Privileges::Drop, directory: None }
     }
 }
 
@@ -90,6 +96,9 @@ impl PolicyOptions for ExternalOptions {
         if *self != Self::default()
             && let Err((message, allowed)) = self.external.at()
         {
+            all.push(bad(&message, allowed));
+        }
+        if let Err((message, allowed)) = check_environment(&self.external.environment) {
             all.push(bad(&message, allowed));
         }
         if *within == Span::ZERO || *within > LONGEST {

@@ -37,7 +37,7 @@ pub mod tpch;
 pub mod trace_jobs;
 mod words;
 
-pub use taken::{Folded, LeftOut, Taken};
+pub use taken::{Fewer, Folded, LeftOut, Taken};
 
 /// A list of coflows, by arrival.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -98,7 +98,11 @@ impl Workload {
     /// This workload cut short, with smaller flows and shorter gaps. A scale of zero counts as one. O(flows).
     #[must_use]
     pub fn adjusted(mut self, adjust: &Adjust) -> Self {
-        self.coflows.truncate(adjust.first.unwrap_or(usize::MAX));
+        let there = self.coflows.len();
+        if let Some(asked) = adjust.first {
+            self.coflows.truncate(asked);
+            self.taken.fewer = (asked > there).then_some(Fewer { asked: asked as u64, there: there as u64 });
+        }
         for c in &mut self.coflows {
             c.arrival = Time(c.arrival.0 / adjust.time_scale.max(1));
             if adjust.scale > 1 {
@@ -131,6 +135,9 @@ mod tests {
         let small = w.clone().adjusted(&Adjust { first: None, scale: 7, time_scale: 10 });
         let sizes: Vec<_> = small.coflows.iter().map(|c| (c.arrival.0, c.flows.at(0).bytes.0)).collect();
         assert_eq!(sizes, [(0, 1), (0, 1), (100, 285_715)]);
-        assert_eq!(w.adjusted(&Adjust { first: Some(1), ..Adjust::default() }).coflows.len(), 1);
+        let first = |n| w.clone().adjusted(&Adjust { first: Some(n), ..Adjust::default() });
+        assert_eq!((first(1).coflows.len(), first(1).taken.fewer, first(3).taken.fewer), (1, None, None));
+        let fewer = first(4).taken.fewer.expect("there are three");
+        assert_eq!(fewer.to_string(), "3 coflows, where 4 were asked for");
     }
 }

@@ -16,6 +16,9 @@ pub struct Taken {
     /// The file has this number of jobs, whose shuffles were made coflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_jobs: Option<u64>,
+    /// More coflows were asked for than there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fewer: Option<Fewer>,
 }
 
 /// Several ends of a file fall on one host.
@@ -35,6 +38,21 @@ impl fmt::Display for Folded {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let (local, all) = self.local;
         write!(f, "{} {} folded on {} hosts, {local} of {all} flows within a host by it", self.ends, self.what, self.hosts)
+    }
+}
+
+/// A workload has fewer coflows than were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fewer {
+    /// Coflows that were asked for.
+    pub asked: u64,
+    /// Coflows that there are.
+    pub there: u64,
+}
+
+impl fmt::Display for Fewer {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} coflows, where {} were asked for", self.there, self.asked)
     }
 }
 

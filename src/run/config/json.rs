@@ -15,12 +15,13 @@ pub fn read<T: DeserializeOwned>(text: &str, file: &str, allowed: &str) -> Resul
     let mut track = serde_path_to_error::Track::new();
     let result = T::deserialize(serde_path_to_error::Deserializer::new(&mut inner, &mut track)).and_then(|v| inner.end().map(|()| v));
     result.map_err(|e| {
-        let (line, column) = (e.line(), e.column());
+        let (line, column) = (e.line(), e.column().max(1));
         let source = yaml::source_line(text, line);
+        let message = if text.trim().is_empty() { "there is nothing in it".into() } else { words(&e) };
         let path = if e.classify() == Category::Data { yaml::steps(&track.path()) } else { vec![] };
         ConfigError {
             file: file.into(),
-            problems: vec![Problem { line, column, path, message: words(&e), allowed: allowed.into(), source }],
+            problems: vec![Problem { line, column, path, message, allowed: allowed.into(), source }],
         }
     })
 }

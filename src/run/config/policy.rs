@@ -10,7 +10,7 @@ use super::error::{Flaw, Flaws};
 use super::placement::RawPlacement;
 use super::{is_name, name_rule};
 use crate::circuits::SetBy;
-use crate::circuits::external::ProgramAt;
+use crate::circuits::external::{Privileges, ProgramAt, check_environment};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Decide, Guard, Network, NetworkKind, Within};
 use crate::coflows::orders::{Aalo, Order, Sharing};
@@ -137,6 +137,12 @@ struct RawExternal {
     /// Decides where the program gives no answer in time, or a wrong one; the circuits stay as they are if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fallback: Option<SchedulerKind>,
+    /// Variables of Heliostat's environment that it gets beside PATH, HOME, USER, LOGNAME, LANG, LC_*, TZ and TMPDIR.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    environment: Vec<String>,
+    /// What it may do on the machine: `drop`, nothing that takes root or a capability, or `keep`, all that Heliostat may; drop if left out.
+    #[serde(default, skip_serializing_if = "Privileges::are_dropped")]
+    privileges: Privileges,
 }
 
 impl RawExternal {
@@ -148,10 +154,19 @@ impl RawExternal {
         flaws.unless(fits, path("within"), format!("`within` of {within}"), format!("above zero, and half of the lead at most: {most}"));
         let decides = self.fallback != Some(SchedulerKind::External);
         flaws.unless(decides, path("fallback"), "a program cannot stand in for itself", "another scheduler");
+        if let Err((message, allowed)) = check_environment(&self.environment) {
+            flaws.unless(false, path("environment"), message, allowed);
+        }
         let at = ProgramAt::new(self.command.as_deref(), self.url.as_deref());
         let key = if self.url.is_some() { "url" } else { "command" };
         match at {
-            Ok(at) => Some(ProgramSpec { at, within, directory: None }),
+            Ok(at) => Some(ProgramSpec {
+                at,
+                within,
+                environment: self.environment.clone(),
+                privileges: self.privileges,
+                directory: None,
+            }),
             Err((message, allowed)) => {
                 flaws.unless(false, path(key), message, allowed);
                 None
@@ -249,7 +264,14 @@ impl From<&RunPlan> for RawPolicy {
                     ProgramAt::Command(command) => (Some(command), None),
                     ProgramAt::Url(url) => (None, Some(url)),
                 };
-                RawExternal { command, url, within: Some(program.within), fallback: p.fallback }
+                RawExternal {
+                    command,
+                    url,
+                    within: Some(program.within),
+                    fallback: p.fallback,
+                    environment: program.environment.clone(),
+                    privileges: program.privileges,
+                }
             }),
             network: kind,
             within: kind.has_within(run.network.within).then_some(run.network.within),

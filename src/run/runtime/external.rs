@@ -71,7 +71,8 @@ impl ProgramSpec {
     /// When a policy that no file was read for names none.
     pub fn of(options: &ProgramOptions) -> Result<Self, String> {
         let at = options.at().map_err(|(message, allowed)| format!("{message}; allowed: {allowed}"))?;
-        Ok(Self { at, within: options.within, directory: options.directory.clone() })
+        let ProgramOptions { within, environment, privileges, directory, .. } = options.clone();
+        Ok(Self { at, within, environment, privileges, directory })
     }
 }
 
@@ -120,9 +121,7 @@ impl Program {
     pub fn start(spec: &ProgramSpec, within: Duration) -> Result<Self, String> {
         let until = Instant::now() + START;
         let (name, link) = match &spec.at {
-            ProgramAt::Command(command) => {
-                (command.join(" "), child::Child::start(command, spec.directory.as_deref()).map(|c| Box::new(c) as Box<dyn Link>))
-            }
+            ProgramAt::Command(command) => (command.join(" "), child::Child::start(command, spec).map(|c| Box::new(c) as Box<dyn Link>)),
             ProgramAt::Url(url) => (url.clone(), http::Http::new(url, until).map(|h| Box::new(h) as _)),
         };
         let link = link.map_err(|e| format!("{name}: {e}"))?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::circuits::external::ProgramAt;
+use crate::circuits::external::{Privileges, ProgramAt};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Network;
 use crate::control::policy::CircuitPolicy;
@@ -55,6 +55,12 @@ pub struct ProgramSpec {
     pub at: ProgramAt,
     /// Time that it has for an answer in a live run.
     pub within: Span,
+    /// Variables of this process's environment that it gets beside the plain ones.
+    #[serde(default)]
+    pub environment: Vec<String>,
+    /// What it may do on the machine.
+    #[serde(default)]
+    pub privileges: Privileges,
     /// Where it is started: the directory of the policy's file; `None`: where this process is.
     #[serde(skip)]
     pub directory: Option<PathBuf>,

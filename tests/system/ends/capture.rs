@@ -117,6 +117,16 @@ fn a_capture_ends_in_time_goes_to_a_pipe_and_says_what_is_not_there() {
     }
     let o = capture("h0-0", &["--to", "/nowhere/x.pcapng"]);
     assert!(o.status.code() == Some(1) && said(&o).contains("/nowhere/x.pcapng"), "{}", said(&o));
+    // It ends with its network, also where nothing can end it on the network's way out.
+    let ended = scratch.0.join("ended.pcapng");
+    let last = self::capture(&name, "tor0", &ended, &[]);
+    kill(d.pid(), "KILL");
+    let o = last.wait_with_output().expect("our child");
+    assert!(o.status.success() && said(&o).contains(" packets of tor0\n"), "{}", said(&o));
+    let names = read(&ended).0;
+    assert_eq!(names.len(), 4, "the file is whole: {names:?}");
     drop(d);
+    let o = output(heliostat().args(["clean", &name]));
+    assert!(o.status.success(), "{}", said(&o));
     assert_nothing_left(&name);
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use heliostat::circuits::external::ProgramAt;
+use heliostat::circuits::external::{Privileges, ProgramAt};
 use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::control::Event;
@@ -32,6 +32,8 @@ mod quiet {
             let program = has_python.then(|| ProgramSpec {
                 at: ProgramAt::Command(vec!["python3".into(), OWN.into()]),
                 within: Span::millis(2),
+                environment: vec![],
+                privileges: Privileges::Drop,
                 directory: None,
             });
             let run = RunSettings { admit: Admit::All, program, ..RunSettings::default() };

@@ -4,21 +4,25 @@
 //! A thread of its own writes to the child and another one reads from it, so that a child that does neither cannot hold up the control
 //! loop. An answer that comes after its time is dropped when the next one is waited for. A program that has ended is not started again.
 
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, TrySendError};
 use std::time::{Duration, Instant};
 
 use super::{LONGEST, Link, spawn};
-use crate::circuits::external::NoAnswer;
+use crate::circuits::external::{NoAnswer, Privileges};
 use crate::kernel::sys;
+use crate::runtime::settings::ProgramSpec;
 
 /// The longest time between the end of a program's output and its own, on a busy machine.
 const ENDING: Duration = Duration::from_secs(1);
 /// Time between two looks whether it has ended.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// What every program is given of this process's environment, and what begins with LC_.
+const PLAIN: [&str; 7] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR"];
 
 /// A child process. Dropping it ends the process and those that it has started.
 pub struct Child {
@@ -32,12 +36,14 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a program with its arguments in a directory, or where this process is. A program with a relative path is looked for there.
+    /// Starts a program with its arguments in the policy's directory, or where this process is. A program with a relative path is looked
+    /// for there.
     ///
     /// # Errors
     /// Why it cannot be started, for people.
-    pub fn start(command: &[String], directory: Option<&Path>) -> Result<Self, String> {
+    pub fn start(command: &[String], spec: &ProgramSpec) -> Result<Self, String> {
         let (program, arguments) = command.split_first().ok_or("the command is empty")?;
+        let directory = spec.directory.as_deref();
         let there = directory.filter(|_| program.contains('/')).map(|d| d.join(program));
         let mut command = Command::new(there.unwrap_or_else(|| program.into()));
         if let Some(directory) = directory {
@@ -45,8 +51,10 @@ impl Child {
         }
         // In a process group of its own Ctrl-C does not reach it: it ends with the run.
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        // It decides about circuits, and has no business with the API.
-        command.env_remove("HELIOSTAT_TOKEN");
+        command.env_clear().envs(environment(&spec.environment)?);
+        if spec.privileges == Privileges::Drop {
+            as_a_user(&mut command);
+        }
         let mut process = command.spawn().map_err(|e| format!("cannot be started: {e}"))?;
         let pipes = (process.stdin.take(), process.stdout.take());
         // One question waits while another one is written.
@@ -120,6 +128,29 @@ impl Drop for Child {
     }
 }
 
+/// The plain variables that are set, and those that a policy names.
+fn environment(named: &[String]) -> Result<Vec<(OsString, OsString)>, String> {
+    let plain = |name: &OsString| name.to_str().is_some_and(|n| PLAIN.contains(&n) || n.starts_with("LC_"));
+    let mut all: Vec<_> = std::env::vars_os().filter(|(name, _)| plain(name)).collect();
+    for name in named {
+        let value = std::env::var_os(name).ok_or_else(|| format!("`{name}`, which `environment` names, is not set"))?;
+        all.push((name.into(), value));
+    }
+    Ok(all)
+}
+
+/// Has a command run without capabilities, and under sudo as the user who called it, whose files it can read then.
+fn as_a_user(command: &mut Command) {
+    let id = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok().filter(|&id| id != 0);
+    if sys::is_root() && let (Some(user), Some(group)) = (id("SUDO_UID"), id("SUDO_GID")) {
+        command.uid(user).gid(group).env_remove("HOME");
+        if let Some(name) = std::env::var_os("SUDO_USER") {
+            command.env("USER", &name).env("LOGNAME", &name);
+        }
+    }
+    sys::without_capabilities(command);
+}
+
 fn write(mut to: ChildStdin, lines: &mpsc::Receiver<String>) {
     while let Ok(line) = lines.recv() {
         if to.write_all(line.as_bytes()).and_then(|()| to.flush()).is_err() {
@@ -149,6 +180,8 @@ fn read(from: ChildStdout, to: &mpsc::SyncSender<io::Result<String>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::circuits::external::ProgramAt;
+    use crate::units::Span;
 
     /// Whether a process runs; one that has ended and was not waited for does not.
     fn runs(pid: &str) -> bool {
@@ -156,8 +189,50 @@ mod tests {
         stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).is_some_and(|state| !"ZX".contains(state))
     }
 
+    fn with(environment: &[&str], privileges: Privileges) -> ProgramSpec {
+        ProgramSpec {
+            at: ProgramAt::Command(vec![]),
+            within: Span::secs(1),
+            environment: environment.iter().map(|&n| n.into()).collect(),
+            privileges,
+            directory: None,
+        }
+    }
+
+    fn shell_with(spec: &ProgramSpec, script: &str) -> Child {
+        Child::start(&["sh".into(), "-c".into(), script.into()], spec).expect("it starts")
+    }
+
     fn shell(script: &str) -> Child {
-        Child::start(&["sh".into(), "-c".into(), script.into()], None).expect("it starts")
+        shell_with(&with(&[], Privileges::Drop), script)
+    }
+
+    fn says(mut program: Child) -> String {
+        let said = program.answer(Instant::now() + Duration::from_secs(10)).expect("it speaks");
+        said.expect("a line").trim().into()
+    }
+
+    #[test]
+    fn a_program_has_no_capabilities_unless_the_policy_keeps_them() {
+        let caps = "echo $(grep -E '^(CapEff|CapPrm|CapInh|CapAmb):' /proc/self/status | cut -f 2)";
+        assert_eq!(says(shell(caps)), ["0000000000000000"; 4].join(" "));
+        assert_eq!(says(shell("echo $(grep NoNewPrivs /proc/self/status | cut -f 2)")), "1");
+        let own = std::fs::read_to_string("/proc/self/status").unwrap();
+        let effective = |status: &str| status.lines().find_map(|l| l.strip_prefix("CapEff:")).unwrap().trim().to_owned();
+        let kept = says(shell_with(&with(&[], Privileges::Keep), "grep CapEff: /proc/self/status"));
+        assert_eq!(effective(&kept), effective(&own));
+    }
+
+    #[test]
+    fn a_program_gets_the_plain_variables_and_those_that_it_is_given() {
+        // Cargo sets both for a test.
+        let (there, other) = ("CARGO_MANIFEST_DIR", "CARGO_PKG_NAME");
+        let script = format!("echo \"$PATH|${{{there}-no}}|${{{other}-no}}\"");
+        let said = says(shell_with(&with(&[there], Privileges::Drop), &script));
+        let [path, given] = ["PATH", there].map(|n| std::env::var(n).unwrap_or_else(|_| "no".into()));
+        assert_eq!(said, format!("{path}|{given}|no"));
+        let why = Child::start(&["true".into()], &with(&["NOT_SET_ANYWHERE"], Privileges::Drop)).err();
+        assert_eq!(why.as_deref(), Some("`NOT_SET_ANYWHERE`, which `environment` names, is not set"));
     }
 
     /// A program behind a shell, which writes the number of what it has started to `file`; that number.

@@ -81,7 +81,7 @@ pub enum ReplayError {
     Malformed {
         /// The line, from 1.
         line: u64,
-        /// The column in bytes, from 1; 0 for the line as a whole.
+        /// The column in bytes, from 1, which also stands for the line as a whole.
         column: usize,
         /// What is wrong.
         why: String,
@@ -209,7 +209,7 @@ fn next_line(file: &mut impl BufRead, text: &mut Vec<u8>, number: u64) -> Result
 }
 
 fn malformed(line: u64, why: impl Into<String>) -> ReplayError {
-    ReplayError::Malformed { line, column: 0, why: why.into() }
+    ReplayError::Malformed { line, column: 1, why: why.into() }
 }
 
 fn parse(text: &[u8], line: u64) -> Result<Line, ReplayError> {
@@ -217,7 +217,7 @@ fn parse(text: &[u8], line: u64) -> Result<Line, ReplayError> {
         // The position is in a field of its own.
         let why = e.to_string();
         let why = why.split(" at line ").next().unwrap_or_default().to_owned();
-        ReplayError::Malformed { line, column: e.column(), why }
+        ReplayError::Malformed { line, column: e.column().max(1), why }
     })
 }
 
