@@ -83,7 +83,12 @@ impl Kept {
             let up = found.links.get(&tie.link).map(|l| l.up);
             if up != Some(true) {
                 down.insert(tie.link);
-                let what = format!("link {} of {} is {}", tie.name, self.name, if up.is_none() { "gone" } else { "down" });
+                let state = match up {
+                    Some(_) => "down",
+                    None if found.links.values().any(|l| l.name == tie.name) => "gone; another one has its name, and carries nothing",
+                    None => "gone",
+                };
+                let what = format!("link {} of {} is {state}", tie.name, self.name);
                 seen.standing.push(Damage { what, port: tie.port, cut: tie.cut.filter(|_| up.is_none()), cable: tie.cable });
             } else if self.down.contains(&tie.link) {
                 again.extend(tie.port);
