@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{CliError, files, running};
 use crate::api::DEFAULT_ADDRESS;
-use crate::client::{Client, Error};
+use crate::client::{Client, Error, TIMEOUT};
 
 /// Where the daemon is
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -29,21 +29,17 @@ impl Where {
     /// # Errors
     /// An address that is not `http://host:port`; several networks run, none has the name, or it is still being built.
     pub fn client(&self) -> Result<Client, CliError> {
-        Client::new(&self.address()?, files::token(self.token_file.as_deref(), self.token.as_deref())?)
-            .map_err(|e| CliError::Usage(format!("--controller: {e}")))
-    }
-
-    fn address(&self) -> Result<String, CliError> {
-        match self.controller.clone().or_else(|| running::controller().filter(|_| self.name.is_none())) {
-            Some(url) => Ok(url),
+        let token = files::token(self.token_file.as_deref(), self.token.as_deref())?;
+        let address = match self.controller.clone().or_else(|| running::controller().filter(|_| self.name.is_none())) {
+            Some(url) => url,
             // The daemon of another user, or one in a container.
-            None if self.name.is_none() && !running::any() => Ok(format!("http://{DEFAULT_ADDRESS}")),
+            None if self.name.is_none() && !running::any() => format!("http://{DEFAULT_ADDRESS}"),
             None => {
                 let note = running::choose(self.name.as_deref())?;
-                running::enter_daemons(&note);
-                running::api(&note).map(str::to_owned)
+                return Ok(Client::of_socket(running::socket(&note), running::api(&note)?, token, TIMEOUT));
             }
-        }
+        };
+        Client::new(&address, token).map_err(|e| CliError::Usage(format!("--controller: {e}")))
     }
 }
 

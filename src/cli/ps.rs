@@ -1,8 +1,6 @@
 //! `heliostat ps`: the networks that run on this machine.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,6 +9,7 @@ use indicatif::FormattedDuration;
 use super::stop::HOW_TO_END;
 use super::tables::Rows;
 use super::{CliError, Output, origin, print};
+use crate::client::{Client, Error};
 use crate::kernel::ownership::{self, Note};
 use crate::kernel::programs::{self, Program};
 
@@ -55,17 +54,18 @@ struct Network {
 
 impl Network {
     fn look(base: &Path, note: Note) -> Self {
-        let socket = base.join(&note.fabric).join("api.sock");
         let (mut state, mut policy) = (note.state.clone(), note.policy.clone());
         // Networks of `experiment` have no API.
-        if state == "running" && note.api.is_some() {
-            match ask(&socket, "/livez") {
+        if let Some(api) = note.api.as_deref().filter(|_| state == "running") {
+            let client = Client::of_socket(ownership::socket(base, &note), api, None, ANSWER);
+            match client.ask("GET", "/livez", &[], "") {
                 Ok((200, _)) => {}
                 Ok((_, body)) => state = format!("hangs: {}", detail(&body)),
+                Err(Error::TimedOut(_)) => state = format!("does not answer within {} s", ANSWER.as_secs()),
                 Err(e) => state = format!("does not answer: {e}"),
             }
-            let named = ask(&socket, "/api/v1/policy").ok().filter(|a| a.0 == 200);
-            let named = named.and_then(|(_, body)| serde_json::from_str::<serde_json::Value>(&body).ok());
+            let named = client.get("/api/v1/policy").ok();
+            let named = named.and_then(|body| serde_json::from_str::<serde_json::Value>(&body).ok());
             policy = named.and_then(|p| Some(p["name"].as_str()?.to_owned())).unwrap_or(policy);
         }
         Self { note, state, policy, programs: vec![] }
@@ -80,22 +80,6 @@ fn detail(body: &str) -> String {
 
 /// How long a network has for an answer.
 const ANSWER: Duration = Duration::from_secs(1);
-
-/// Asks a network by its socket, which no token guards; its status and its body.
-fn ask(socket: &Path, path: &str) -> io::Result<(u16, String)> {
-    let mut s = UnixStream::connect(socket)?;
-    s.set_read_timeout(Some(ANSWER))?;
-    s.set_write_timeout(Some(ANSWER))?;
-    s.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes())?;
-    let mut text = vec![];
-    s.take(1 << 20).read_to_end(&mut text).map_err(|e| match e.kind() {
-        io::ErrorKind::WouldBlock => io::Error::other(format!("nothing within {} s", ANSWER.as_secs())),
-        _ => e,
-    })?;
-    let text = String::from_utf8_lossy(&text);
-    let status = text.split(' ').nth(1).and_then(|n| n.parse().ok()).ok_or_else(|| io::Error::other("no HTTP"))?;
-    Ok((status, text.split_once("\r\n\r\n").map_or_else(String::new, |t| t.1.to_owned())))
-}
 
 /// Programs in nodes of networks that are gone, in words.
 fn outlived(programs: &[Program]) -> String {

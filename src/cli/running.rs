@@ -20,7 +20,7 @@ pub fn choose(name: Option<&str>) -> Result<Note, CliError> {
 
 /// A network of that name that other users run without root. Its files are theirs, so not even root goes by what they say.
 fn theirs(name: &str, users: &[u32]) -> Option<CliError> {
-    let own = sys::uid_gid().0;
+    let own = sys::user_outside();
     let user = users.iter().find(|&&u| u != own || rights::are_of_the_machine())?;
     let why = format!("the network {name} is run without root by user {user}, in a namespace of its own");
     Some(CliError::Invalid(format!("{why}; speak to it as that user: sudo -u '#{user}' heliostat ...")))
@@ -64,18 +64,9 @@ pub fn api(note: &Note) -> Result<&str, CliError> {
     note.api.as_deref().ok_or_else(|| still_built(note))
 }
 
-/// Moves this thread to where a network's daemon listens, if it is elsewhere: within a host of the network, 127.0.0.1 is the host's own.
-/// The daemon of a user without root has a namespace of its own, and listens outside of it.
-pub fn enter_daemons(note: &Note) {
-    let of = |process: &str, kind: &str| std::fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
-    let (daemon, own) = (note.pid.to_string(), "thread-self");
-    if of(own, "user") != of(&daemon, "user") || of(own, "net") == of(&daemon, "net") {
-        return;
-    }
-    let ns = sys::open_ns(&PathBuf::from(format!("/proc/{daemon}/ns/net")));
-    if let Err(e) = ns.and_then(|ns| sys::setns(ns.as_fd(), libc::CLONE_NEWNET)) {
-        tracing::debug!("enter the namespace of {}: {e}", note.fabric);
-    }
+/// The unix socket of a network's API: within a host of the network, 127.0.0.1 is the host's own.
+pub fn socket(note: &Note) -> PathBuf {
+    ownership::socket(&ownership::base(), note)
 }
 
 /// Moves this thread into the network namespace of a node.

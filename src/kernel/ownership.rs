@@ -40,8 +40,16 @@ pub fn base() -> PathBuf {
     }
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(d) if Path::new(&d).is_dir() => Path::new(&d).join("heliostat"),
-        _ => PathBuf::from(format!("/tmp/heliostat-{}", sys::uid_gid().0)),
+        _ => PathBuf::from(format!("/tmp/heliostat-{}", sys::user_outside())),
     }
+}
+
+/// The API's unix socket in a fabric's directory.
+const SOCKET: &str = "api.sock";
+
+/// The API's unix socket of a fabric that keeps its note in `base`.
+pub fn socket(base: &Path, note: &Note) -> PathBuf {
+    base.join(&note.fabric).join(SOCKET)
 }
 
 /// What a running fabric writes down about itself.
@@ -265,7 +273,7 @@ impl Owned {
 
     /// Where the API's unix socket goes.
     pub fn socket(&self) -> PathBuf {
-        self.directory.join("api.sock")
+        self.directory.join(SOCKET)
     }
 
     /// Writes into the note what it does: `running`, `stopping`. Who cannot write it has told that already.
@@ -324,6 +332,10 @@ pub fn name_files(base: &Path, note: &Note, node: &str) -> io::Result<[(PathBuf,
     let (hosts, resolver) = (directory.join(format!("{HOSTS}.{node}")), directory.join("resolv.conf"));
     for (file, text) in [(&hosts, names::hosts_of(node, &fs::read_to_string(directory.join(HOSTS))?)), (&resolver, names::RESOLVER.into())]
     {
+        // A file that lies over one of the machine's is laid over only as long as it is not replaced.
+        if fs::read_to_string(file).is_ok_and(|there| there == text) {
+            continue;
+        }
         // Many may begin at the same time: what one sees is whole.
         let fresh = file.with_extension(format!("{}.new", std::process::id()));
         fs::write(&fresh, text)?;

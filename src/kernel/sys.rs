@@ -429,6 +429,22 @@ pub fn uid_gid() -> (u32, u32) {
     unsafe { (libc::getuid(), libc::getgid()) }
 }
 
+/// The real user id as it was outside of this process's user namespace, where root of a network without root is the user who started it.
+pub fn user_outside() -> u32 {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    outside(&map, uid_gid().0)
+}
+
+/// The user id that a map of user_namespaces(7) gives one of its namespace, or the same if it has none.
+fn outside(map: &str, own: u32) -> u32 {
+    let mut ranges = map.lines().filter_map(|line| {
+        let mut numbers = line.split_whitespace().map(str::parse::<u32>);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?))
+    });
+    let outer = ranges.find_map(|(first, outer, count)| outer.checked_add(own.checked_sub(first).filter(|at| *at < count)?));
+    outer.unwrap_or(own)
+}
+
 /// A command of `bpf(2)` that returns a new descriptor: `attr` is its attribute block, zero beyond what the kernel knows of it.
 ///
 /// # Safety
@@ -558,4 +574,19 @@ pub unsafe fn peek(at: u64, into: &mut [u8]) {
 pub unsafe fn poke(at: u64, from: &[u8]) {
     // SAFETY: the caller says so, and `from` is a valid slice.
     unsafe { std::ptr::copy(from.as_ptr(), at as *mut u8, from.len()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_known_by_their_number_outside() {
+        assert_eq!(outside("         0          0 4294967295\n", 7), 7);
+        assert_eq!(outside("         0       1001          1\n", 0), 1001);
+        assert_eq!(outside("0 1000 1\n1 100000 65536\n", 5), 100_004);
+        for no_map in ["", "x y z\n", "0 4294967295 2\n", "9 5 1\n"] {
+            assert_eq!(outside(no_map, 1), 1, "{no_map:?}");
+        }
+    }
 }

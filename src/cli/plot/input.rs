@@ -247,7 +247,8 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
 }
 
 fn whole(text: &str, file: &str, pool: &Pool) -> Result<Vec<Input>, String> {
-    let read = json::read(text, file, "a result, an event log, or a plan of circuits (`plan circuits -o json`)").map_err(|e| e.to_string())?;
+    let read =
+        json::read(text, file, "a result, an event log, or a plan of circuits (`plan circuits -o json`)").map_err(|e| e.to_string())?;
     let today = form::current(read).map_err(|why| format!("{file}: {why}"))?;
     match today {
         Value::Array(all) => Ok(pooled(all.iter().map(|v| one(v, file)).collect::<Result<_, _>>()?, pool)),

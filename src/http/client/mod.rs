@@ -5,8 +5,12 @@
 //! resources are the truth.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
+
+use socket::Socket;
+use ureq::unversioned::resolver::DefaultResolver;
 
 use crate::api::problem::Problem;
 use crate::text;
@@ -16,11 +20,12 @@ mod book;
 mod coflows;
 pub mod counters;
 pub mod remote;
+mod socket;
 #[cfg(test)]
 mod tests;
 
 /// How long a request may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 /// The daemon's stream of events says something every 15 s at least.
 const SILENCE: Duration = Duration::from_secs(25);
 /// Number of times that a request or a stream that breaks is tried, each time a little later.
@@ -53,6 +58,7 @@ pub struct Client {
     base: String,
     token: Option<String>,
     agent: ureq::Agent,
+    patience: Duration,
     /// Why nothing is asked any more.
     broken: OnceLock<String>,
 }
@@ -67,8 +73,14 @@ impl Client {
         if !base.strip_prefix("http://").is_some_and(|host| !host.is_empty() && !host.contains(['/', ' '])) {
             return Err(Error::Address(format!("{base} is no address of a daemon: write it as http://host:port")));
         }
-        let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(TIMEOUT)).proxy(None);
-        Ok(Self { base, token, agent: config.build().into(), broken: OnceLock::new() })
+        Ok(Self { base, token, agent: config(TIMEOUT).into(), patience: TIMEOUT, broken: OnceLock::new() })
+    }
+
+    /// A client of a daemon of this machine by its unix socket, within `patience` for each answer. `address`, a number and a port, is its
+    /// name in messages.
+    pub fn of_socket(socket: PathBuf, address: &str, token: Option<String>, patience: Duration) -> Self {
+        let agent = ureq::Agent::with_parts(config(patience), Socket(socket), DefaultResolver::default());
+        Self { base: address.into(), token, agent, patience, broken: OnceLock::new() }
     }
 
     /// The daemon's address.
@@ -148,10 +160,14 @@ impl Client {
 
     fn lost(&self, e: &ureq::Error) -> Error {
         match e {
-            ureq::Error::Timeout(_) => Error::TimedOut(format!("{} did not answer within {} s", self.base, TIMEOUT.as_secs())),
+            ureq::Error::Timeout(_) => Error::TimedOut(format!("{} did not answer within {:?}", self.base, self.patience)),
             e => Error::Unreachable(format!("no daemon answers at {}: {e}; start one with `heliostat run TOPOLOGY`", self.base)),
         }
     }
+}
+
+fn config(patience: Duration) -> ureq::config::Config {
+    ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(patience)).proxy(None).build()
 }
 
 /// Reads an answer.

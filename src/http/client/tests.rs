@@ -109,6 +109,28 @@ fn a_client_that_has_given_up_asks_nothing_and_does_not_wait() {
 }
 
 #[test]
+fn a_socket_carries_requests_one_after_the_other_and_their_time_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("api.sock");
+    let of_socket = |patience| Client::of_socket(path.clone(), "http://127.0.0.1:1", None, patience);
+    let client = of_socket(super::TIMEOUT);
+    let nobody = client.get("/livez").unwrap_err().to_string();
+    assert!(nobody.starts_with("no daemon answers at http://127.0.0.1:1: "), "{nobody}");
+    let rig = rig_with(Options { socket: Some(path.clone()), token: Some("0123456789abcdef".into()), ..Options::default() });
+    for _ in 0..3 {
+        assert_eq!(client.get("/livez").unwrap(), "ok\n");
+        assert!(client.get("/api/v1/topology").unwrap().len() > 100);
+        assert!(client.get("/nothing").is_err());
+    }
+    drop(rig);
+    assert!(matches!(client.get("/livez"), Err(super::Error::Unreachable(_))));
+    // One that takes the question and says nothing.
+    let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let late = of_socket(std::time::Duration::from_millis(20)).get("/livez");
+    assert!(matches!(late, Err(super::Error::TimedOut(_))), "{late:?}");
+}
+
+#[test]
 fn only_tasks_without_room_have_no_proposal() {
     let rig = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() });
     let client = Client::new(&rig.server.url(), None).unwrap();

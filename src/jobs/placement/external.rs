@@ -73,7 +73,15 @@ fn fair() -> Kind {
 
 impl Default for ProgramOptions {
     fn default() -> Self {
-        Self { command: None, url: None, within: within(), fallback: fair(), environment: vec![], privileges: Privileges::Drop, directory: None }
+        Self {
+            command: None,
+            url: None,
+            within: within(),
+            fallback: fair(),
+            environment: vec![],
+            privileges: Privileges::Drop,
+            directory: None,
+        }
     }
 }
 

@@ -19,10 +19,7 @@ pub fn read<T: DeserializeOwned>(text: &str, file: &str, allowed: &str) -> Resul
         let source = yaml::source_line(text, line);
         let message = if text.trim().is_empty() { "there is nothing in it".into() } else { words(&e) };
         let path = if e.classify() == Category::Data { yaml::steps(&track.path()) } else { vec![] };
-        ConfigError {
-            file: file.into(),
-            problems: vec![Problem { line, column, path, message, allowed: allowed.into(), source }],
-        }
+        ConfigError { file: file.into(), problems: vec![Problem { line, column, path, message, allowed: allowed.into(), source }] }
     })
 }
 

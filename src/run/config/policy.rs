@@ -160,13 +160,7 @@ impl RawExternal {
         let at = ProgramAt::new(self.command.as_deref(), self.url.as_deref());
         let key = if self.url.is_some() { "url" } else { "command" };
         match at {
-            Ok(at) => Some(ProgramSpec {
-                at,
-                within,
-                environment: self.environment.clone(),
-                privileges: self.privileges,
-                directory: None,
-            }),
+            Ok(at) => Some(ProgramSpec { at, within, environment: self.environment.clone(), privileges: self.privileges, directory: None }),
             Err((message, allowed)) => {
                 flaws.unless(false, path(key), message, allowed);
                 None

@@ -71,6 +71,18 @@ fn without_root_others_reach_the_daemon_from_outside() {
     as_nobody(&mut exec, &scratch);
     let o = output(&mut exec);
     assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("eth0"), "{}", said(&o));
+    // From within a host, too, where 127.0.0.1 is the host's own.
+    let inside = |words: &[&str]| {
+        let mut exec = heliostat();
+        exec.args(["exec", "--name", &name, "h0-0", "--", env!("CARGO_BIN_EXE_heliostat")]).args(words);
+        as_nobody(&mut exec, &scratch);
+        let o = output(&mut exec);
+        assert!(o.status.success() && !said(&o).contains("WARN"), "{words:?}: {}", said(&o));
+        String::from_utf8_lossy(&o.stdout).into_owned()
+    };
+    assert!(inside(&["show", "topology", "--name", &name]).contains("hybrid-4x2"));
+    assert!(inside(&["ps"]).contains("running"));
+    assert!(inside(&["exec", "--name", &name, "h1-0", "--", "hostname"]).contains("h1-0"), "and another host");
     d.signal("TERM");
     assert_eq!(d.ended(), Some(0), "{}", d.log());
     assert!(!scratch.0.join("heliostat").join(&name).exists());

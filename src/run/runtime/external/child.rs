@@ -142,7 +142,9 @@ fn environment(named: &[String]) -> Result<Vec<(OsString, OsString)>, String> {
 /// Has a command run without capabilities, and under sudo as the user who called it, whose files it can read then.
 fn as_a_user(command: &mut Command) {
     let id = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok().filter(|&id| id != 0);
-    if sys::is_root() && let (Some(user), Some(group)) = (id("SUDO_UID"), id("SUDO_GID")) {
+    if sys::is_root()
+        && let (Some(user), Some(group)) = (id("SUDO_UID"), id("SUDO_GID"))
+    {
         command.uid(user).gid(group).env_remove("HOME");
         if let Some(name) = std::env::var_os("SUDO_USER") {
             command.env("USER", &name).env("LOGNAME", &name);
