@@ -21,8 +21,9 @@ use crate::units::Span;
 
 /// Writes packets of a running network to a file for Wireshark or tcpdump: heliostat capture r0-ocs0 --to file.pcapng
 ///
-/// Both directions are written, until Ctrl-C, until --duration or --packets is reached, or until the network ends. Stamps are the kernel's, in nanoseconds of the
-/// wall clock. Packets of bulk TCP may be longer than the MTU, since the kernel cuts them later or has put them together.
+/// Both directions are written, until Ctrl-C, until --duration or --packets is reached, or until the network ends. Stamps are the kernel's,
+/// in nanoseconds of the wall clock. Packets of bulk TCP may be longer than the MTU, since the kernel cuts them later or has put them
+/// together.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Where: a rack's port (r0-ocs1, r0-eps, r0-host2), or a node (h3-1, tor3, eps, sw2, ocs0), of which all interfaces are taken unless

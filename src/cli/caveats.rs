@@ -44,7 +44,7 @@ pub fn say_taken(file: &Path, taken: &Taken) {
 
 /// The same by the caveats of a result that was made of it.
 pub fn say_caveats_of_input(file: &Path, caveats: &[Caveat]) {
-    for c in caveats.iter().filter(|c| matches!(c.kind, Kind::Folded | Kind::LeftOut | Kind::Fewer | Kind::JobsAsCoflows)) {
+    for c in caveats.iter().filter(|c| matches!(c.kind, Kind::Folded | Kind::LeftOut | Kind::JobsAsCoflows)) {
         say!("note: {}: {c}", file.display());
     }
 }

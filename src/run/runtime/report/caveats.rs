@@ -59,8 +59,6 @@ pub enum Kind {
     Folded,
     /// The reader of the workload left records out.
     LeftOut,
-    /// The workload has fewer coflows than were asked for.
-    Fewer,
     /// Jobs were read where coflows are run: their shuffles alone, with tasks spread evenly.
     JobsAsCoflows,
 }
@@ -177,9 +175,6 @@ impl Facts<'_> {
         }
         for left in &taken.left_out {
             add(Kind::LeftOut, left.count, left.to_string(), None);
-        }
-        if let Some(f) = &taken.fewer {
-            add(Kind::Fewer, f.there, f.to_string(), None);
         }
         if let Some(jobs) = taken.from_jobs {
             let what = format!("shuffles of {} as coflows, tasks spread evenly", several(jobs, "job"));
