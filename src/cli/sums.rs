@@ -141,6 +141,7 @@ impl Listed for RunResult {
         Self {
             origin: self.origin.clone(),
             mechanism: self.mechanism.clone(),
+            model: self.model.clone(),
             topology: self.topology.clone(),
             policy: self.policy.clone(),
             workload: self.workload.clone(),

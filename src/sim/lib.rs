@@ -116,6 +116,7 @@ pub struct SimFabric {
     now: Time,
     crossbars: Crossbars,
     ledger: Ledger,
+    model: Model,
     engine: Box<dyn Engine>,
     /// What engines have finished, and has arrived if links have delays.
     done: Vec<FlowFinished>,
@@ -148,7 +149,7 @@ impl SimFabric {
         // Where flows must be told apart, `within: sums` of a caller that did not ask `Model::of` is simulated flow by flow.
         let by_flows = || Network { within: Within::default(), ..network };
         let model = Model::choose(&links, network, admit, dark).or_else(|_| Model::choose(&links, by_flows(), admit, dark));
-        let engine = model.expect("flows can be told apart").build(&links, network);
+        let model = model.expect("flows can be told apart");
         let mut ledger = Ledger::new(&topology, progress);
         if counters {
             ledger.count_pairs();
@@ -160,6 +161,8 @@ impl SimFabric {
             Some(_) => Ok(Switches::new(&topology, Units::default())),
         };
         Self {
+            model,
+            engine: model.build(&links, network),
             switches,
             lists: Lists::default(),
             meter: bucket.map(|b| Meter::new(b, &links)),
@@ -174,13 +177,17 @@ impl SimFabric {
             now: Time::ZERO,
             crossbars: Crossbars::new(&topology),
             ledger,
-            engine,
             done: Vec::new(),
             over: (wholes && !delayed).then(Vec::new),
             delays: delayed.then(Delays::default),
             broken: Vec::new(),
             resolution,
         }
+    }
+
+    /// How it carries flows.
+    pub fn model(&self) -> Model {
+        self.model
     }
 
     /// Starts a coflow's flows at `now`, which must not lie in the past. `elephants` says of each flow whether it is marked

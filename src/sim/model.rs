@@ -92,6 +92,18 @@ impl Model {
         }
     }
 
+    /// Its word in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sunflow => "sunflow",
+            Self::Pairs { .. } => "pairs",
+            Self::Shared { queued: false } => "links",
+            Self::Shared { queued: true } => "queues",
+            Self::Ordered => "ordered",
+            Self::Sums { .. } => "sums",
+        }
+    }
+
     /// Whether it knows coflows by their sums, and no flows.
     pub fn knows_sums(self) -> bool {
         matches!(self, Self::Sums { .. })

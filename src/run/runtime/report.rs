@@ -22,6 +22,9 @@ pub struct RunResult {
     pub origin: Origin,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
+    /// How a simulation carried the flows: `sunflow`, `pairs`, `links`, `queues`, `ordered` or `sums` ([`crate::sim::Model`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Name of the topology.
     pub topology: String,
     /// Name of the policy.
@@ -130,6 +133,7 @@ impl RunResult {
         Self {
             origin: Origin::default(),
             mechanism: of.mechanism.into(),
+            model: None,
             topology: of.topology.into(),
             policy: of.policy.into(),
             workload: of.workload.into(),

@@ -191,7 +191,7 @@ fn what_is_damaged_is_told_with_its_place() {
     assert_eq!(malformed(b"{\"idle\":{}}\n").0, 1);
     assert_eq!(malformed(b"").0, 1);
     let other = with_line(&file, 0, |l| l.replacen("\"format\":1", "\"format\":2", 1));
-    assert_eq!(malformed(&other), (1, 0, "the format is 2; this version reads 1".into()));
+    assert_eq!(malformed(&other), (1, 1, "the format is 2; this version reads 1".into()));
     let small = with_line(&file, first(&file, "{\"tell\":{\"at\":50000000,\"event\":{\"event\":\"observed\""), |l| {
         l.replacen("\"racks\":4", "\"racks\":5", 1)
     });

@@ -494,7 +494,8 @@ impl<'a> Simulation<'a> {
         // The snapshot has what each pair of racks sent only where a policy reads that, and as of the last cycle.
         let [sent, over_ocs] = self.driver.fabric.sent_between_racks();
         let counted = Counted { sent, over_ocs, ..Counted::from(&last) };
-        RunResult { utilisation, ..RunResult::summed(of, coflows, self.sums, counted, received) }
+        let model = Some(self.driver.fabric.model().name().to_owned());
+        RunResult { model, utilisation, ..RunResult::summed(of, coflows, self.sums, counted, received) }
     }
 }
 
