@@ -3,6 +3,10 @@
 //! Two mechanisms carry circuits, chosen by what the kernel allows and named in every result: [`timed`] (BPF programs that
 //! compare each circuit's times with their own clock) and [`switched`] (u32 and mirred filters, replaced by a thread that
 //! wakes for each change). Both live in the same namespaces, behind the same [`KernelFabric`].
+//!
+//! Five folders: [`netlink`] speaks to the kernel, [`optical`] has both mechanisms, [`graph`] the packet networks of several switches,
+//! [`guard`] compares the network with what was built, and [`machine`] knows what this machine and this process may do. Beside them stand
+//! the BPF programs ([`bpf`]), the senders and receivers ([`traffic`]), and what builds, names, owns and removes a network.
 #![deny(unsafe_code)]
 
 use heliostat_base::{ids, paths, topology, units};
@@ -17,51 +21,31 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 pub mod attached;
-pub mod backlog;
-mod believed;
-mod bell;
-pub mod book;
 pub mod bpf;
 pub mod capture;
 pub mod detach;
-pub mod diag;
-pub mod doors;
-pub mod features;
-pub mod flips;
-pub mod inventory;
-pub mod keeper;
-pub mod kept;
-pub mod labels;
-pub mod lacks;
+pub mod graph;
+pub mod guard;
 pub mod layout;
-pub mod msg;
+pub mod machine;
 pub mod names;
+pub mod netlink;
 pub mod netns;
 pub mod network;
-pub mod nl;
 pub mod node;
-pub mod nudges;
+pub mod optical;
 pub mod ownership;
-pub mod packet;
-pub mod priorities;
-pub mod prober;
-pub mod programs;
 pub mod pulse;
 pub mod queues;
-pub mod rights;
-pub mod route_lists;
-pub mod scale;
-pub mod settings;
-pub mod slots;
-pub mod steering;
-pub mod switched;
-pub mod sys;
-pub mod tc;
-pub mod timed;
 pub mod traffic;
-mod uplinks;
-pub mod ways;
-pub mod wire;
+
+use graph::uplinks;
+pub use graph::{labels, packet, priorities, route_lists, steering, ways};
+use guard::believed;
+pub use guard::{book, keeper, kept, settings};
+pub use machine::{features, lacks, programs, rights, scale, sys};
+pub use netlink::{diag, inventory, msg, nl, tc, wire};
+pub use optical::{backlog, doors, flips, nudges, prober, slots, switched, timed};
 
 #[cfg(test)]
 #[path = "../testing.rs"]

@@ -1,0 +1,208 @@
+//! The `timed` mechanism: circuits with their times in arrays that BPF programs read.
+//!
+//! An operation is a few stores into shared memory; no thread needs to be awake when a circuit changes.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use parking_lot::Mutex;
+
+use super::doors::Doors;
+use super::flips::Flips;
+use super::slots::Slots;
+use crate::bpf::SharedArray;
+use crate::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
+use crate::bpf::switches;
+use crate::circuits::timetable::Reservation;
+use crate::coflows::elephants::Admit;
+use crate::demand::DemandMatrix;
+use crate::fabric::{Damage, OpResult, PortCounters};
+use crate::ids::{PlaneId, RackId};
+use crate::network::Network;
+use crate::nl::NEW;
+use crate::plan::{Op, Programmed};
+use crate::topology::PortQueues;
+use crate::units::{Span, Time};
+use crate::{Clock, Serving, queues, tc};
+
+/// The arrays, and what was written into them.
+pub struct Timed {
+    arrays: Arrays,
+    clock: Clock,
+    /// By plane, then rack: index of the OCS's port.
+    out: Vec<Vec<u32>>,
+    /// The daemon is the only writer, so this is what the programs see.
+    slots: Arc<Mutex<Slots>>,
+    /// Where packets wait for their circuit: the thread that lets them go.
+    gates: Option<Flips>,
+}
+
+impl Timed {
+    /// Loads the programs and sets the queues of every port.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn install(net: &mut Network, Serving { admit, service }: Serving, clock: Clock) -> io::Result<Self> {
+        let topology = net.topology.clone();
+        let (racks, planes) = (topology.rack_count(), topology.planes.len());
+        let arrays = Arrays::new(racks, planes)?;
+        let guard = crate::guard(&topology, admit);
+        // Where no circuit throws its packets back, all racks share one queue, as on a switch that one buys, unless the topology says
+        // otherwise; programs count by rack.
+        let bought = planes == 0 && topology.eps.queues == PortQueues::One;
+        let shared = bought || queues::uplink_is_shared(&topology, service);
+        for (r, tor) in net.tors.iter_mut().enumerate() {
+            let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, admit, guard })?;
+            let mut v = queues::tor_eps_port(tor.eps, &topology, r, service, shared);
+            for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
+                v.extend(queues::ocs_port(link, (&topology, p), r, queues::Classes::ByProgram, admit));
+                let arrivals = programs::load_arrivals(&arrays, p.id.index(), r)?;
+                v.push((tc::clsact(link), NEW));
+                v.push((tc::bpf_ingress(link, arrivals.as_fd(), "heliostat_in"), NEW));
+                tor.node.book.hold([arrivals]);
+            }
+            for &h in &tor.hosts {
+                v.push((tc::clsact(h), NEW));
+                v.push((tc::bpf_ingress(h, program.as_fd(), "heliostat_tor"), NEW));
+            }
+            tor.node.send(v)?;
+            tor.node.book.hold([program]);
+        }
+        for (p, core) in net.ocs.iter_mut().enumerate() {
+            let mut v = vec![];
+            let loaded = (0..racks).map(|r| programs::load_crossbar(&arrays, p, r)).collect::<io::Result<Vec<_>>>()?;
+            for (program, &port) in loaded.iter().zip(&core.ports) {
+                v.push((tc::clsact(port), NEW));
+                v.push((tc::bpf_ingress(port, program.as_fd(), "heliostat_ocs"), NEW));
+            }
+            core.node.send(v)?;
+            core.node.book.hold(loaded);
+        }
+        let out = net.ocs.iter().map(|c| c.ports.clone()).collect();
+        let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
+        let gates = if admit.waits() { Some(Flips::start(net, Doors::gates(net)?, false, guard, slots.clone(), clock)?) } else { None };
+        Ok(Self { arrays, clock, out, slots, gates })
+    }
+
+    /// What the slots hold, without what has ended.
+    pub fn programmed(&self, now: Time) -> Programmed {
+        self.slots.lock().programmed(now)
+    }
+
+    /// Compares the kernel's arrays with what was written into them, and writes again what another process changed.
+    pub fn keep(&mut self) -> Vec<Damage> {
+        let slots = self.slots.lock();
+        let mut damage = vec![];
+        for (port, slot, held) in slots.held() {
+            let cells = [OUT, FROM, UNTIL].map(|which| self.arrays.ports.cell(port, slot * SLOT_CELLS + which).load(Relaxed));
+            let right = held.map(|r| cells_of(&self.out, self.clock, &r));
+            if right.map_or(cells[2] == 0, |right| right == cells) {
+                continue;
+            }
+            write(&self.arrays, &self.out, self.clock, port, slot, held);
+            let (plane, rack) = (PlaneId::from(port / self.arrays.racks), RackId::from(port % self.arrays.racks));
+            let what = format!(
+                "circuit {slot} of {rack}'s port on plane {} was changed in the programs' array, and has been written again",
+                plane.0
+            );
+            damage.push(Damage { what, port: Some((plane, rack)), ..Damage::default() });
+        }
+        damage
+    }
+
+    /// Carries out operations in order.
+    pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
+        let (arrays, out, clock) = (&self.arrays, &self.out, self.clock);
+        let mut slots = self.slots.lock();
+        let results = slots.apply_all(ops, || clock.now(), |port, slot, held| write(arrays, out, clock, port, slot, held));
+        drop(slots);
+        if let Some(g) = &self.gates {
+            g.wake();
+        }
+        results
+    }
+
+    /// The thread that lets packets go that wait for their circuit.
+    pub fn gates(&self) -> Option<&Flips> {
+        self.gates.as_ref()
+    }
+
+    /// Number of racks, R.
+    pub fn racks(&self) -> usize {
+        self.arrays.racks
+    }
+
+    /// Bytes sent, and of those, bytes that crossed: `R x R` each.
+    pub fn counters(&self) -> (DemandMatrix, DemandMatrix) {
+        let racks = self.arrays.racks;
+        let (mut sent, mut crossed) = (DemandMatrix::zero(racks), DemandMatrix::zero(racks));
+        for k in 0..racks * racks {
+            let (i, j) = (RackId::from(k / racks), RackId::from(k % racks));
+            // Crossed first: it can never be seen ahead of sent.
+            crossed.set(i, j, self.arrays.crossed.cell(k, 0).load(Acquire));
+            sent.set(i, j, self.arrays.sent.cell(k, 0).load(Relaxed));
+        }
+        (sent, crossed)
+    }
+
+    /// What ToRs admitted to circuits, what crossed and what was sent back, in packets as the kernel handles them (aggregated).
+    pub fn packets(&self) -> [u64; 3] {
+        let sum = |a: &SharedArray, entries: usize, k: usize| (0..entries).map(|e| a.cell(e, k).load(Relaxed)).sum();
+        let (pairs, ports) = (self.arrays.racks * self.arrays.racks, self.out.len() * self.arrays.racks);
+        [sum(&self.arrays.admitted, pairs, 1), sum(&self.arrays.crossed, pairs, 1), sum(&self.arrays.counts, ports, programs::SENT_BACK)]
+    }
+
+    /// The counters of every port, by plane and rack.
+    pub fn ports(&self) -> Vec<Vec<PortCounters>> {
+        let racks = self.arrays.racks;
+        let read = |p: usize, r: usize| {
+            let c = |k| self.arrays.counts.cell(p * racks + r, k).load(Relaxed);
+            PortCounters {
+                crossed_packets: c(programs::CROSSED_PACKETS),
+                crossed_bytes: c(programs::CROSSED_BYTES),
+                late_packets: c(programs::LATE),
+                misdelivered: c(programs::MISDELIVERED),
+            }
+        };
+        (0..self.out.len()).map(|p| (0..racks).map(|r| read(p, r)).collect()).collect()
+    }
+}
+
+/// Puts what a slot holds into the kernel: `until` last, and zero while the rest is written.
+fn write(arrays: &Arrays, out: &[Vec<u32>], clock: Clock, port: usize, slot: usize, held: Option<Reservation>) {
+    let cell = |which: usize| arrays.ports.cell(port, slot * SLOT_CELLS + which);
+    let Some(r) = held else { return cell(UNTIL).store(0, Release) };
+    let [way, from, until] = cells_of(out, clock, &r);
+    // A new end of a circuit that exists is one store, so that the circuit does not go dark meanwhile.
+    if cell(OUT).load(Relaxed) != way || cell(FROM).load(Relaxed) != from {
+        cell(UNTIL).store(0, Release);
+        cell(OUT).store(way, Release);
+        cell(FROM).store(from, Release);
+    }
+    cell(UNTIL).store(until, Release);
+}
+
+/// What the cells of a slot say of a circuit: where it leads, from when and until when.
+fn cells_of(out: &[Vec<u32>], clock: Clock, r: &Reservation) -> [u64; 3] {
+    let way = u64::from(out[r.plane.index()][r.output.index()]) << 32 | u64::from(r.output.0);
+    [way, clock.to_kernel(r.up_from), clock.to_kernel(r.until)]
+}
+
+/// Whether this process may load programs and make shared arrays.
+///
+/// # Errors
+/// What the kernel said, or a processor that may exchange loads ([`programs`] has why).
+pub fn probe() -> io::Result<()> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "it relies on the order of loads and stores of x86-64"));
+    }
+    let arrays = Arrays::new(2, 1)?;
+    programs::load_crossbar(&arrays, 0, 0)?;
+    programs::load_tor(&arrays, &TorProgram { rack: 0, ocs: &[10], admit: Admit::All, guard: Span::millis(1) })?;
+    let arrays = switches::Arrays::new(2, 1, 2, 4)?;
+    switches::load_first(&arrays, 0, 0, None)?;
+    switches::load_next(&arrays, 1)?;
+    Ok(())
+}
