@@ -213,6 +213,7 @@ documents_with_blocks! {
     readme => "README.md",
     api => "docs/api.md",
     circuits => "docs/circuits.md",
+    commands => "docs/commands.md",
     experiments => "docs/experiments.md",
     external => "docs/external.md",
     faq => "docs/faq.md",
