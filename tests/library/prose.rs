@@ -89,7 +89,8 @@ fn sentences(run: &str) -> Vec<String> {
     while let Some(word) = all.next() {
         words.push(word);
         let ends = word.trim_end_matches(['"', ')', '*', ']']).ends_with(['.', '!', '?']);
-        let begins = all.peek().is_none_or(|next| next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || "\"(*[".contains(c)));
+        let begins =
+            all.peek().is_none_or(|next| next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || "\"(*[".contains(c)));
         if ends && begins {
             found.push(words.drain(..).collect::<Vec<_>>().join(" "));
         }
