@@ -217,6 +217,9 @@ documents_with_blocks! {
     experiments => "docs/experiments.md",
     external => "docs/external.md",
     faq => "docs/faq.md",
+    lab_1 => "docs/labs/1-circuits.md",
+    lab_8 => "docs/labs/8-decide.md",
+    lab_9 => "docs/labs/9-mirror.md",
     mininet => "docs/mininet.md",
     page => "docs/page.md",
     placement => "docs/placement.md",
@@ -232,7 +235,7 @@ documents_with_blocks! {
 
 #[test]
 fn every_document_with_blocks_is_run() {
-    let runs = |d: &String| blocks(d).iter().any(|b| b.why_not().is_none());
+    let runs = |d: &String| blocks(d).iter().any(|b| b.why_not().is_none() && !b.needs("prints"));
     let with_blocks: Vec<String> = documents().into_iter().filter(runs).collect();
     let mut listed: Vec<&str> = LISTED.to_vec();
     listed.sort_unstable();
