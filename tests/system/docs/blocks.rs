@@ -210,6 +210,7 @@ macro_rules! documents_with_blocks {
 }
 
 documents_with_blocks! {
+    artifact => "ARTIFACT.md",
     readme => "README.md",
     api => "docs/api.md",
     circuits => "docs/circuits.md",
