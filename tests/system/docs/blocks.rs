@@ -214,6 +214,7 @@ documents_with_blocks! {
     readme => "README.md",
     api => "docs/api.md",
     circuits => "docs/circuits.md",
+    co_decided => "docs/co-decided.md",
     commands => "docs/commands.md",
     experiments => "docs/experiments.md",
     external => "docs/external.md",
