@@ -92,7 +92,7 @@ fn sentences(run: &str) -> Vec<String> {
         let begins =
             all.peek().is_none_or(|next| next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || "\"(*[".contains(c)));
         if ends && begins {
-            found.push(words.drain(..).collect::<Vec<_>>().join(" "));
+            found.push(std::mem::take(&mut words).join(" "));
         }
     }
     found.extend((!words.is_empty()).then(|| words.join(" ")));
