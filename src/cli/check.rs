@@ -27,7 +27,7 @@ use crate::workload::Workload;
 use crate::workload::coflow_benchmark::Mapping;
 use crate::workload::jobs::{JobList, JobSpec};
 
-/// Checks topologies, policies, workloads, jobs and results, each file by itself and all of them together
+/// Checks topologies, policies, workloads, jobs and results, each file alone and all of them together
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The files, of any kind, or names of shipped ones; - is stdin. Each policy and workload must fit one of the topologies among them

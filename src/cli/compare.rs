@@ -19,20 +19,20 @@ use crate::runtime::spans::percentile;
 use crate::runtime::study::{AnyResult, Group, Study};
 use crate::units::{Bytes, Span};
 
-/// Holds results against the first: runs of the same coflows or jobs, one or repeated ones a file
+/// Compares results with the first: runs of the same coflows or jobs, one or repeated ones a file
 ///
 /// Two runs are compared coflow by coflow or job by job, such as a live run and its simulation. More results, or files with several of
 /// them, become a row each: means with 95 % intervals, differences of pairs with the same workload, and completion times over those of
 /// the first by class of size. Runs that differ in anything but their seed are never pooled unless --pool says so.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Results, written by --json; or directories that `heliostat sweep` filled. All are held against the first
+    /// Results, written by --json; or directories that `heliostat sweep` filled. All are compared with the first
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Names of the rows, in their order [default: what tells them apart]
     #[arg(long, value_name = "TEXT")]
     label: Vec<String>,
-    /// The row that all others are held against, by its name [default: the first]
+    /// The row that all others are compared with, by its name [default: the first]
     #[arg(long, value_name = "TEXT")]
     against: Option<String>,
     #[command(flatten)]

@@ -59,8 +59,8 @@ pub struct Args {
     /// Co-scheduler's and Corral's simulators have racks]
     #[arg(long, value_enum, conflicts_with = "live")]
     grain: Option<GrainArg>,
-    /// What the ends of flows leave is shared anew only at multiples of this time, such as 100ms, or when a shuffle begins or a circuit
-    /// changes its way, as by `simulate --resolution` [default: at once, which is exact]
+    /// Shares out what finished flows leave only at multiples of this time, such as 100ms, or when a shuffle begins or a circuit changes
+    /// its way, as by `simulate --resolution` [default: at once, which is exact]
     #[arg(long, value_name = "TIME", conflicts_with = "live")]
     resolution: Option<Span>,
     /// PushBox: the Facebook coflow trace (FB2010-1Hr-150-0.txt), whose coflows are the jobs' shuffles. JobPacker, Co-scheduler: a SWIM

@@ -52,8 +52,8 @@ pub struct Tuning {
     /// All jobs arrive at once
     #[arg(help_heading = "Jobs", long)]
     pub batch: bool,
-    /// The scheduler is told that a host or rack fails at that time, and is back after +TIME: h3-1@10s, r2@10s+30s; may be given more than
-    /// once
+    /// Says to the scheduler that a host or rack fails at that time, and is back after +TIME: h3-1@10s, r2@10s+30s; may be given more
+    /// than once
     #[arg(help_heading = "Jobs", long, value_name = "WHAT@TIME[+TIME]")]
     pub fail: Vec<String>,
     /// How a trace's bytes become tasks.

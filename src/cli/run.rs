@@ -66,8 +66,8 @@ const PATIENCE: Span = Span::secs(30);
 pub struct Args {
     /// The topology: a file (YAML), or the name of a shipped one, such as hybrid-8x2.
     topology: PathBuf,
-    /// The policy: a file (YAML), or the name of a shipped one. Several policies carry the workload one after another, and are held
-    /// against the first [default: c-through, under which all traffic may ride circuits].
+    /// The policy: a file (YAML), or the name of a shipped one. Several policies carry the workload one after another, and are compared
+    /// with the first [default: c-through, under which all traffic may ride circuits].
     #[arg(long, value_name = "FILE|NAME")]
     policy: Vec<PathBuf>,
     /// The workload: our YAML, a trace of the coflow-benchmark, or the name of a shipped workload. Its coflows are sent as real TCP
@@ -128,7 +128,7 @@ pub struct Args {
     pub(super) given: BTreeMap<String, String>,
     #[command(flatten)]
     shown: Shown,
-    /// How long a coflow may wait in vain, whatever the cause is; then it is broken off. Waiting for a circuit, or behind better
+    /// How long a coflow may wait without moving, whatever the cause is; then it is broken off. Waiting for a circuit, or behind better
     /// priorities, does not count [default: 30s with --workload or --schedule, else no limit].
     #[arg(help_heading = "Workload", long, value_name = "TIME")]
     patience: Option<Span>,

@@ -2,6 +2,7 @@
 
 mod extending;
 mod programs;
+mod prose;
 mod public;
 mod recorded;
 mod schedulers;

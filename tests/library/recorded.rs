@@ -1,5 +1,5 @@
 //! Recordings in `tests/recorded/` play again: the machines want what they wanted when it was recorded, byte for byte. A failure that was
-//! recorded becomes a test by copying its file there. After a change that means to decide otherwise, record anew (docs/recording.md).
+//! recorded becomes a test by copying its file there. After a change that means to decide otherwise, record again (docs/recording.md).
 
 use std::fs::File;
 use std::io::BufReader;

@@ -398,6 +398,16 @@ fn the_crates_use_what_the_architecture_shows() {
     }
 }
 
+/// What people cite is the version that they run.
+#[test]
+fn the_version_is_the_same_everywhere() {
+    let read = |name: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).expect(name);
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(read("CITATION.cff").lines().any(|l| l == format!("version: {version}")), "CITATION.cff has another version than {version}");
+    let meta: serde_json::Value = serde_json::from_str(&read("codemeta.json")).expect("codemeta.json is JSON");
+    assert_eq!(meta["version"], version, "codemeta.json");
+}
+
 /// Cargo reads the files of every target that the manifest names, whichever one is built: without them an image cannot be built.
 #[test]
 fn the_image_is_given_what_the_manifest_names() {

@@ -22,10 +22,9 @@ use crate::workload::jobs::{JobList, JobSpec};
 
 /// Plans jobs as Hit-scheduler does: hosts of tasks and lists of switches together, each job on an empty cluster
 ///
-/// `-o table` has a row a job, and with --job the tasks of that one, each with the grades of its best hosts, and its flows; `-o json` has
-/// everything: what every host would save for every task, the hosts, and the list of every flow. Costs are bytes times
-/// the switches that they cross, each with its cost. Flows of jobs with `types` cross switches of these tiers where the network has such
-/// lists.
+/// `-o table` has a row a job, and with --job the tasks of that one, each with the grades of its best hosts, and its flows. `-o json` has
+/// everything: what every host would save for every task, the hosts, and the list of every flow. Costs are bytes times the switches that
+/// they cross, each with its cost. Flows of jobs with `types` cross switches of these tiers where the network has lists of this kind.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The jobs, such as workloads/jobs-8.yaml

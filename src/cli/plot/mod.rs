@@ -23,7 +23,7 @@ mod normalised;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Results (run --json, simulate --json, -o json; of several runs, one line a policy), directories that `heliostat sweep` filled,
-    /// event logs (run --events, simulate --events) or plans (plan circuits -o json); several results are laid over each other
+    /// event logs (run --events, simulate --events) or plans (plan circuits -o json). Several results are laid over each other
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// What is drawn [default: cct of results, circuits of event logs and plans]

@@ -36,13 +36,13 @@ mod play;
 #[cfg(test)]
 mod tests;
 
-/// Runs a workload in virtual time: the same controller, the same policies, a model in the place of the kernel
+/// Runs a workload in virtual time: the same controller, the same policies, a model instead of the kernel
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The network: a file, or the name of a shipped one, such as hybrid-8x2
     topology: PathBuf,
     /// How circuits are decided: a file, or the name of a shipped one, such as c-through. Several policies run the same workload, and are
-    /// held against the first
+    /// compared with the first
     #[arg(long, required = true, value_name = "FILE|NAME")]
     policy: Vec<PathBuf>,
     /// What is sent: a workload in any format, a file or the name of a shipped one; of jobs, every shuffle with tasks spread evenly over
@@ -77,7 +77,7 @@ pub struct Args {
     /// A file of faults, one a line
     #[arg(help_heading = "Faults", long, value_name = "FILE")]
     faults: Option<PathBuf>,
-    /// Runs every coflow by itself on an idle network
+    /// Runs every coflow alone on an idle network
     #[arg(long, conflicts_with_all = ["events", "jobs", "repeat", "until", "fault", "faults", "record"])]
     alone: bool,
     /// Says of each task of this job (its name, or its number as in JSON) why it started when and where it did; a table more, or in JSON
@@ -95,13 +95,13 @@ pub struct Args {
     /// Ends the run at this time even if coflows or jobs are unfinished, such as 60s
     #[arg(long)]
     until: Option<Span>,
-    /// What the ends of flows leave is shared anew only at multiples of this time, such as 100ms, or when a coflow comes or a circuit
-    /// changes its way: large runs under max-min take much less time, for CCTs that are a little longer. Under orders of coflows they are
-    /// much longer [default: at once, which is exact]
+    /// Shares out what finished flows leave only at multiples of this time, such as 100ms, or when a coflow comes or a circuit changes
+    /// its way. Large runs under max-min take much less time, for CCTs that are a little longer. Under orders of coflows they are much
+    /// longer [default: at once, which is exact]
     #[arg(long, value_name = "TIME", conflicts_with = "alone")]
     resolution: Option<Span>,
-    /// What links carry over time is told in buckets of at least this length, such as 100ms; they grow with a long run, of which there
-    /// are at most 256 [default: what the last arrival and the bytes suggest]
+    /// Tells what links carry over time in buckets of at least this length, such as 100ms. They grow with a long run, of which there are
+    /// at most 256 [default: what the last arrival and the bytes suggest]
     #[arg(help_heading = "Output", long, value_name = "TIME", conflicts_with = "alone")]
     bucket: Option<Span>,
     /// Adds to JSON what the run took on this machine, seconds and events a second, and to `origin` the machine's name and the date. All
@@ -119,7 +119,7 @@ pub struct Args {
     #[arg(help_heading = "Output", long)]
     json: Option<PathBuf>,
     /// Writes what ends into this directory as it does, a row (a JSON object) a line: coflows.jsonl and, of jobs, jobs.jsonl and
-    /// timeline.jsonl; at the end result.json with the sums, which are all that is printed. Memory does not grow with what has ended.
+    /// timeline.jsonl. At the end result.json with the sums, which are all that is printed. Memory does not grow with what has ended.
     /// `compare`, `plot` and `report` read DIR as a result
     #[arg(help_heading = "Output", long, value_name = "DIR", conflicts_with_all = ["json", "timeline", "repeat", "alone"])]
     rows: Option<PathBuf>,

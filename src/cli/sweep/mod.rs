@@ -41,7 +41,7 @@ pub struct Args {
     /// Only the runs of these ids; may be given more than once
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
-    /// Prints the runs as JSON lines instead: what each is, whether its result is there, and the arguments that run it by itself
+    /// Prints the runs as JSON lines instead: what each is, whether its result is there, and the arguments that run it alone
     #[arg(long)]
     list: bool,
     /// Writes a table of what is there instead, .csv or .jsonl; runs nothing. What failed or is missing says so

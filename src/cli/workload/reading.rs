@@ -36,8 +36,8 @@ pub struct Reading {
     /// What happens to flows of a trace that stay in one host
     #[arg(help_heading = "Workload", long, value_enum, default_value_t)]
     pub local: Local,
-    /// Lets ports or nodes of a trace that the network has no host for fall on hosts that it has: port p on host (p / R) mod H of rack
-    /// p mod R, node n on host n mod H. Results say so; else it is an error
+    /// Lets ports or nodes of a trace that the network has no host for fall on hosts that it has. Port p on host (p / R) mod H of rack p
+    /// mod R, node n on host n mod H. Results say so; else it is an error
     #[arg(help_heading = "Workload", long)]
     pub fold: bool,
     /// Which flows of an htsim file make a coflow

@@ -197,7 +197,7 @@ impl Emulation {
 
     /// Why the run cannot go on, if that is so: the control loop or the traffic has died. O(hosts), well below a microsecond each.
     pub fn died(&self) -> Option<String> {
-        let blind = (!self.stalls.is_alive()).then(|| "the thread that looks for bytes which wait in vain has died".to_owned());
+        let blind = (!self.stalls.is_alive()).then(|| "the thread that looks for bytes that are stuck has died".to_owned());
         self.live.lost().or_else(|| self.traffic.lost()).or(blind)
     }
 

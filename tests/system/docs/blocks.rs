@@ -210,12 +210,18 @@ macro_rules! documents_with_blocks {
 }
 
 documents_with_blocks! {
+    artifact => "ARTIFACT.md",
     readme => "README.md",
     api => "docs/api.md",
     circuits => "docs/circuits.md",
+    co_decided => "docs/co-decided.md",
+    commands => "docs/commands.md",
     experiments => "docs/experiments.md",
     external => "docs/external.md",
     faq => "docs/faq.md",
+    lab_1 => "docs/labs/1-circuits.md",
+    lab_8 => "docs/labs/8-decide.md",
+    lab_9 => "docs/labs/9-mirror.md",
     mininet => "docs/mininet.md",
     page => "docs/page.md",
     placement => "docs/placement.md",
@@ -223,6 +229,7 @@ documents_with_blocks! {
     recording => "docs/recording.md",
     scheduler => "docs/scheduler.md",
     simulation => "docs/simulation.md",
+    study => "docs/study.md",
     sweeps => "docs/sweeps.md",
     switches => "docs/switches.md",
     tutorial => "docs/tutorial.md",
@@ -231,7 +238,7 @@ documents_with_blocks! {
 
 #[test]
 fn every_document_with_blocks_is_run() {
-    let runs = |d: &String| blocks(d).iter().any(|b| b.why_not().is_none());
+    let runs = |d: &String| blocks(d).iter().any(|b| b.why_not().is_none() && !b.needs("prints"));
     let with_blocks: Vec<String> = documents().into_iter().filter(runs).collect();
     let mut listed: Vec<&str> = LISTED.to_vec();
     listed.sort_unstable();

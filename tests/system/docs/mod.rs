@@ -23,7 +23,7 @@ fn documents() -> Vec<String> {
         let names = entries.map(|n| n.into_string().expect("a name in UTF-8")).filter(|n| n.ends_with(".md"));
         names.map(|n| format!("{folder}{n}")).collect::<Vec<_>>()
     };
-    let mut all = [in_folder(""), in_folder("docs/")].concat();
+    let mut all = [in_folder(""), in_folder("docs/"), in_folder("docs/labs/")].concat();
     all.sort();
     all
 }

@@ -1,4 +1,4 @@
-//! The tables of docs/output.md against results.
+//! The tables of docs/result-file.md against results.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ fn keys(result: &Value, path: &str) -> BTreeSet<String> {
 
 /// The words in backticks in the first column of the tables below a heading.
 fn rows(manual: &str, heading: &str) -> BTreeSet<String> {
-    let below = manual.split_once(&format!("\n### {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}")).1;
+    let below = manual.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}")).1;
     let section = below.split("\n#").next().expect("a section");
     let first = section.lines().filter(|l| l.starts_with("| `")).filter_map(|l| l.split('|').nth(1));
     first.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(Into::into)).collect()
@@ -90,7 +90,7 @@ fn rows(manual: &str, heading: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_key_of_a_result_has_its_row() {
-    let manual = text("docs/output.md");
+    let manual = text("docs/result-file.md");
     let run = coflows();
     let mut with_baseline = serde_json::to_value(Document::of(&run)).expect("plain data");
     with_baseline["baseline"] = with_baseline.clone();
@@ -122,6 +122,6 @@ fn every_key_of_a_result_has_its_row() {
         ("`explained[].why`", &jobs, "explained[].why"),
     ];
     for (heading, result, path) in tables {
-        assert_eq!(rows(&manual, heading), keys(result, path), "docs/output.md, {heading}: its rows, and the keys of a result");
+        assert_eq!(rows(&manual, heading), keys(result, path), "docs/result-file.md, {heading}: its rows, and the keys of a result");
     }
 }

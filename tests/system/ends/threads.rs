@@ -86,7 +86,7 @@ fn a_thread_that_dies_ends_every_kind_of_run_and_nothing_is_left() {
         keeper,
         api,
         ("backlog", "the thread that reads what waits in the hosts' sockets has died"),
-        ("stalls", "the thread that looks for bytes which wait in vain has died"),
+        ("stalls", "the thread that looks for bytes that are stuck has died"),
         ("events", "the thread that wrote it has died"),
         ("recorder", "the thread that writes the recording has died"),
         ("journal", "the thread that writes the journal has died"),
@@ -127,7 +127,7 @@ fn a_thread_that_hangs_is_told_and_does_not_hold_the_end_up() {
     for (thread, who) in [
         ("controller", "the controller hangs"),
         ("keeper", "the thread that compares the network with what was built hangs"),
-        ("stalls", "the thread that looks for bytes which wait in vain hangs"),
+        ("stalls", "the thread that looks for bytes that are stuck hangs"),
     ] {
         let name = unique(thread);
         let mut d = Daemon::start(&name, &[]);

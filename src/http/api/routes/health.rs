@@ -36,7 +36,7 @@ pub async fn live(State(app): State<App>) -> Reply<&'static str> {
 }
 
 /// Whether the controller runs, has decided at least once, and could do so in the last cycle: it saw the network, and what it decided could
-/// be carried out; and no coflow's bytes wait in vain. Single ports and links that fail do not count: the rest is under control.
+/// be carried out; and no coflow's bytes are stuck. Single ports and links that fail do not count: the rest is under control.
 #[utoipa::path(get, path = "/readyz", operation_id = "isReady", tag = "health",
     responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = Problem)))]
 pub async fn ready(State(app): State<App>) -> Reply<&'static str> {

@@ -66,7 +66,7 @@ impl Watch {
         let (stop, stopped) = mpsc::channel();
         let pulse = Pulse::default();
         pulse.beat();
-        work.handle.mind(pulse.clone(), "looks for bytes which wait in vain");
+        work.handle.mind(pulse.clone(), "looks for bytes that are stuck");
         let thread = std::thread::Builder::new().name("stalls".into()).spawn(move || {
             let mut pause = EVERY;
             // Nothing is ever sent: the other end goes when the thread shall end.
