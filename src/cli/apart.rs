@@ -210,7 +210,7 @@ fn part(key: &str, value: &str) -> String {
 }
 
 /// Keys, but for the policy's own, in which runs differ.
-fn scenes(all: &[&Keys]) -> Vec<String> {
+pub fn scenes(all: &[&Keys]) -> Vec<String> {
     let mut names: Vec<&str> = vec![];
     all.iter().flat_map(|k| k.scene()).for_each(|k| {
         if !names.contains(&k) {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::CliError;
+use super::changes::{Change, changed};
 use crate::config;
 use crate::config::shipped::{self, Shelf};
 use crate::draw::{Format, Sheet};
@@ -34,7 +35,17 @@ pub fn read_text(file: &Path) -> Result<String, CliError> {
 /// # Errors
 /// As [`read_text`], and a text that makes no sense.
 pub fn read_topology(file: &Path) -> Result<Topology, CliError> {
-    Ok(config::read_topology(&read_shipped(Shelf::Topologies, file, &[])?, &file.display().to_string())?)
+    read_topology_with(file, &[])
+}
+
+/// The same with some keys changed.
+///
+/// # Errors
+/// As [`read_topology`], and a change that leads nowhere.
+pub fn read_topology_with(file: &Path, changes: &[Change]) -> Result<Topology, CliError> {
+    let name = file.display().to_string();
+    let text = changed(read_shipped(Shelf::Topologies, file, &[])?, &name, Shelf::Topologies, changes)?;
+    Ok(config::read_topology(&text, &name)?)
 }
 
 /// A policy: a file, or the name of a shipped one. Programs that a file names are started in its directory.
@@ -42,7 +53,17 @@ pub fn read_topology(file: &Path) -> Result<Topology, CliError> {
 /// # Errors
 /// As [`read_topology`].
 pub fn read_policy(file: &Path) -> Result<RunPlan, CliError> {
-    let mut plan = config::read_policy(&read_shipped(Shelf::Policies, file, &[])?, &file.display().to_string())?;
+    read_policy_with(file, &[])
+}
+
+/// The same with some keys changed.
+///
+/// # Errors
+/// As [`read_policy`], and a change that leads nowhere.
+pub fn read_policy_with(file: &Path, changes: &[Change]) -> Result<RunPlan, CliError> {
+    let name = file.display().to_string();
+    let text = changed(read_shipped(Shelf::Policies, file, &[])?, &name, Shelf::Policies, changes)?;
+    let mut plan = config::read_policy(&text, &name)?;
     let directory = file.parent().filter(|d| file.is_file() && !d.as_os_str().is_empty());
     let directory = directory.and_then(|d| std::path::absolute(d).ok());
     plan.run.program.iter_mut().for_each(|p| p.directory.clone_from(&directory));

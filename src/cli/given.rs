@@ -9,10 +9,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
+use super::changes::Changes;
 use super::{Cli, Command};
 
 /// Options that change no number of a result, or that it holds in another place.
-const APART: [&str; 33] = [
+const APART: [&str; 34] = [
     "allow-fallback",
     "attach",
     "baseline",
@@ -38,6 +39,7 @@ const APART: [&str; 33] = [
     "rows",
     "schedule",
     "seed",
+    "set",
     "summary",
     "threads",
     "timeline",
@@ -68,8 +70,8 @@ impl Cli {
     fn noted(mut self, matches: &mut ArgMatches) -> Self {
         let Some((name, matches)) = matches.remove_subcommand() else { return self };
         match &mut self.command {
-            Command::Simulate(args) => args.given = shaping(&name, &matches),
-            Command::Run(args) => args.given = shaping(&name, &matches),
+            Command::Simulate(args) => args.given = with_changes(shaping(&name, &matches), &args.changes),
+            Command::Run(args) => args.given = with_changes(shaping(&name, &matches), &args.changes),
             Command::Schedule(args) => args.given = shaping(&name, &matches),
             _ => {}
         }
@@ -100,6 +102,12 @@ fn in_plain_words(mut e: clap::Error) -> clap::Error {
         e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     e
+}
+
+/// Each changed key counts as an option of its own.
+fn with_changes(mut given: BTreeMap<String, String>, changes: &Changes) -> BTreeMap<String, String> {
+    given.extend(changes.all.iter().map(|c| (c.key.clone(), c.text.clone())));
+    given
 }
 
 /// The options of a subcommand that were given and that its result depends on, with their values.

@@ -5,7 +5,8 @@
 use std::io::{self, Write as _};
 
 pub use files::{
-    can_draw, can_write, read_policy, read_result, read_text, read_topology, read_workload, write_bytes, write_sheet, write_text,
+    can_draw, can_write, read_policy, read_policy_with, read_result, read_text, read_topology, read_topology_with, read_workload,
+    write_bytes, write_sheet, write_text,
 };
 
 use crate::config::ConfigError;
@@ -16,6 +17,7 @@ pub mod apart;
 pub mod attach;
 pub mod capture;
 pub mod caveats;
+mod changes;
 pub mod check;
 pub mod clean;
 pub mod client;

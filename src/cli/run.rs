@@ -13,6 +13,7 @@ use service::Manager;
 use watch::Watch;
 
 use super::caveats::{Allow, say_taken};
+use super::changes::Changes;
 use super::client::Where;
 use super::event_log::{Clock, Head};
 use super::log::{self, say};
@@ -21,7 +22,8 @@ use super::record::RecordArgs;
 use super::sums::Shown;
 use super::workload::Reading;
 use super::{
-    CliError, attach, can_write, files, interrupt, jobs, limits, machine, origin, read_policy, read_topology, schedule, user_namespace,
+    CliError, attach, can_write, files, interrupt, jobs, limits, machine, origin, read_policy_with, read_topology_with, schedule,
+    user_namespace,
 };
 use crate::api;
 use crate::circuits::external::ProgramAt;
@@ -78,6 +80,8 @@ pub struct Args {
     #[arg(help_heading = "Workload", long, value_name = "N", requires = "workload", conflicts_with_all = ["record", "baseline"], value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
     #[command(flatten)]
+    pub(super) changes: Changes,
+    #[command(flatten)]
     reading: Reading,
     /// Jobs to run on the network (YAML, SWIM or TPC-H), as `heliostat schedule` runs them: over the API of this very run.
     #[arg(help_heading = "Jobs", long, value_name = "FILE", conflicts_with = "workload")]
@@ -133,7 +137,7 @@ pub struct Args {
     #[arg(help_heading = "Workload", long, value_name = "TIME")]
     patience: Option<Span>,
     /// Looks at the policy file twice a second, and decides by it when it was written again; a bad one changes nothing.
-    #[arg(long, requires = "policy", conflicts_with_all = ["workload", "schedule"])]
+    #[arg(long, requires = "policy", conflicts_with_all = ["workload", "schedule", "set"])]
     watch: bool,
     /// Also writes everything that was measured to a file; of several policies or repetitions, a list of results.
     #[arg(help_heading = "Output", long, value_name = "FILE")]
@@ -210,7 +214,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
     args.tuning.timeline.as_deref().map_or(Ok(()), super::can_draw)?;
     if args.detach && !args.detached {
-        let name = args.name.clone().map_or_else(|| read_topology(&args.topology).map(|t| t.name), Ok)?;
+        let name = args.name.clone().map_or_else(|| read_topology_with(&args.topology, &args.changes.all).map(|t| t.name), Ok)?;
         check_name(&name)?;
         return detach::start(&name);
     }
@@ -279,8 +283,9 @@ fn interrupted_at_once() -> CliError {
 }
 
 fn prepare(args: &Args) -> Result<Plan, CliError> {
-    let mut topology = read_topology(&args.topology)?;
-    let run = read_policy(args.policy.first().map_or(Path::new(DEFAULT_POLICY), |file| file))?;
+    let changes = &args.changes.all;
+    let mut topology = read_topology_with(&args.topology, changes)?;
+    let run = read_policy_with(args.policy.first().map_or(Path::new(DEFAULT_POLICY), |file| file), changes)?;
     if args.schedule.is_some() {
         // Here, what is built is what the placement policy is meant for.
         let file = args.policy.first().map_or(DEFAULT_POLICY.into(), |f| f.display().to_string());
@@ -308,7 +313,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     args.workload.iter().zip(&read).for_each(|(file, w)| say_taken(file, &w.taken));
     let others = args.policy.iter().skip(1).map(|file| {
         let workload = read.clone().ok_or_else(|| CliError::Usage("--policy: several policies are compared on a --workload".into()))?;
-        let run = read_policy(file)?;
+        let run = read_policy_with(file, changes)?;
         config::fit(&topology, &run)?;
         let workload = workload.adjusted(&adjust(&run));
         limits::ends_live(&topology, &workload)?;

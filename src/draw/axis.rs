@@ -116,6 +116,20 @@ impl Axis {
         Self { title: what.into(), range: (10f64.powi(first), 10f64.powi(last)), log: true, ticks }
     }
 
+    /// Values with their own labels, in their order; of labels that would touch, the later one is left out.
+    pub fn marked(what: &str, marks: &[(f64, String)], range: (f64, f64), log: bool, room: Room) -> Self {
+        let mut axis = Self { title: what.into(), range, log, ticks: vec![] };
+        let mut free = f64::NEG_INFINITY;
+        for (at, label) in marks {
+            let (place, half) = (axis.part(*at) * room.length, font::width(label, room.text) / 2.0);
+            if place - half >= free {
+                free = place + half + room.text;
+                axis.ticks.push(Tick { at: *at, label: label.clone() });
+            }
+        }
+        axis
+    }
+
     /// The part of the axis below a value, 0 to 1; what is beyond an end is drawn there.
     pub fn part(&self, value: f64) -> f64 {
         let (from, to) = self.range;

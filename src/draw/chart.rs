@@ -254,6 +254,21 @@ impl Chart {
         self.sheet.stroke(Shape::Line(line), pen);
     }
 
+    /// Draws a value with its interval: a mark, and a line of `half` above and below it with caps.
+    pub fn whisker(&mut self, x: f64, value: f64, half: f64, pen: &Pen) {
+        let (place, wide) = (self.at(x, value), self.text / 4.0);
+        let thin = Pen { ink: pen.ink, width: self.text / 11.0, dash: &[] };
+        let mark = Pen { ink: pen.ink, width: self.text / 2.0, dash: &[] };
+        self.sheet.line((place.0 - wide, place.1), (place.0 + wide, place.1), mark);
+        if half > 0.0 {
+            let ends = [self.at(x, value + half), self.at(x, (value - half).max(0.0))];
+            self.sheet.line(ends[0], ends[1], thin.clone());
+            for end in ends {
+                self.sheet.line((end.0 - wide, end.1), (end.0 + wide, end.1), thin.clone());
+            }
+        }
+    }
+
     /// Names a part of an axis without ticks and title, in as many lines as it needs; the text shrinks until the longest word has room.
     pub fn name(&mut self, from: f64, to: f64, label: &str) {
         let (left, right) = (self.at(from, 0.0).0, self.at(to, 0.0).0);

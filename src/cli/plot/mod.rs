@@ -11,6 +11,7 @@ use crate::draw::chart::Look;
 use crate::draw::paper::Paper;
 use crate::draw::rows::Rows;
 use crate::runtime::report::caveats::explained;
+use crate::runtime::study::AnyResult;
 use input::Input;
 
 mod cdf;
@@ -18,6 +19,7 @@ pub(super) mod circuits;
 pub(super) mod input;
 mod lines;
 mod normalised;
+mod swept;
 
 /// Draws results as charts: completion times, utilisation, circuits
 #[derive(clap::Args, Clone, Debug)]
@@ -41,6 +43,12 @@ pub struct Args {
     /// Of utilisation: single links, by their names in the result, such as r3.up, r3.down, ocs0, local [default: sums by kind of link]
     #[arg(long, value_name = "NAME")]
     link: Vec<String>,
+    /// Of sweep: the key along the axis, such as scale or ocs.0.delta [default: the only one whose values are numbers]
+    #[arg(long, value_name = "KEY")]
+    x: Option<String>,
+    /// Of sweep: the figure, by its name in comparisons, such as "p95 CCT" [default: average CCT, or average JCT]
+    #[arg(long, value_name = "NAME")]
+    figure: Option<String>,
     /// Logarithmic axis of times
     #[arg(long)]
     log_scale: bool,
@@ -69,6 +77,8 @@ pub enum Kind {
     Circuits,
     /// Tasks of jobs on their slots over time
     Timeline,
+    /// A figure of comparisons over a key in which runs differ (--x, --figure), a line a policy, with 95 % intervals
+    Sweep,
 }
 
 /// Runs the subcommand.
@@ -76,9 +86,17 @@ pub enum Kind {
 /// # Errors
 /// Files that cannot be read, hold nothing of the kind that is asked for, or cannot be written.
 pub fn run(a: &Args) -> Result<(), CliError> {
-    let to_stdout = a.to == Path::new("-");
-    if !to_stdout {
+    if a.to != Path::new("-") {
         can_draw(&a.to)?;
+    }
+    if a.kind == Some(Kind::Sweep) {
+        let read = all_results(&a.files)?;
+        let swept = swept::Swept::new(&read, &a.pool, &a.label, (a.x.as_deref(), a.figure.as_deref()))?;
+        let look = Look { title: a.title.clone().unwrap_or_else(|| swept.title()), log: a.log_scale, paper: a.paper.clone() };
+        return write(a, &swept.draw(&look));
+    }
+    if a.x.is_some() || a.figure.is_some() {
+        return Err(CliError::Usage("--x and --figure are of --kind sweep".into()));
     }
     let mut inputs = Vec::new();
     for file in &a.files {
@@ -93,18 +111,25 @@ pub fn run(a: &Args) -> Result<(), CliError> {
         _ => Chart::of(kind, &inputs, labels(&inputs, &a.label)?, &a.link).map_err(CliError::Invalid)?,
     };
     let look = Look { title, log: a.log_scale, paper: a.paper.clone() };
-    let sheet = chart.draw(&look);
-    if to_stdout {
+    write(a, &chart.draw(&look))
+}
+
+fn write(a: &Args, sheet: &Sheet) -> Result<(), CliError> {
+    if a.to == Path::new("-") {
         return print(&sheet.svg());
     }
-    write_sheet(&sheet, &a.to, a.paper.dpi())?;
+    write_sheet(sheet, &a.to, a.paper.dpi())?;
     say!("wrote {}", a.to.display());
     Ok(())
 }
 
+fn all_results(files: &[PathBuf]) -> Result<Vec<(&Path, Vec<AnyResult>)>, CliError> {
+    files.iter().map(|f| Ok((f.as_path(), results::read(f)?))).collect()
+}
+
 /// All results held against the first policy's of their table, as `compare` does.
 fn bars(a: &Args, p95: bool) -> Result<normalised::Bars, CliError> {
-    let read = a.files.iter().map(|f| Ok((f.as_path(), results::read(f)?))).collect::<Result<Vec<_>, CliError>>()?;
+    let read = all_results(&a.files)?;
     let how = Grouping { by: None, pool: a.pool.clone() };
     normalised::Bars::new(&groups::studies(&read, &how, &a.label, None)?, p95).map_err(CliError::Invalid)
 }
@@ -136,7 +161,8 @@ impl Chart {
         let named = inputs.iter().zip(labels);
         let only = |what: &str| if let [one] = inputs { Ok(one) } else { Err(format!("{what} are drawn of one file")) };
         match kind {
-            Kind::Cct | Kind::Normalised | Kind::NormalisedP95 => {
+            // Those that are drawn of comparisons are drawn above.
+            Kind::Cct | Kind::Normalised | Kind::NormalisedP95 | Kind::Sweep => {
                 let all = named.map(|(i, l)| i.ccts.clone().map(|c| (l, c)).ok_or_else(|| lacks(i, "coflows")));
                 Ok(Self::Cdf(cdf::Cdf::new("Coflow completion time", "coflows", all.collect::<Result<_, _>>()?)))
             }
@@ -214,6 +240,7 @@ fn title(kind: Kind, inputs: &[Input]) -> String {
         Kind::Demand => "Demand",
         Kind::Circuits => "Circuits",
         Kind::Timeline => "Tasks",
+        Kind::Sweep => "Sweep",
     };
     let first = &inputs[0].about;
     let common = (0..first.len()).filter(|&k| !first[k].is_empty() && inputs.iter().all(|i| i.about.get(k) == Some(&first[k])));

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::play::{Listeners, Load, Play};
 use super::caveats::{Allow, say_caveats_of_input, say_taken};
+use super::changes::Changes;
 use super::interrupt::stopped_by_ctrl_c;
 use super::numbers::several;
 use super::progress::Clock;
@@ -15,7 +16,7 @@ use super::sums::Shown;
 use super::timeline;
 use super::workload::Reading;
 use super::{
-    CliError, Output, can_write, event_log, explain, jobs, outcome, print, read_text, read_topology, rows, study, tables, write_text,
+    CliError, Output, can_write, event_log, explain, jobs, outcome, print, read_text, read_topology_with, rows, study, tables, write_text,
 };
 use crate::coflows::network::{NetworkKind, Within};
 use crate::config;
@@ -84,6 +85,8 @@ pub struct Args {
     /// `explained`
     #[arg(help_heading = "Jobs", long, value_name = "JOB", requires = "jobs", conflicts_with = "repeat")]
     explain: Option<String>,
+    #[command(flatten)]
+    pub(super) changes: Changes,
     #[command(flatten)]
     tuning: jobs::Tuning,
     #[command(flatten)]
@@ -315,7 +318,7 @@ impl Args {
     }
 
     fn read_topology(&self) -> Result<Arc<Topology>, CliError> {
-        let topology = read_topology(&self.topology)?;
+        let topology = read_topology_with(&self.topology, &self.changes.all)?;
         Ok(Arc::new(Topology { loopback: self.reading.local == Local::Ports, ..topology }))
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Args;
 use crate::cli::log::say;
-use crate::cli::{CliError, explain, jobs, limits, origin, read_policy};
+use crate::cli::{CliError, explain, jobs, limits, origin, read_policy_with};
 use crate::config;
 use crate::control::record::Record;
 use crate::runtime::jobs::report::JobsResult;
@@ -75,7 +75,7 @@ impl<'a> Play<'a> {
     /// # Errors
     /// Files that cannot be read or make no sense, by themselves or together.
     pub fn new(args: &'a Args, topology: &'a Arc<Topology>, policy: &Path) -> Result<Self, CliError> {
-        let plan = read_policy(policy)?;
+        let plan = read_policy_with(policy, &args.changes.all)?;
         limits::fits_into_memory(topology, &plan, config::Load::default())?;
         let faults = args.read_faults(topology, &plan)?;
         args.check_resolution(&plan)?;

@@ -9,17 +9,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use crate::cli::changes::Change;
 use crate::cli::files::read_shipped;
 use crate::cli::workload::Mix;
-use crate::cli::{Cli, CliError, Command, read_policy, read_text, read_topology, simulate};
+use crate::cli::{Cli, CliError, Command, read_policy, read_policy_with, read_text, read_topology, read_topology_with, simulate};
 use crate::config::nearest::did_you_mean;
 use crate::config::shipped::Shelf;
 use crate::config::sweep::{Cell, Grid};
 use crate::config::{self, Flaw, Step};
 
 /// Options of `simulate` that a sweep gives itself, or that print and write.
-const NOT_HERE: [&str; 14] = [
-    "policy", "workload", "jobs", "seed", "repeat", "threads", "json", "output", "events", "record", "timeline", "explain", "timing", "log",
+const NOT_HERE: [&str; 15] = [
+    "policy", "workload", "jobs", "seed", "set", "repeat", "threads", "json", "output", "events", "record", "timeline", "explain",
+    "timing", "log",
 ];
 /// Options of `simulate` whose values may be files.
 const FILES: [&str; 2] = ["faults", "model"];
@@ -132,7 +134,21 @@ fn flaws(grid: &Grid, contents: &mut Contents) -> Vec<Flaw> {
             flaws.extend(wrong_option(grid.of_jobs, name, k, value));
         }
     }
+    for (key, values) in &grid.set {
+        for (k, value) in values.iter().enumerate() {
+            let at = [Step::from("set"), key.as_str().into(), k.into()];
+            let tried = Change::new(key, value).map_err(CliError::Usage).and_then(|c| fits(&c, grid, contents));
+            flaws.extend(tried.err().map(|why| flaw(&at, why.to_string(), "")));
+        }
+    }
     flaws
+}
+
+/// Whether all files of a grid make sense with a change.
+fn fits(change: &Change, grid: &Grid, contents: &Contents) -> Result<(), CliError> {
+    let change = std::slice::from_ref(change);
+    grid.topologies.iter().try_for_each(|t| read_topology_with(&contents.path(t), change).map(drop))?;
+    grid.policies.iter().try_for_each(|p| read_policy_with(&contents.path(p), change).map(drop))
 }
 
 fn flaw(path: &[Step], message: impl Into<String>, allowed: impl Into<String>) -> Flaw {
@@ -176,6 +192,7 @@ impl Run {
         }
         let value = |name: &str, value: &str| if FILES.contains(&name) { path(value) } else { value.to_owned() };
         argv.extend(cell.options.iter().filter_map(|(name, v)| option(name, &value(name, v))));
+        argv.extend(cell.set.iter().map(|(key, value)| format!("--set={key}={value}")));
         Self { id: id(&cell, grid, contents), cell, of_jobs: grid.of_jobs, argv }
     }
 
@@ -206,6 +223,7 @@ impl Run {
             vec![("id".to_owned(), self.id.clone()), ("topology".into(), c.topology.clone()), ("policy".into(), c.policy.clone())];
         all.extend([(load.to_owned(), c.load.clone()), ("seed".into(), c.seed.to_string())]);
         all.extend(c.options.iter().map(|(name, value)| (name.replace('-', "_"), value.clone())));
+        all.extend(c.set.iter().cloned());
         all
     }
 
@@ -259,6 +277,9 @@ fn id(cell: &Cell, grid: &Grid, contents: &Contents) -> String {
         if FILES.contains(&name.as_str()) {
             add(&contents.hash(None, value));
         }
+    }
+    for (key, value) in &cell.set {
+        ["set", key, value].into_iter().for_each(|text| add(text.as_bytes()));
     }
     hash.finalize().iter().take(NAME_BYTES).fold(String::new(), |mut name, byte| {
         let _ = write!(name, "{byte:02x}");

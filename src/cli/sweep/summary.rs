@@ -13,7 +13,7 @@ use crate::runtime::study::{Account, Group};
 fn keys(run: &Run, account: &Account) -> Keys {
     let c = &run.cell;
     let base = [("policy", c.policy.as_str()), ("topology", &c.topology), ("workload", &c.load)];
-    Keys::new(&base, c.options.iter().cloned().collect(), account.settings.clone())
+    Keys::new(&base, c.choices().cloned().collect(), account.settings.clone())
 }
 
 /// The tables, one after another.
@@ -54,7 +54,7 @@ fn name(rows: &mut [(Group, Keys)]) {
 
 /// Keys of tables: all of the grid but policy and seed.
 fn scene(runs: &[&Run]) -> Vec<String> {
-    let options = runs.first().map(|r| r.cell.options.iter().map(|o| o.0.clone()).collect::<Vec<_>>()).unwrap_or_default();
+    let options = runs.first().map(|r| r.cell.choices().map(|o| o.0.clone()).collect::<Vec<_>>()).unwrap_or_default();
     [vec!["topology".into(), "workload".into()], options].concat()
 }
 
@@ -63,7 +63,7 @@ fn missing(runs: &[&Run], out: &Path, scene: &[(String, String)]) -> String {
     let value = |run: &Run, key: &str| match key {
         "topology" => run.cell.topology.clone(),
         "workload" => run.cell.load.clone(),
-        _ => run.cell.options.iter().find(|o| o.0 == key).map_or(String::new(), |o| o.1.clone()),
+        _ => run.cell.choices().find(|o| o.0 == key).map_or(String::new(), |o| o.1.clone()),
     };
     let here = runs.iter().filter(|r| scene.iter().all(|(k, v)| value(r, k) == *v));
     let mut lacking: Vec<(&str, usize, usize)> = vec![];

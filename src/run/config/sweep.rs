@@ -6,6 +6,7 @@
 //! workloads: [facebook]               # or jobs: [jobpacker]
 //! seeds: 1-10                         # or a list
 //! options: {coflows: 50, scale: [1, 10]}
+//! set: {ocs.0.delta: [1ms, 10ms]}     # keys of the topology or the policy
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,9 @@ pub struct RawGrid {
     /// Options of `heliostat simulate` without their dashes, each with a value or a list of them.
     #[serde(default)]
     options: BTreeMap<String, Many>,
+    /// Keys of the topology or the policies that are changed, such as ocs.0.delta, each with a value or a list of them.
+    #[serde(default)]
+    set: BTreeMap<String, Many>,
 }
 
 /// One value or a list of them, each as text.
@@ -102,6 +106,8 @@ pub struct Grid {
     pub seeds: Vec<u64>,
     /// Options of `simulate` with their values, by name.
     pub options: Vec<(String, Vec<String>)>,
+    /// Keys of the topology or the policy with their values, by name.
+    pub set: Vec<(String, Vec<String>)>,
 }
 
 /// One run of a grid.
@@ -117,6 +123,24 @@ pub struct Cell {
     pub seed: u64,
     /// Options of `simulate` and their values.
     pub options: Vec<(String, String)>,
+    /// Keys of the topology or the policy and their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<(String, String)>,
+}
+
+impl Cell {
+    /// Options and changed keys, by which its run is told from others of its topology, policy, load and seed.
+    pub fn choices(&self) -> impl Iterator<Item = &(String, String)> {
+        self.options.iter().chain(&self.set)
+    }
+}
+
+/// Every combination of the values of some names.
+fn combined(lists: &[(String, Vec<String>)]) -> Vec<Vec<(String, String)>> {
+    lists.iter().fold(vec![vec![]], |all, (name, values)| {
+        let with = |c: &Vec<_>| values.iter().map(|v| [c.clone(), vec![(name.clone(), v.clone())]].concat()).collect::<Vec<_>>();
+        all.iter().flat_map(with).collect()
+    })
 }
 
 impl Grid {
@@ -127,15 +151,12 @@ impl Grid {
 
     /// Every run: policies of one seed stand together, then seeds, so that the first part of the list can be compared, too.
     pub fn cells(&self) -> Vec<Cell> {
-        let mut combined: Vec<Vec<(String, String)>> = vec![vec![]];
-        for (name, values) in &self.options {
-            let with = |c: &Vec<_>| values.iter().map(|v| [c.clone(), vec![(name.clone(), v.clone())]].concat()).collect::<Vec<_>>();
-            combined = combined.iter().flat_map(with).collect();
-        }
+        let (all_options, all_set) = (combined(&self.options), combined(&self.set));
+        let scenes: Vec<_> = all_options.iter().flat_map(|o| all_set.iter().map(move |s| (o, s))).collect();
         let mut cells = Vec::new();
         for topology in &self.topologies {
             for load in &self.loads {
-                for options in &combined {
+                for &(options, set) in &scenes {
                     for &seed in &self.seeds {
                         cells.extend(self.policies.iter().map(|policy| Cell {
                             topology: topology.clone(),
@@ -143,6 +164,7 @@ impl Grid {
                             load: load.clone(),
                             seed,
                             options: options.clone(),
+                            set: set.clone(),
                         }));
                     }
                 }
@@ -154,7 +176,7 @@ impl Grid {
     /// How many runs it has; none if they are beyond counting.
     fn count(&self) -> Option<usize> {
         let lists = [self.topologies.len(), self.policies.len(), self.loads.len(), self.seeds.len()];
-        lists.into_iter().chain(self.options.iter().map(|o| o.1.len())).try_fold(1usize, usize::checked_mul)
+        lists.into_iter().chain(self.options.iter().chain(&self.set).map(|o| o.1.len())).try_fold(1usize, usize::checked_mul)
     }
 }
 
@@ -192,8 +214,8 @@ impl RawGrid {
             read.unwrap_or_default()
         });
         let seeds: Vec<u64> = seeds.collect();
-        let options: Vec<(String, Vec<String>)> = self.options.into_iter().map(|(k, v)| (k, v.0)).collect();
-        let grid = Grid { topologies: self.topologies.0, policies: self.policies.0, of_jobs, loads, seeds, options };
+        let [options, set] = [self.options, self.set].map(|all| all.into_iter().map(|(k, v)| (k, v.0)).collect::<Vec<_>>());
+        let grid = Grid { topologies: self.topologies.0, policies: self.policies.0, of_jobs, loads, seeds, options, set };
         let lists = [("topologies", &grid.topologies), ("policies", &grid.policies), (grid.loads_key(), &grid.loads)];
         for (key, list) in lists {
             once(&mut flaws, &[key.into()], list);
@@ -201,6 +223,9 @@ impl RawGrid {
         once(&mut flaws, &["seeds".into()], &grid.seeds);
         for (name, values) in &grid.options {
             once(&mut flaws, &["options".into(), name.as_str().into()], values);
+        }
+        for (name, values) in &grid.set {
+            once(&mut flaws, &["set".into(), name.as_str().into()], values);
         }
         let few = grid.count().is_some_and(|n| n <= MAX_RUNS);
         flaws.unless(few, vec![], "too many combinations", format!("at most {MAX_RUNS} runs"));

@@ -379,6 +379,48 @@ fn programs_are_found_beside_their_policy() {
 }
 
 #[test]
+fn keys_of_files_are_swept_and_drawn() {
+    let scratch = Scratch::new("sweep-set");
+    let text = "topologies: hybrid-4x2\npolicies: [c-through, round-robin]\nworkloads: facebook\nseeds: 1-2\n\
+                options: {coflows: 5, scale: 100}\nset: {ocs.0.delta: [1ms, 20ms], interval: 200ms}\n";
+    let (grid, out) = (scratch.write("grid.yaml", text), scratch.0.join("out"));
+    let swept = String::from_utf8(good(&mut sweep(&grid, &out)).stdout).expect("text");
+    assert!(swept.contains("scale 100, interval 200ms, ocs.0.delta 20ms\n"), "{swept}");
+    // A run by itself is the same, and says what was changed.
+    let one = |delta: &str| {
+        let set = format!("ocs.0.delta={delta}");
+        let mut c = heliostat();
+        c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--workload", "facebook", "--coflows", "5", "--scale", "100"]);
+        let o = good(c.args(["--seed", "1", "--set", &set, "--set", "interval=200ms", "-o", "json"]));
+        serde_json::from_slice::<serde_json::Value>(&o.stdout).expect("JSON")
+    };
+    let (fast, slow) = (one("1ms"), one("20ms"));
+    assert_eq!(slow["origin"]["options"]["ocs.0.delta"], "20ms");
+    assert!(slow["summary"]["stats"]["dark_asked"]["max_ns"].as_u64() >= Some(20_000_000), "{}", slow["summary"]["stats"]);
+    assert_ne!(fast["summary"]["average_cct_ns"], slow["summary"]["average_cct_ns"]);
+    let all: Vec<serde_json::Value> = std::fs::read_dir(&out)
+        .expect("a directory")
+        .filter_map(|f| Some(f.ok()?.path()).filter(|p| p.extension().is_some_and(|e| e == "json")))
+        .map(|p| serde_json::from_slice(&std::fs::read(p).expect("a result")).expect("JSON"))
+        .collect();
+    assert_eq!(all.len(), 8);
+    assert!(all.iter().any(|r| r["summary"] == slow["summary"]) && all.iter().any(|r| r["summary"] == fast["summary"]));
+    let plot = |with: &[&str]| output(heliostat().arg("plot").arg(&out).args(["--kind", "sweep", "--to", "-"]).args(with));
+    let drawn = plot(&[]);
+    let svg = String::from_utf8(drawn.stdout.clone()).expect("SVG");
+    assert!(
+        drawn.status.success() && ["ocs.0.delta", "1ms", "20ms", "average CCT (", "round-robin"].iter().all(|t| svg.contains(t)),
+        "{svg}"
+    );
+    let wrong = plot(&["--figure", "speed"]);
+    assert!(wrong.status.code() == Some(2) && told_by(&wrong).contains("--figure speed: there are"), "{}", told_by(&wrong));
+    // A path that leads nowhere is an error of the grid, with its place.
+    let grid = scratch.write("bad.yaml", &text.replace("ocs.0.delta: [1ms, 20ms]", "ocs.3.delta: [1ms, 20ms]"));
+    let o = output(&mut sweep(&grid, &out));
+    assert!(o.status.code() == Some(3) && told_by(&o).contains("`ocs` has no item 3"), "{}", told_by(&o));
+}
+
+#[test]
 fn loads_and_networks_that_differ_are_not_pooled_and_the_grid_gives_the_order() {
     let scratch = Scratch::new("sweep-apart");
     let text = "topologies: [hybrid-8x2, hybrid-4x2]\npolicies: [helios, c-through]\nworkloads: [facebook, coflowsim]\nseeds: 1-2\n\
