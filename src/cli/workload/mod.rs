@@ -6,7 +6,7 @@ use super::{CliError, print, write_text};
 use crate::config::{self, Format as Source};
 use crate::topology::Topology;
 use crate::units::BitRate;
-use crate::workload::{coflow_benchmark, coflowsim, htsim, sincronia, sunflow_trace};
+use crate::workload::{coflow_benchmark, coflowsim, csv, htsim, sincronia, sunflow_trace};
 
 mod convert;
 pub mod reading;
@@ -108,6 +108,8 @@ fn by_ports(text: &str, format: Source) -> Option<Topology> {
         Source::CoflowSim => coflowsim::parse(text).ok()?.racks,
         Source::Sunflow => sunflow_trace::parse(text).ok()?.ports,
         Source::Sincronia => sincronia::parse(text).ok()?.ports,
+        // Names say nothing of how many hosts a rack has.
+        Source::Csv => csv::parse(text).ok()?.hosts(),
         Source::Htsim => htsim::parse(text).ok()?.iter().map(|f| f.from.max(f.to) + 1).max().unwrap_or(1),
         _ => return None,
     };

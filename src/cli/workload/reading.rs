@@ -40,7 +40,7 @@ pub struct Reading {
     /// mod R, node n on host n mod H. Results say so; else it is an error
     #[arg(help_heading = "Workload", long)]
     pub fold: bool,
-    /// Which flows of an htsim file make a coflow
+    /// Which flows of an htsim file, or of a CSV file without a column coflow, make a coflow
     #[arg(help_heading = "Workload", long, value_enum, default_value_t)]
     pub group: Group,
 }

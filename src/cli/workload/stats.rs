@@ -11,7 +11,7 @@ use crate::workload::stats::{Percentiles, stats};
 
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// A workload in any format: our own coflows or jobs, a coflow-benchmark trace, CoflowSim classes, htsim flows, SWIM rows, TPC-H
+    /// A workload in any format: our own coflows or jobs, a coflow-benchmark trace, CoflowSim classes, CSV or htsim flows, SWIM rows, TPC-H
     /// queries
     file: PathBuf,
     /// The network over which coflows are read; a trace can do without

@@ -16,6 +16,7 @@ use crate::units::{Bytes, Time};
 
 pub mod coflow_benchmark;
 pub mod coflowsim;
+pub mod csv;
 pub mod decima;
 pub(crate) mod draws;
 pub mod flow_sizes;

@@ -6,7 +6,7 @@ use crate::units::{Bytes, Span, Time};
 use crate::workload::coflow_benchmark::{self, Mapping, Trace};
 use crate::workload::job_model::{JobModel, Row};
 use crate::workload::jobs::{JobList, JobSpec, TaskTimes};
-use crate::workload::{TraceError, Workload, coflowsim, decima, htsim, sincronia, sunflow_trace, swim, trace_jobs};
+use crate::workload::{TraceError, Workload, coflowsim, csv, decima, htsim, sincronia, sunflow_trace, swim, trace_jobs};
 use rand::SeedableRng;
 use rand::seq::index;
 use rand_chacha::ChaCha8Rng;
@@ -20,6 +20,8 @@ pub enum Format {
     CoflowBenchmark,
     /// CoflowSim's classes and seed.
     CoflowSim,
+    /// Flows as comma-separated values with named columns.
+    Csv,
     /// htsim's flows.
     Htsim,
     /// Sunflow's form of the coflow-benchmark.
@@ -46,6 +48,7 @@ impl Format {
             Self::Coflows | Self::Jobs => None,
             Self::CoflowBenchmark => Some("coflow-benchmark"),
             Self::CoflowSim => Some("CoflowSim"),
+            Self::Csv => Some("CSV"),
             Self::Htsim => Some("htsim"),
             Self::Sunflow => Some("Sunflow"),
             Self::Sincronia => Some("Sincronia"),
@@ -59,9 +62,10 @@ impl Format {
 type Fits = fn(&str) -> Result<(), String>;
 
 /// The formats of others, and what speaks against each of them in a text: it is of the first against which nothing does.
-const FOREIGN: [(Format, Fits); 7] = [
+const FOREIGN: [(Format, Fits); 8] = [
     (Format::Swim, swim::fits),
     (Format::CoflowSim, coflowsim::fits),
+    (Format::Csv, csv::fits),
     (Format::Htsim, htsim::fits),
     (Format::Sunflow, sunflow_trace::fits),
     (Format::Sincronia, sincronia::fits),
@@ -133,6 +137,7 @@ pub fn read_workload(text: &str, file: &str, topology: &Topology, mapping: &Mapp
         Format::CoflowSim => coflowsim::parse(text).map(|c| coflowsim::draw(&c)).and_then(from_trace),
         Format::Sunflow => sunflow_trace::parse(text).and_then(from_trace),
         Format::Sincronia => sincronia::parse(text).and_then(|t| t.to_workload(base(file), topology, mapping)),
+        Format::Csv => csv::parse(text).and_then(|flows| flows.to_workload(base(file), topology, mapping)),
         Format::Htsim => htsim::parse(text).and_then(|flows| {
             let flows = &flows[..flows.len().min(mapping.first.unwrap_or(usize::MAX))];
             htsim::to_workload(base(file), flows, topology, mapping)
@@ -157,6 +162,7 @@ pub fn check_workload_form(text: &str, file: &str) -> Result<(), ConfigError> {
         Format::CoflowSim => coflowsim::parse(text).map(drop),
         Format::Sunflow => sunflow_trace::parse(text).map(drop),
         Format::Sincronia => sincronia::parse(text).map(drop),
+        Format::Csv => csv::parse(text).map(drop),
         Format::Htsim => htsim::parse(text).map(drop),
         Format::Jobs | Format::Swim | Format::Decima => return Err(no_coflows(text, file)),
     };
@@ -268,8 +274,8 @@ pub fn read_any_jobs(text: &str, file: &str, how: &JobsReading) -> Result<JobLis
         Format::Sunflow => of_trace(placed(sunflow_trace::parse(text))?),
         Format::Sincronia => of_trace(placed(sincronia::parse(text).map(|t| t.sums()))?),
         Format::CoflowSim => of_trace(placed(coflowsim::parse(text).map(|c| coflowsim::draw(&c)))?),
-        Format::Htsim => {
-            let why = "these are flows in the format of htsim, and jobs are wanted here";
+        Format::Htsim | Format::Csv => {
+            let why = format!("these are flows in the format of {}, and jobs are wanted here", format.name().unwrap_or_default());
             return Err(ConfigError::at(
                 text,
                 file,
@@ -303,6 +309,7 @@ mod tests {
             ("{\"name\": \"x\", \"jobs\": []}", Format::Jobs),
             ("3 1\n1 0 1 0 1 1:2.0\n", Format::CoflowBenchmark),
             ("0 1 50 7\n", Format::Htsim),
+            ("# mine\nsrc,dst,bytes,start\n0,1,50,7\n", Format::Csv),
             ("# by a script\nConnections 1\nNodes 8\n0->5 start 0 size 4\n", Format::Htsim),
             ("# ports coflows\n\n4 1\n1 0 1 0 1 2:1.0\n", Format::CoflowBenchmark),
             ("1\t0\t1\t1\t0#2:1.0\n", Format::Sunflow),
@@ -357,11 +364,12 @@ mod tests {
             ("Connections 1\n0->5 start 0 size 4\n", "f:2:1: `Nodes` and a number must be here, but found `0->5`"),
             ("Nodes 8\nConnections 2\nFailures 0\n\n0->5 start 0 size 4\n", "f:2:1: the header announces 2 connections"),
             ("# c\n4 one\n1 0 1 0 1 2:1.0\n", "f:2:3: the number of coflows"),
+            ("src,dst,bytes\n1,2,x\n", "f:2:5: bytes, such as 1000000"),
         ] {
             let e = of(text);
             assert!(e.starts_with(told) && e.contains("(read in the format of "), "{e}");
         }
-        for text in ["src,dst,bytes\n1,2,3\n", "# nothing\n", "a b:c d\n", "jobA\tx\n"] {
+        for text in ["a,b,bytes\n1,2,3\n", "# nothing\n", "a b:c d\n", "jobA\tx\n"] {
             let e = of(text);
             let names = FOREIGN.iter().filter_map(|f| f.0.name());
             assert!(names.clone().all(|n| e.contains(&format!("     {n}: "))), "{text:?}: {e}");
