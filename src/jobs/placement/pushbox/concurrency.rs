@@ -7,12 +7,15 @@ use crate::ids::{HostId, JobId};
 use crate::placement::policy::{Order, View};
 use crate::units::{Bytes, Span};
 
+/// The paper's m (section 4).
+const PAPERS: u32 = 3;
+
 /// What the network of a host has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Tasks there that have input to come, but for those that only hold their slots ([`counting`]).
     pub inputs: u32,
-    /// How many may: m, and a slot less than the host has, so that one is left for tasks that need no network; one at least.
+    /// How many may: m.
     pub limit: u32,
     /// The smallest of their coflows.
     pub smallest: Option<Bytes>,
@@ -24,7 +27,7 @@ impl Load {
     /// The present load of a host. O(inputs on the host).
     pub fn of(view: &dyn View, host: HostId, o: &PushBoxOptions, wrong: Misjudged) -> Self {
         let slots = view.topology().hosts[host.index()].slots;
-        let limit = o.input_tasks.min(slots.saturating_sub(1)).max(1);
+        let limit = o.input_tasks.unwrap_or(PAPERS.min(slots.saturating_sub(1)).max(1));
         let mut load = Self { inputs: 0, limit, smallest: None, transfer: transfer_time(view, host, wrong) };
         for i in counting(view, host) {
             load.inputs += 1;
