@@ -196,7 +196,7 @@ fn pushbox() {
     for jobs in [400, 800, 1400] {
         let s = crowded(jobs);
         let (wait, coflows) = (s.state().ready().count(), s.snapshot().coflows);
-        let most = PushBoxOptions { input_tasks: Some(1_000_000), ..PushBoxOptions::default() };
+        let most = PushBoxOptions { input_tasks: 1_000_000, ..PushBoxOptions::default() };
         let (usual, tame) = (PushBoxOptions::default(), PushBoxOptions { no_wild_card: true, ..PushBoxOptions::default() });
         for (what, options) in [("room", most), ("full", usual), ("full, no wild cards", tame)] {
             let (times, taken) = decisions(&s, options);

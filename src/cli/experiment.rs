@@ -177,7 +177,10 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         emulate(args, paper, experiment, size)?
     } else {
         experiment.only(&args.only, &args.system).map_err(CliError::Usage)?;
-        args.explain.as_ref().map_or(Ok(()), |row| explain::only(&mut experiment, row)).map_err(|e| CliError::Usage(format!("--explain: {e}")))?;
+        args.explain
+            .as_ref()
+            .map_or(Ok(()), |row| explain::only(&mut experiment, row))
+            .map_err(|e| CliError::Usage(format!("--explain: {e}")))?;
         let grain = args.grain.map_or(Ok(()), |grain| experiment.between(grain.into()));
         grain.map_err(|e| CliError::Usage(format!("--grain: {e}")))?;
         experiment.resolution = args.resolution;

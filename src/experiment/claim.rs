@@ -216,7 +216,8 @@ impl Claim {
         let Some(base) = self.against.filter(|b| b.setting == self.of.setting && self.beyond.is_none()) else {
             return self.against.is_none().then_some(Reach { floor, most: None });
         };
-        let saved = floors.iter().zip(self.of_each(base, outcomes)).filter_map(|(f, b)| Some(100.0 * (1.0 - (*f)? / b.filter(|b| *b > 0.0)?)));
+        let saved =
+            floors.iter().zip(self.of_each(base, outcomes)).filter_map(|(f, b)| Some(100.0 * (1.0 - (*f)? / b.filter(|b| *b > 0.0)?)));
         Some(Reach { floor, most: Some(average(saved)?) })
     }
 

@@ -118,7 +118,7 @@ mod tests {
         assert_eq!((s.snapshot().coflows, s.state().ready().count()), (60, 60));
         let t = &s.state().topology;
         assert!(t.hosts.iter().all(|h| s.state().free_on(h.id) == 1 && s.state().inputs(h.id).count() == 3));
-        let taken = |input_tasks, no_wild_card| decisions(&s, PushBoxOptions { input_tasks: Some(input_tasks), no_wild_card, ..PushBoxOptions::default() }).1;
+        let taken = |input_tasks, no_wild_card| decisions(&s, PushBoxOptions { input_tasks, no_wild_card, ..PushBoxOptions::default() }).1;
         assert_eq!([taken(4, false), taken(3, false), taken(3, true)], [TIMED as usize, 0, 0]);
         assert_eq!(s.state().ready_below(Bytes(100_000_000)).count(), 0, "all that waits must fetch");
     }

@@ -122,7 +122,8 @@ pub fn floors(c: &Cluster, jobs: &[JobSpec]) -> Outcome {
         (Measure::P95Jct, rank(95)),
         (Measure::P99Jct, rank(99)),
     ]);
-    let some = [(Measure::SmallJct, mean(&|j| j.shuffle_bytes() < SMALL_JOB)), (Measure::LargeJct, mean(&|j| j.shuffle_bytes() >= SMALL_JOB))];
+    let some =
+        [(Measure::SmallJct, mean(&|j| j.shuffle_bytes() < SMALL_JOB)), (Measure::LargeJct, mean(&|j| j.shuffle_bytes() >= SMALL_JOB))];
     out.extend(some.into_iter().filter_map(|(m, v)| Some((m, v?))));
     out
 }
@@ -172,10 +173,10 @@ mod tests {
 
     use super::*;
     use crate::coflows::network::NetworkKind;
-    use crate::setting::electrical;
     use crate::placement::Kind;
     use crate::runtime::jobs::simulate::{Ask, simulate};
     use crate::scheduler::queues::Order;
+    use crate::setting::electrical;
     use crate::topology::Framing;
     use crate::units::{BitRate, Bytes, Time};
     use crate::workload::jobs::{JobList, TaskTimes};
@@ -188,7 +189,13 @@ mod tests {
             input: Bytes::ZERO,
             output: Bytes::ZERO,
         };
-        JobSpec::map_reduce("j", Time::ZERO + Span::millis(at), stage("map", maps, map_ms), stage("reduce", reduces, reduce_ms), Bytes(bytes))
+        JobSpec::map_reduce(
+            "j",
+            Time::ZERO + Span::millis(at),
+            stage("map", maps, map_ms),
+            stage("reduce", reduces, reduce_ms),
+            Bytes(bytes),
+        )
     }
 
     fn flat(hosts: usize, slots: u32) -> Topology {

@@ -149,7 +149,18 @@ impl Measure {
             CountedCost, DataSpread, Decision, FlowDelay, Gap, Overrun, PlanTime, RouteLength, Sending, ShuffleCost, Throughput, Unfinished,
         };
         let other = [
-            CountedCost, DataSpread, Decision, FlowDelay, Gap, Overrun, PlanTime, RouteLength, Sending, ShuffleCost, Throughput, Unfinished,
+            CountedCost,
+            DataSpread,
+            Decision,
+            FlowDelay,
+            Gap,
+            Overrun,
+            PlanTime,
+            RouteLength,
+            Sending,
+            ShuffleCost,
+            Throughput,
+            Unfinished,
         ];
         !self.is_share() && !other.contains(&self)
     }

@@ -9,9 +9,9 @@ use super::runs::Measure::{self, Decision, LargeJct, MeanJct, P95Jct, P99Jct, Sm
 use super::setting::{Load, Setting, System, TRACE_JOBS, Work, electrical, network};
 use crate::coflows::network::NetworkKind::{self, Fifo, MaxMin, Priority};
 use crate::placement::cluster::Cluster;
+use crate::placement::policy::{Flows, ReduceStart};
 use crate::placement::pushbox::PushBoxOptions;
 use crate::placement::pushbox::estimate::RackLocal;
-use crate::placement::policy::{Flows, ReduceStart};
 use crate::placement::{Kind, Policy};
 use crate::scheduler::queues::Order;
 use crate::scheduler::state::Grain;

@@ -96,8 +96,8 @@ pub fn run(e: &Experiment, size: Size, threads: usize, stop: &AtomicBool, watch:
         }
         let Some(system) = system else { return Ok(Some(floors(&Bounds::of(setting), &setting.load.errors_of(seed).0.jobs))) };
         let began = Instant::now();
-        let outcome =
-            play(setting, system, seed, e.resolution.unwrap_or(setting.resolution()), stop).map_err(|e| format!("{}, {}, seed {seed}: {e}", setting.name, system.name))?;
+        let outcome = play(setting, system, seed, e.resolution.unwrap_or(setting.resolution()), stop)
+            .map_err(|e| format!("{}, {}, seed {seed}: {e}", setting.name, system.name))?;
         let done = (done.fetch_add(1, Ordering::Relaxed) + 1, shown);
         watch(Progress { done, last: (setting.name, system.name, seed), took: began.elapsed().as_secs_f64() });
         Ok(outcome)

@@ -69,7 +69,16 @@ fn one(r: &Report, row: &Row, c: &Claim) -> String {
     }
     out += &format!("\n{}\n", rows.folded(1, 1));
     let bound = r.bounds.iter().find(|b| b.setting == row.setting && b.measure == c.measure);
-    let floor = bound.map(|b| format!("no scheduler has a {} below {:.2} s; the least here, {:.2} s of {}, leaves {:.0} %", name(b.measure), b.floor, b.best.1, b.best.0, b.leaves_percent));
+    let floor = bound.map(|b| {
+        format!(
+            "no scheduler has a {} below {:.2} s; the least here, {:.2} s of {}, leaves {:.0} %",
+            name(b.measure),
+            b.floor,
+            b.best.1,
+            b.best.0,
+            b.leaves_percent
+        )
+    });
     let decides = (sides.len() > 1).then(|| decides(&sides, of)).flatten();
     let assumed = c.untold.map(|u| format!("open: {u}"));
     for line in floor.into_iter().chain(decides).chain(assumed).chain([r.unprinted()]) {

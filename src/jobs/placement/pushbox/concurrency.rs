@@ -7,15 +7,12 @@ use crate::ids::{HostId, JobId};
 use crate::placement::policy::{Order, View};
 use crate::units::{Bytes, Span};
 
-/// The paper's m (section 4).
-const PAPERS: u32 = 3;
-
 /// What the network of a host has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Tasks there that have input to come, but for those that only hold their slots ([`counting`]).
     pub inputs: u32,
-    /// How many may: m.
+    /// How many may: m, but no more than there are slots.
     pub limit: u32,
     /// The smallest of their coflows.
     pub smallest: Option<Bytes>,
@@ -26,8 +23,7 @@ pub struct Load {
 impl Load {
     /// The present load of a host. O(inputs on the host).
     pub fn of(view: &dyn View, host: HostId, o: &PushBoxOptions, wrong: Misjudged) -> Self {
-        let slots = view.topology().hosts[host.index()].slots;
-        let limit = o.input_tasks.unwrap_or(PAPERS.min(slots.saturating_sub(1)).max(1));
+        let limit = o.input_tasks.min(view.topology().hosts[host.index()].slots);
         let mut load = Self { inputs: 0, limit, smallest: None, transfer: transfer_time(view, host, wrong) };
         for i in counting(view, host) {
             load.inputs += 1;

@@ -58,10 +58,9 @@ pub enum Yields {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PushBoxOptions {
-    /// m: tasks that may fetch over the network on a host at once, 1 to 1000. If left out 3, the paper's, or a slot less than the host has (one
-    /// at least): with as many as slots there is no limit.
+    /// m: tasks that may fetch over the network on a host at once, 1 to 1000; no more than the host has slots; 3 if left out.
     #[schemars(range(min = 1, max = 1000))]
-    pub input_tasks: Option<u32>,
+    pub input_tasks: u32,
     /// The most that may with wild cards, 1 to 1000; no limit if left out.
     #[schemars(range(min = 1, max = 1000))]
     pub most_input_tasks: Option<u32>,
@@ -97,7 +96,7 @@ pub struct PushBoxOptions {
 impl Default for PushBoxOptions {
     fn default() -> Self {
         Self {
-            input_tasks: None,
+            input_tasks: 3,
             most_input_tasks: None,
             ema: 25,
             sample: Span::millis(100),
@@ -119,7 +118,7 @@ impl PolicyOptions for PushBoxOptions {
 
     fn check(&self) -> Vec<BadOption> {
         let numbers = [
-            self.input_tasks.and_then(|m| outside("input_tasks", m.into(), (1, 1000))),
+            outside("input_tasks", self.input_tasks.into(), (1, 1000)),
             self.most_input_tasks.and_then(|most| outside("most_input_tasks", most.into(), (1, 1000))),
             outside("ema", self.ema.into(), (1, 100)),
             outside("input_error", self.input_error.into(), (1, 1000)),

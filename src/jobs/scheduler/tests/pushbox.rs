@@ -8,8 +8,8 @@ use crate::placement::policy::{Block, Locality, Pick, ReduceStart, TaskAt, View,
 use crate::placement::pushbox::concurrency::Load;
 use crate::placement::pushbox::estimate::Misjudged;
 use crate::placement::pushbox::{PushBox, PushBoxOptions, Yields};
-use crate::placement::why::{Moment, Refusal};
 use crate::placement::spec::Common;
+use crate::placement::why::{Moment, Refusal};
 use crate::topology::Host;
 use crate::units::BitRate;
 use proptest::prelude::*;
@@ -69,7 +69,7 @@ impl Checked {
     fn keeps_its_laws(&self, view: &dyn View, pick: Pick) {
         let (o, f) = (self.options, facts(view, &self.options, pick));
         let slack = u128::from(o.hinder_slack.0);
-        assert!(f.limit >= 1 && o.input_tasks.is_none_or(|m| f.limit <= m));
+        assert!(f.limit >= 1 && f.limit <= o.input_tasks);
         if f.fetches && f.inputs >= f.limit {
             self.saw(0, 1);
             assert!(!o.no_wild_card && view.order(pick.job) == Order::Fair && f.smallest.is_some_and(|s| f.coflow < s));
@@ -132,7 +132,7 @@ impl Checked {
             let f = facts(view, &self.options, pick.expect("who is refused more has nothing else"));
             assert!(f.fetches && f.inputs >= f.limit);
         }
-        let narrow = self.ablated(view, rack, |o| o.input_tasks = Some(u32::MAX));
+        let narrow = self.ablated(view, rack, |o| o.input_tasks = u32::MAX);
         if narrow != pick {
             // With room nobody yields, so that local tasks may hinder.
             let f = facts(view, &self.options, narrow.expect("a host with room refuses no task that fetches"));
@@ -223,7 +223,7 @@ fn ranks_go_by_size(view: &dyn View, host: HostId, told: &[(CoflowId, FlowId, u8
 }
 
 fn options() -> impl Strategy<Value = PushBoxOptions> {
-    let limits = (prop::option::of(1u32..4), prop::option::of(1u32..6), 0u64..30, prop::sample::select(vec![Yields::Network, Yields::Any]));
+    let limits = (1u32..4, prop::option::of(1u32..6), 0u64..30, prop::sample::select(vec![Yields::Network, Yields::Any]));
     (limits, any::<[bool; 4]>()).prop_map(
         |((input_tasks, most_input_tasks, slack, yields), [global_priority, random_task, no_hinder, no_wild_card])| PushBoxOptions {
             yields,
@@ -266,7 +266,7 @@ proptest! {
     /// Without wild cards no host ever has more than m tasks that fetch.
     #[test]
     fn without_wild_cards_hosts_have_m_tasks_that_fetch(c in case(), m in 1u32..4, fails in any::<bool>()) {
-        let o = PushBoxOptions { input_tasks: Some(m), no_wild_card: true, ..PushBoxOptions::default() };
+        let o = PushBoxOptions { input_tasks: m, no_wild_card: true, ..PushBoxOptions::default() };
         let mut w = run(&c, o, fails, ReduceStart::AllPlaced);
         while let Some(next) = w.next() {
             w.run(next);

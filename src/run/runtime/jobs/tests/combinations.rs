@@ -71,7 +71,7 @@ fn combined(kind: Kind) -> Vec<JobPolicy> {
         }
     }
     if kind == Kind::Pushbox {
-        let options = [(Some(1), Yields::Network), (Some(1), Yields::Any), (Some(3), Yields::Network), (Some(3), Yields::Any)];
+        let options = [(1, Yields::Network), (1, Yields::Any), (3, Yields::Network), (3, Yields::Any)];
         let with = |p: &JobPolicy, (input_tasks, yields)| {
             let mut p = p.clone();
             p.placement.policy = Policy::Pushbox(PushBoxOptions { input_tasks, yields, ..PushBoxOptions::default() });

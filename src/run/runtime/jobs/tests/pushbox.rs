@@ -162,7 +162,7 @@ fn hadoop() -> Box<dyn Placement> {
 }
 
 fn pushbox(input_tasks: u32, hinder_slack: Span) -> Box<dyn Placement> {
-    let options = PushBoxOptions { input_tasks: Some(input_tasks), hinder_slack, ..PushBoxOptions::default() };
+    let options = PushBoxOptions { input_tasks, hinder_slack, ..PushBoxOptions::default() };
     Box::new(PushBox::new(options, &Common { slowstart: 100, ..Common::default() }))
 }
 
