@@ -194,7 +194,7 @@ impl Paper {
             Self::CoScheduler => 9.5,
             Self::Corral => 1.0,
             Self::Hit => 2.0 / 60.0,
-            Self::Pushbox => 5.9,
+            Self::Pushbox => 25.0,
         }
     }
 
