@@ -56,8 +56,8 @@ pub struct Args {
     /// Runs only this system; may be given more than once
     #[arg(long, value_name = "SYSTEM")]
     system: Vec<String>,
-    /// Runs only what the rows need whose setting and figure contain this text (`Fair, mean JCT less, PushBox vs NEAT`), and prints where the
-    /// time of both sides goes and what decides it
+    /// Runs only what the rows need whose setting and figure contain this text (`Fair, mean JCT less, PushBox vs NEAT`), and prints where
+    /// the time of both sides goes and what decides it
     #[arg(long, value_name = "ROW", conflicts_with_all = ["only", "system", "live"])]
     explain: Option<String>,
     /// Between which places flows go in virtual time, in all settings: hosts, or racks as a whole [default: as in the paper; JobPacker's,

@@ -2,11 +2,11 @@
 //!
 //! Three bounds, of which each figure takes the largest:
 //!
-//! - *path*: a job alone in the cluster. Its stages compute one after another, since a task waits for all tasks before it; a stage takes as long
-//!   as its longest task, and as its work over all slots.
-//! - *network by port*: of a MapReduce some host has the most maps, q of them. They take as many waves as its slots need for q, and a reduce
-//!   task receives at least what the other maps send it, through one interface. The bound is the least over q. If reduces get slots only
-//!   when all maps are done, what they receive comes after the maps; else it may come meanwhile.
+//! - *path*: a job alone in the cluster. Its stages compute one after another, since a task waits for all tasks before it; a stage takes
+//!   as long as its longest task, and as its work over all slots.
+//! - *network by port*: of a MapReduce some host has the most maps, q of them. They take as many waves as its slots need for q, and a
+//!   reduce task receives at least what the other maps send it, through one interface. The bound is the least over q. If reduces get slots
+//!   only when all maps are done, what they receive comes after the maps; else it may come meanwhile.
 //! - *work*: of the mean, all slots as one machine that serves the least remaining work first; of the makespan, what is still to be
 //!   computed when a job arrives.
 //!
@@ -16,8 +16,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::measure::Measure;
-use super::runs::Outcome;
+use super::measure::{Measure, Outcome};
 use super::setting::Setting;
 use crate::runtime::study::SMALL_JOB;
 use crate::scheduler::state::Grain;
@@ -242,7 +241,8 @@ mod tests {
             system.jobs_by.settings.order = Order::Fair;
             system.jobs_by.placement.common.slowstart = if late { 100 } else { 5 };
             let list = JobList::new("l", jobs);
-            let ask = Ask { topology: &t, plan: &system.plan, jobs_by: &system.jobs_by, jobs: &list, failures: &[], faults: &[], until: None };
+            let (plan, jobs_by) = (&system.plan, &system.jobs_by);
+            let ask = Ask { topology: &t, plan, jobs_by, jobs: &list, failures: &[], faults: &[], until: None };
             let r = simulate(&ask, &mut |_| ()).unwrap();
             let floor = floors(&Cluster::new(&t, true, late), &list.jobs);
             let mean = r.jobs.iter().map(|j| seconds(j.jct.unwrap())).sum::<f64>() / r.jobs.len() as f64;

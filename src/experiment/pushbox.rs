@@ -80,8 +80,8 @@ fn flat(machines_: u64, slots: u32) -> Topology {
     machines("pushbox", (machines_ as usize, 1), slots, BitRate::mbit(10_000))
 }
 
-/// A system on a network without circuits, where each task has connections of its own (section 4); tasks receive when `slowstart` per cent of
-/// the maps are done.
+/// A system on a network without circuits, where each task has connections of its own (section 4); tasks receive when `slowstart` per
+/// cent of the maps are done.
 fn on(name: &'static str, kind: Kind, net: NetworkKind, slowstart: u32, order: Order) -> System {
     let mut s = electrical(name, kind, net);
     s.jobs_by.settings.grain = Grain::Host;

@@ -8,7 +8,7 @@ use super::case_study;
 use super::concurrency::utilisation;
 use super::decision::decision;
 use super::floor::{Cluster as Bounds, floors};
-pub use super::measure::Measure;
+pub use super::measure::{Measure, Outcome};
 use super::setting::{Setting, System, Work};
 use super::stored::Stored;
 use super::ways::Ways;
@@ -25,9 +25,6 @@ use crate::scheduler::record::{JobRecord, TaskRun};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
-
-/// What one run measured.
-pub type Outcome = BTreeMap<Measure, f64>;
 
 /// What no scheduler can be below has the place of a system among the outcomes, on each setting whose jobs are run.
 pub const FLOOR: &str = "floor";
@@ -208,8 +205,8 @@ fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome
     out
 }
 
-/// Where the completion times of jobs go, in the mean over those that finished: until the first slot; until the last of the tasks that wait for
-/// no other ends; until the task that ends last has a slot; until it has its input; until it ends.
+/// Where the completion times of jobs go, in the mean over those that finished: until the first slot; until the last of the tasks that
+/// wait for no other ends; until the task that ends last has a slot; until it has its input; until it ends.
 fn by_phase(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
     let receives = |t: &TaskRun<String>| jobs.jobs[t.task.job.index()].edges_into(t.task.stage as usize).next().is_some();
     let mut ends: Vec<(Time, Option<&TaskRun<String>>)> = vec![(Time::ZERO, None); jobs.jobs.len()];

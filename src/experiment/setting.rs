@@ -129,7 +129,8 @@ pub enum Work {
     CaseStudy([u32; 4]),
 }
 
-/// At which multiples the ends of a trace's flows are shared anew: exactly, a run of PushBox takes four times as long, one of NEAT ten times.
+/// At which multiples the ends of a trace's flows are shared anew: exactly, a run of PushBox takes four times as long, one of NEAT ten
+/// times.
 const OF_A_TRACE: Span = Span::millis(50);
 
 impl Setting {
@@ -240,8 +241,8 @@ impl Load {
     }
 }
 
-/// Coflows of windows of a trace that are drawn with replacement and follow one another, as many as the trace has; those of all the trace, if a
-/// window has no length. They are numbered from one. O(coflows).
+/// Coflows of windows of a trace that are drawn with replacement and follow one another, as many as the trace has; those of all the
+/// trace, if a window has no length. They are numbered from one. O(coflows).
 fn of_windows(all: &[TraceCoflow], window: Span, seed: u64) -> Vec<TraceCoflow> {
     let millis = window.0 / 1_000_000;
     let last = all.iter().map(|c| c.arrival_ms).max().unwrap_or(0);

@@ -49,8 +49,8 @@ pub struct RawPlacement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     fetch: Option<u32>,
-    /// Whose flows there are: host, tasks of a stage that start to fetch at one instant on one host share them; task, each has its own. Task
-    /// under pushbox, which has no other, else host, if left out.
+    /// Whose flows there are: host, tasks of a stage that start to fetch at one instant on one host share them; task, each has its own.
+    /// Task under pushbox, which has no other, else host, if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     flows: Option<Flows>,
     /// Where data goes is drawn from this; 1 if left out.

@@ -14,9 +14,9 @@
 //! Where the paper is silent: a task counts as fetching from its start if any of its input is, or will be, elsewhere; the size of a
 //! coflow is that of the shuffles into its stage.
 //!
-//! Where it contradicts itself: Algorithm 2 (line 6) has a job yield, too, that waits for a slot near its data, so that no local task starts
-//! on a host whose network has nothing to do; by section 5.2 a slot is yielded if, and only if, the network is congested. We follow the
-//! section ([`Yields`]).
+//! Where it contradicts itself: Algorithm 2 (line 6) has a job yield, too, that waits for a slot near its data, so that no local task
+//! starts on a host whose network has nothing to do; by section 5.2 a slot is yielded if, and only if, the network is congested. We
+//! follow the section ([`Yields`]).
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -73,8 +73,8 @@ pub struct PushBoxOptions {
     /// Time by which a task that needs no network may compute longer than the network of its host is busy; 0 s if left out.
     #[serde(serialize_with = "exact")]
     pub hinder_slack: Span,
-    /// When a job yields a slot: network, where the host has no room for its task; any, also where it waits for a slot near its data, as the
-    /// paper's Algorithm 2 prints it. Network if left out.
+    /// When a job yields a slot: network, where the host has no room for its task; any, also where it waits for a slot near its data, as
+    /// the paper's Algorithm 2 prints it. Network if left out.
     pub yields: Yields,
     /// Whether what comes from the same rack is as good as local: auto, where the network between racks carries less than their hosts;
     /// always; never. Never if left out: it was better on all networks that we measured (docs/experiments.md).
@@ -165,9 +165,9 @@ impl PushBox {
         self.selector.draw(seed);
     }
 
-    /// Slot-change mode (Algorithm 2): the task that shall have a free slot of a host. Once a host has no room, a job has yielded and the first
-    /// `asked` were refused, those are passed over that would be for certain: jobs that must fetch and have no wild card. O(jobs that are asked)
-    /// times a selection.
+    /// Slot-change mode (Algorithm 2): the task that shall have a free slot of a host. Once a host has no room, a job has yielded and the
+    /// first `asked` were refused, those are passed over that would be for certain: jobs that must fetch and have no wild card. O(jobs
+    /// that are asked) times a selection.
     fn slot_change(&mut self, view: &dyn View, host: HostId, asked: usize) -> Option<Pick> {
         let load = Load::of(view, host, &self.options, self.wrong());
         let mut left_by: Vec<(JobId, Refusal)> = Vec::new();

@@ -263,7 +263,8 @@ proptest! {
         w.s.state().net.check();
     }
 
-    /// Without wild cards no host ever has more than m tasks that fetch. (Where a host fails, reduces wait for maps that run again, and do not count.)
+    /// Without wild cards no host ever has more than m tasks that fetch. (Where a host fails, reduces wait for maps that run again, and
+    /// do not count.)
     #[test]
     fn without_wild_cards_hosts_have_m_tasks_that_fetch(c in case(), m in 1u32..4) {
         let o = PushBoxOptions { input_tasks: m, no_wild_card: true, ..PushBoxOptions::default() };

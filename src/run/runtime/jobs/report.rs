@@ -89,8 +89,8 @@ pub struct JobsSummary {
     /// 95th percentile of the job completion times.
     #[serde(rename = "p95_jct_ns")]
     pub p95_jct: Span,
-    /// Mean time of a shuffle over the network, from its first flow to its last; a job that finished and sent nothing counts as zero, so that a
-    /// policy which sends less does not look worse.
+    /// Mean time of a shuffle over the network, from its first flow to its last; a job that finished and sent nothing counts as zero, so
+    /// that a policy which sends less does not look worse.
     #[serde(rename = "average_cct_ns")]
     pub average_cct: Span,
     /// Median of these.
