@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+mod explain;
 mod list;
 
 use super::interrupt::{stopped_by_ctrl_c, wait_for_signal};
@@ -37,7 +38,7 @@ pub struct Args {
     /// Lists the evaluations: of which paper, what they show, how long they take; with a paper, its settings and systems
     #[arg(long)]
     list: bool,
-    /// Three repetitions instead of the paper's (20; Corral, Hit and PushBox 10); PushBox's sweeps have fewer points
+    /// A look: three repetitions instead of the paper's (20; Corral, Hit and PushBox 10); PushBox's sweeps have fewer points
     #[arg(long)]
     quick: bool,
     /// Number of repetitions
@@ -55,12 +56,16 @@ pub struct Args {
     /// Runs only this system; may be given more than once
     #[arg(long, value_name = "SYSTEM")]
     system: Vec<String>,
+    /// Runs only what the rows need whose setting and figure contain this text (`Fair, mean JCT less, PushBox vs NEAT`), and prints where
+    /// the time of both sides goes and what decides it
+    #[arg(long, value_name = "ROW", conflicts_with_all = ["only", "system", "live"])]
+    explain: Option<String>,
     /// Between which places flows go in virtual time, in all settings: hosts, or racks as a whole [default: as in the paper; JobPacker's,
     /// Co-scheduler's and Corral's simulators have racks]
     #[arg(long, value_enum, conflicts_with = "live")]
     grain: Option<GrainArg>,
     /// Shares out what finished flows leave only at multiples of this time, such as 100ms, or when a shuffle begins or a circuit changes
-    /// its way, as by `simulate --resolution` [default: at once, which is exact]
+    /// its way, as by `simulate --resolution` [default: at once, which is exact; 50ms with PushBox's trace]
     #[arg(long, value_name = "TIME", conflicts_with = "live")]
     resolution: Option<Span>,
     /// PushBox: the Facebook coflow trace (FB2010-1Hr-150-0.txt), whose coflows are the jobs' shuffles. JobPacker, Co-scheduler: a SWIM
@@ -112,6 +117,12 @@ struct Unprinted {
     /// Time in which the jobs of online settings arrive, in per cent of the paper's, such as 3.5
     #[arg(help_heading = "Numbers that the papers do not print", long, value_name = "PERCENT", value_parser = permille)]
     window: Option<u32>,
+    /// PushBox: the most bytes of a task that is cut from a port of the trace, such as 4GB; 0B: a port is a task
+    #[arg(help_heading = "Numbers that the papers do not print", long, value_name = "SIZE")]
+    port_block: Option<Bytes>,
+    /// PushBox: length of the windows of the trace of which a repetition is put together, such as 60s; 0s: each has the whole trace
+    #[arg(help_heading = "Numbers that the papers do not print", long, value_name = "TIME")]
+    trace_window: Option<Span>,
     /// Hit-scheduler: the lowest probability, in per cent, with which PNA starts a task on a host
     #[arg(help_heading = "Numbers that the papers do not print", long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=99))]
     p_min: Option<u32>,
@@ -157,21 +168,29 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     };
     can_write(&args.json)?;
     let repeats = args.repeat.map_or_else(|| paper.repeats(args.quick), |n| n as usize);
-    let Unprinted { task_rate, testbed_rate, window, p_min } = args.unprinted;
-    let free = Free { task_rate, testbed_rate, window_permille: window, p_min };
+    let Unprinted { task_rate, testbed_rate, window, port_block, trace_window, p_min } = args.unprinted;
+    let free = Free { task_rate, testbed_rate, window_permille: window, port_block, trace_window, p_min };
     let size = Size { seed: args.seed, repeats, jobs_percent: 100, thin: args.quick, free };
     let mut experiment = paper.experiment_with(size, &traces(args, paper)?);
     let report = if args.emulated.live {
         emulate(args, paper, experiment, size)?
     } else {
         experiment.only(&args.only, &args.system).map_err(CliError::Usage)?;
+        args.explain
+            .as_ref()
+            .map_or(Ok(()), |row| explain::only(&mut experiment, row))
+            .map_err(|e| CliError::Usage(format!("--explain: {e}")))?;
         let grain = args.grain.map_or(Ok(()), |grain| experiment.between(grain.into()));
         grain.map_err(|e| CliError::Usage(format!("--grain: {e}")))?;
-        experiment.resolution = args.resolution.unwrap_or(Span::ZERO);
+        experiment.resolution = args.resolution;
         let (stop, threads, began) = (stopped_by_ctrl_c(), args.threads as usize, Instant::now());
         let outcomes = run_all(&experiment, size, threads, &stop, &tell).map_err(CliError::Failed)?;
         say_if_stopped(&stop);
-        Report::new(&experiment, &outcomes, began.elapsed().as_secs_f64(), threads)
+        let report = Report::new(&experiment, &outcomes, began.elapsed().as_secs_f64(), threads);
+        if args.explain.is_some() && args.output == Output::Table {
+            return print(&format!("{}\n", explain::text(&report, &experiment.claims)));
+        }
+        report
     };
     let json = || tables::json(&report);
     args.json.as_ref().map_or(Ok(()), |file| write_text(file, &json()))?;
@@ -257,6 +276,9 @@ fn text(r: &Report, draw: impl Fn(&Rows, usize) -> String) -> String {
     for (setting, about) in &r.settings {
         out += &format!("\n{}", tables::wrapped(&format!("{setting}: {about}"), 2));
     }
+    if !r.bounds.is_empty() {
+        out += &format!("\n\nWhat no scheduler can be below: floor, the least here, and what that leaves:\n\n{}", draw(&bounds(r), 1));
+    }
     if let Some(live) = &r.live {
         let Slower { rates, times } = live.slower;
         out += &format!(
@@ -276,7 +298,8 @@ fn text(r: &Report, draw: impl Fn(&Rows, usize) -> String) -> String {
     }
     let runs = r.size.repeats;
     let partial = if r.partial { ", stopped before the end" } else { "" };
-    out + &format!("\n\n{runs} repetitions from seed {}, {:.0} s on {} threads{partial}\n", r.size.seed, r.took_s, r.threads)
+    let look = if r.size.thin { ", a look" } else { "" };
+    out + &format!("\n\n{runs} repetitions{look}, from seed {}, {:.0} s on {} threads{partial}\n", r.size.seed, r.took_s, r.threads)
 }
 
 /// How many numbers came out how.
@@ -293,9 +316,21 @@ fn numbers(r: &Report) -> Rows {
     for w in &r.rows {
         let number = |v: f64| format!("{v:.1}{}", w.unit);
         let ours = if w.values.is_empty() { "-".into() } else { number(w.mean) };
-        let half = w.half.map_or("-".into(), |h| format!("+-{h:.1}"));
+        let half = if w.values.is_empty() { "-".into() } else { w.interval() };
         let paper = w.paper.map_or("-".into(), |p| p.words(w.unit));
         rows.rows.push(vec![w.setting.into(), w.figure.clone(), paper, ours, half, w.verdict.words().into(), w.source.into()]);
+    }
+    rows
+}
+
+/// Floors by setting: of each measure the floor, the least that was measured, and what that leaves.
+fn bounds(r: &Report) -> Rows {
+    let measures = [Measure::Makespan, Measure::MeanJct, Measure::MedianJct, Measure::P95Jct, Measure::P99Jct];
+    let mut rows = Rows::new(&["setting", "makespan", "mean JCT", "median", "95th percentile", "99th percentile"]);
+    for of in r.bounds.chunk_by(|a, b| a.setting == b.setting) {
+        let one = |m| of.iter().find(|b| b.measure == m);
+        let cell = |m| one(m).map_or("-".into(), |b| format!("{:.1} of {:.1}s: {:.0}%", b.floor, b.best.1, b.leaves_percent));
+        rows.rows.push(std::iter::once(of[0].setting.to_owned()).chain(measures.map(cell)).collect());
     }
     rows
 }

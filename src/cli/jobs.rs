@@ -341,6 +341,7 @@ pub fn summary(r: &JobsResult) -> Rows {
     row("makespan", tables::span(s.makespan));
     row("JCT average / median / p95", three(s.average_jct, s.median_jct, s.p95_jct));
     row("shuffle CCT average / median / p95", three(s.average_cct, s.median_cct, s.p95_cct));
+    row("jobs that send", s.sending.to_string());
     if sums::has_circuits(&r.network) {
         row("OCS share", tables::percent(s.ocs_share));
     }

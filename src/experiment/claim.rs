@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::runs::{Measure, Outcomes};
-use crate::runtime::statistics::Estimate;
+use super::runs::{FLOOR, Measure, Outcomes};
+use crate::runtime::statistics::{Estimate, mean};
 
 /// One system on one setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -72,6 +72,8 @@ pub enum Verdict {
     Unclear,
     /// A figure that compares nothing, more than a third off.
     Differs,
+    /// What is printed is beyond what any scheduler can reach on these jobs ([`floor`](super::floor)).
+    BeyondBound,
     /// Something decides it that the paper leaves open and that cannot be calibrated: see [`Claim::untold`].
     CannotTell,
     /// A number that the paper leaves out was chosen so that this one is met: no prediction, no agreement.
@@ -85,7 +87,7 @@ pub enum Verdict {
 impl Verdict {
     /// Whether it is about a number that the paper prints and that we predicted: neither chosen, nor open, nor ours alone, nor left out.
     pub fn is_prediction(self) -> bool {
-        !matches!(self, Self::Calibrated | Self::CannotTell | Self::Ours | Self::NotRun)
+        !matches!(self, Self::Calibrated | Self::BeyondBound | Self::CannotTell | Self::Ours | Self::NotRun)
     }
 
     /// For people.
@@ -98,6 +100,7 @@ impl Verdict {
             Self::Opposite => "opposite",
             Self::Unclear => "unclear",
             Self::Differs => "differs",
+            Self::BeyondBound => "cannot tell: beyond the bound",
             Self::CannotTell => "cannot tell",
             Self::Calibrated => "calibrated",
             Self::Ours => "-",
@@ -159,8 +162,22 @@ impl Printed {
     }
 }
 
+/// What no scheduler goes beyond.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reach {
+    /// The floor of the measure.
+    pub floor: f64,
+    /// Of a comparison, the most per cent that can be saved of what the other side has.
+    pub most: Option<f64>,
+}
+
 /// A difference below this is shown as 0.0 %.
 const SHOWN: f64 = 0.05;
+
+fn average(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let all: Vec<f64> = values.collect();
+    (!all.is_empty()).then(|| mean(&all))
+}
 
 impl Claim {
     /// A measure of one system on one setting.
@@ -190,6 +207,26 @@ impl Claim {
             None => own.into_iter().flatten().collect(),
             Some(other) => own.into_iter().zip(other).filter_map(|(a, b)| Some(a? - b?)).collect(),
         }
+    }
+
+    /// What no scheduler goes beyond, as a mean over the repetitions; `None` where there is no floor.
+    pub fn reach(&self, outcomes: &Outcomes) -> Option<Reach> {
+        let floors: Vec<Option<f64>> = self.of_each(Side { system: FLOOR, ..self.of }, outcomes).collect();
+        let floor = average(floors.iter().flatten().copied())?;
+        let Some(base) = self.against.filter(|b| b.setting == self.of.setting && self.beyond.is_none()) else {
+            return self.against.is_none().then_some(Reach { floor, most: None });
+        };
+        let saved =
+            floors.iter().zip(self.of_each(base, outcomes)).filter_map(|(f, b)| Some(100.0 * (1.0 - (*f)? / b.filter(|b| *b > 0.0)?)));
+        Some(Reach { floor, most: Some(average(saved)?) })
+    }
+
+    /// Whether what is printed is beyond that.
+    pub fn is_beyond(&self, reach: Reach) -> bool {
+        self.printed.is_some_and(|p| match (p.ends(), reach.most) {
+            ((low, _), Some(most)) => low > most,
+            ((_, high), None) => high < reach.floor,
+        })
     }
 
     fn of_each<'a>(&'a self, s: Side, outcomes: &'a Outcomes) -> impl Iterator<Item = Option<f64>> + 'a {

@@ -20,12 +20,22 @@ pub struct Free {
     pub testbed_rate: Option<Bytes>,
     /// Time in which the jobs of an online setting arrive, in thousandths of the paper's.
     pub window_permille: Option<u32>,
+    /// The most bytes of a task that is cut from a port of the trace of coflows; zero: a port is a task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port_block: Option<Bytes>,
+    /// Length of the windows of which a repetition of the trace of coflows is put together; zero: each has the whole trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_window: Option<Span>,
     /// PNA's threshold, in per cent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_min: Option<u32>,
 }
 
 impl Free {
+    /// None of them.
+    const NONE: Self =
+        Self { task_rate: None, testbed_rate: None, window_permille: None, port_block: None, trace_window: None, p_min: None };
+
     /// These, and where there are none, others.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
@@ -33,6 +43,8 @@ impl Free {
             task_rate: self.task_rate.or(other.task_rate),
             testbed_rate: self.testbed_rate.or(other.testbed_rate),
             window_permille: self.window_permille.or(other.window_permille),
+            port_block: self.port_block.or(other.port_block),
+            trace_window: self.trace_window.or(other.trace_window),
             p_min: self.p_min.or(other.p_min),
         }
     }
@@ -51,7 +63,7 @@ impl Free {
     /// The model of tasks with this rate.
     pub fn model(self, base: JobModel) -> JobModel {
         let (map_rate, reduce_rate) = (self.task_rate.unwrap_or(base.map_rate), self.task_rate.unwrap_or(base.reduce_rate));
-        JobModel { map_rate, reduce_rate, ..base }
+        JobModel { map_rate, reduce_rate, port_block: self.port_block.unwrap_or(base.port_block), ..base }
     }
 
     /// For people: what was taken, and where from if it was not asked for.
@@ -60,7 +72,12 @@ impl Free {
         let testbed = self.testbed_rate.map(|r| format!("on the testbed {r}"));
         let window = self.window_permille.map(|p| format!("jobs arrive within {}.{} % of the paper's time", p / 10, p % 10));
         let p_min = self.p_min.map(|p| format!("PNA starts no task with a probability below {p} %"));
-        let all: Vec<String> = [rate, testbed, window, p_min].into_iter().flatten().collect();
+        let port = self.port_block.map(|b| if b == Bytes::ZERO { "a port is a task".into() } else { format!("ports are cut at {b}") });
+        let trace = self.trace_window.map(|w| match w {
+            Span::ZERO => "each repetition has the whole trace".into(),
+            _ => format!("repetitions are put together of windows of {w}"),
+        });
+        let all: Vec<String> = [rate, testbed, window, port, trace, p_min].into_iter().flatten().collect();
         if all.is_empty() { "none".into() } else { all.join(", ") }
     }
 }
@@ -76,11 +93,11 @@ pub struct Calibration {
 
 /// JobPacker's, and Co-scheduler's too: the same authors, cluster, jobs' origin and log of task times, 1000 jobs in 90 minutes.
 const HYBRID: Free =
-    Free { task_rate: Some(Bytes(24_000_000)), testbed_rate: Some(Bytes(3_100_000_000)), window_permille: Some(35), p_min: None };
+    Free { task_rate: Some(Bytes(24_000_000)), testbed_rate: Some(Bytes(3_100_000_000)), window_permille: Some(35), ..Free::NONE };
 
 /// The same for jobs that are drawn from published percentiles.
 const LOG_NORMAL: Free =
-    Free { task_rate: Some(Bytes(31_000_000)), testbed_rate: Some(Bytes(3_100_000_000)), window_permille: Some(33), p_min: None };
+    Free { task_rate: Some(Bytes(31_000_000)), testbed_rate: Some(Bytes(3_100_000_000)), window_permille: Some(33), ..Free::NONE };
 
 impl Paper {
     /// What was chosen for the numbers that the paper leaves out; `traced`: with jobs of SWIM's traces.
@@ -100,8 +117,13 @@ impl Paper {
                 why: "no rate of tasks and no threshold of PNA bring PNA as far from Capacity as figures 6a and 8a imply; the usual ones stay",
             },
             Self::Pushbox => Calibration {
-                free: Free { task_rate: Some(Bytes(150_000_000)), ..Free::default() },
-                why: "the rate by NEAT against Hadoop in one Fair queue (implied by figure 9a); none from 50 MB to 3 GB a second brings \
+                free: Free {
+                    task_rate: Some(Bytes(150_000_000)),
+                    port_block: Some(Bytes(1_000_000_000)),
+                    trace_window: Some(Span::secs(300)),
+                    ..Free::NONE
+                },
+                why: "a port by the block of section 6.2, the windows so that repetitions differ, the rate by NEAT against Hadoop in one Fair queue (implied by figure 9a); none from 50 MB to 3 GB a second brings \
                       ShuffleWatcher before Hadoop",
             },
             Self::Corral => Calibration {

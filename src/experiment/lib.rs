@@ -28,6 +28,7 @@ pub mod concurrency;
 pub mod corral;
 pub mod coscheduler;
 pub mod decision;
+pub mod floor;
 pub mod free;
 pub mod hit;
 pub mod jobpacker;
@@ -96,8 +97,8 @@ pub struct Experiment {
     /// What was taken for them.
     pub free: Free,
     /// What ends of flows leave is shared anew at multiples of this only; zero: at once
-    /// ([`Extras::resolution`](crate::runtime::simulate::Extras::resolution)).
-    pub resolution: Span,
+    /// ([`Extras::resolution`](crate::runtime::simulate::Extras::resolution)); `None`: as each setting has it.
+    pub resolution: Option<Span>,
     /// In the order of the report.
     pub settings: Vec<Setting>,
     /// In the order of the report.
@@ -172,7 +173,7 @@ impl Paper {
             Self::Hit => (hit::settings(size), hit::claims()),
             Self::Pushbox => (pushbox::settings(size, traces.coflows.as_ref()), pushbox::claims(size)),
         };
-        Experiment { paper: self, calibration, free: size.free, resolution: Span::ZERO, settings, claims }
+        Experiment { paper: self, calibration, free: size.free, resolution: None, settings, claims }
     }
 
     /// What the evaluation shows, in a sentence.
@@ -193,7 +194,7 @@ impl Paper {
             Self::CoScheduler => 9.5,
             Self::Corral => 1.0,
             Self::Hit => 2.0 / 60.0,
-            Self::Pushbox => 5.9,
+            Self::Pushbox => 25.0,
         }
     }
 

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// What one run measured.
+pub type Outcome = std::collections::BTreeMap<Measure, f64>;
+
 /// What is measured of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -55,7 +58,7 @@ pub enum Measure {
     /// Median of the others, s.
     #[serde(rename = "median_ad_hoc_s")]
     MedianAdHoc,
-    /// Mean time of a shuffle from its first flow to its last, s.
+    /// Mean time of a shuffle from its first flow to its last, s; jobs that finished and sent nothing count as zero.
     #[serde(rename = "mean_cct_s")]
     MeanCct,
     /// Share of the bytes between racks that went over circuits, %.
@@ -116,6 +119,18 @@ pub enum Measure {
     /// Reads of blocks in per cent of the bytes that go over the network.
     #[serde(rename = "read_share_percent")]
     ReadShare,
+    /// Of the mean completion time: until the job's first task has a slot, s.
+    FirstSlot,
+    /// Then until the last of the tasks that wait for no other ends, s.
+    Maps,
+    /// Then until the task that ends last has a slot, s.
+    LastSlot,
+    /// Then until it has its input, s.
+    LastInput,
+    /// Then until it ends, s.
+    LastComputing,
+    /// Jobs with a shuffle over the network.
+    Sending,
     /// What hosts receive of what their interfaces carry, %.
     #[serde(rename = "utilisation_percent")]
     Utilisation,
@@ -134,10 +149,22 @@ impl Measure {
     /// Whether it is a time of the run, in seconds: it grows with the times of tasks and arrivals.
     pub fn is_time(self) -> bool {
         use Measure::{
-            CountedCost, DataSpread, Decision, FlowDelay, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished,
+            CountedCost, DataSpread, Decision, FlowDelay, Gap, Overrun, PlanTime, RouteLength, Sending, ShuffleCost, Throughput, Unfinished,
         };
-        let other =
-            [CountedCost, DataSpread, Decision, FlowDelay, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished];
+        let other = [
+            CountedCost,
+            DataSpread,
+            Decision,
+            FlowDelay,
+            Gap,
+            Overrun,
+            PlanTime,
+            RouteLength,
+            Sending,
+            ShuffleCost,
+            Throughput,
+            Unfinished,
+        ];
         !self.is_share() && !other.contains(&self)
     }
 

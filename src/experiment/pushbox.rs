@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::Size;
 use super::claim::{Claim, Printed, Side};
 use super::runs::Measure::{self, Decision, LargeJct, MeanJct, P95Jct, P99Jct, SmallJct, Utilisation};
-use super::setting::{Load, Setting, System, Work, electrical, network};
+use super::setting::{Load, Setting, System, TRACE_JOBS, Work, electrical, network};
 use crate::coflows::network::NetworkKind::{self, Fifo, MaxMin, Priority};
 use crate::placement::cluster::Cluster;
+use crate::placement::policy::{Flows, ReduceStart};
 use crate::placement::pushbox::PushBoxOptions;
 use crate::placement::pushbox::estimate::RackLocal;
 use crate::placement::{Kind, Policy};
@@ -31,7 +32,7 @@ const NEAT_AS_IT_IS: &str = "NEAT, priority";
 /// Why nothing can be said against ShuffleWatcher.
 const WATCHER_UNTOLD: &str = "how ShuffleWatcher chooses among machines that are no racks is not printed, and no rate of tasks brings it 29 % \
                               before Hadoop, as figure 9a implies";
-/// PushBox, with what comes from the same rack counted as all else, though the network between racks is narrow.
+/// PushBox as shipped, with what comes from the same rack counted as all else, though the network between racks is narrow.
 const RACK_COUNTS: &str = "PushBox, rack_local: never";
 /// PushBox without one of its parts: global priority, random selection, no hinder test, no wild card.
 const ABLATIONS: [&str; 4] = ["PushBox-GP", "PushBox-RS", "PushBox-H", "PushBox-W"];
@@ -41,6 +42,8 @@ const MISJUDGED: [(&str, u32); 2] = [("PushBox-E2", 2), ("PushBox-E4", 4)];
 const FAIR: &str = "Fair";
 const FIFO: &str = "FIFO";
 const QUEUES: &str = "multi-queue";
+/// Time in which the testbed's queries and small jobs come, beside the two sorts that are there from the beginning.
+const QUERIES: Span = Span::secs(120);
 const TESTBED: [(&str, Mix, usize); 2] = [("W1", Mix::PushboxW1, 30), ("W2", Mix::PushboxW2, 29)];
 /// Name, value, and whether a quick run has it.
 type Point = (&'static str, u64, bool);
@@ -77,11 +80,13 @@ fn flat(machines_: u64, slots: u32) -> Topology {
     machines("pushbox", (machines_ as usize, 1), slots, BitRate::mbit(10_000))
 }
 
-/// A system on a network without circuits; tasks receive when `slowstart` per cent of the maps are done.
+/// A system on a network without circuits, where each task has connections of its own (section 4); tasks receive when `slowstart` per
+/// cent of the maps are done.
 fn on(name: &'static str, kind: Kind, net: NetworkKind, slowstart: u32, order: Order) -> System {
     let mut s = electrical(name, kind, net);
     s.jobs_by.settings.grain = Grain::Host;
     s.jobs_by.settings.order = order;
+    s.jobs_by.settings.flows = Flows::Task;
     s.jobs_by.placement.common.slowstart = slowstart;
     s
 }
@@ -132,12 +137,16 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
     };
     // The trace's arrivals are those of its shuffles: reduce tasks wait for all maps.
     let late = 100;
-    let load = Load { trace: trace.cloned(), ..Load::new(Mix::FacebookJobs, 526, Span::ZERO, 0, size) };
+    let load = Load { trace: trace.cloned(), ..Load::new(Mix::FacebookJobs, TRACE_JOBS, Span::ZERO, 0, size) };
     let jobs = || load.clone();
     let mut all = Vec::new();
     for (name, mix, n) in TESTBED {
-        let about = "9 machines of 10 slots at one switch, 10 Gb/s; all jobs at once".into();
-        all.push(setting(name, about, flat(9, 10), fair(5), Load::new(mix, n, Span::ZERO, 0, size)));
+        let about = format!("9 machines of 10 slots at one switch, 10 Gb/s; two sorts at once, the other jobs within {QUERIES}");
+        let load = Load { first: 2, ..Load::new(mix, n, QUERIES, 0, size) };
+        let mut systems = fair(5);
+        // Hadoop 3's application master ramps reduces up; PushBox is about which tasks hold slots.
+        systems.iter_mut().filter(|s| s.name != PUSHBOX).for_each(|s| s.jobs_by.settings.reduces = ReduceStart::RampUp);
+        all.push(setting(name, about, flat(9, 10), systems, load));
     }
     let about = "20 machines of 20 slots at one switch, 10 Gb/s; Facebook's coflows as jobs";
     all.push(setting(
@@ -160,7 +169,9 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
         let core = BitRate(16 * BitRate::mbit(10_000).0 / ratio);
         let about = "64 machines of 20 slots in 4 clusters; the same jobs, one Fair queue".into();
         let mut systems = fair(late);
-        systems.push(with(RACK_COUNTS, PushBoxOptions { rack_local: RackLocal::Never, ..PushBoxOptions::default() }, late));
+        let paper = PushBoxOptions { rack_local: RackLocal::Auto, ..PushBoxOptions::default() };
+        systems.iter_mut().filter(|s| s.name == PUSHBOX).for_each(|s| *s = with(PUSHBOX, paper, late));
+        systems.push(with(RACK_COUNTS, PushBoxOptions::default(), late));
         all.push(setting(name, about, machines("pushbox-64", (4, 16), 20, core), systems, jobs()));
     }
     for (name, n, _) in points(&MACHINES, size) {

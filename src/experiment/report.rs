@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::claim::{Claim, Printed, Verdict};
+use super::claim::{Claim, Printed, Reach, Verdict};
 use super::free::{Calibration, Free};
 use super::live::{Both, Pair, Slower};
-use super::runs::{Measure, Outcomes};
+use super::runs::{FLOOR, Measure, Outcomes};
 use super::setting::Setting;
 use super::{Experiment, Paper, Size};
 use crate::runtime::statistics::{Estimate, mean};
@@ -38,6 +38,24 @@ pub struct Row {
     pub verdict: Verdict,
     /// What was measured on both sides of a comparison that came out differently.
     pub why: String,
+}
+
+/// What stands in the place of an interval where all repetitions measured the same.
+pub const SAME: &str = "same in all runs";
+
+/// What no scheduler can be below on a setting, beside the best that was measured there.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Bound {
+    /// The setting.
+    pub setting: &'static str,
+    /// Of which measure.
+    pub measure: Measure,
+    /// The floor, in the mean over the repetitions.
+    pub floor: f64,
+    /// The system that has the least, and what it has.
+    pub best: (&'static str, f64),
+    /// By how many per cent of that it could be less.
+    pub leaves_percent: f64,
 }
 
 /// What was measured of one system on one setting, in the mean.
@@ -74,6 +92,8 @@ pub struct Report {
     pub threads: usize,
     /// Name and description of each setting.
     pub settings: Vec<(&'static str, String)>,
+    /// What no scheduler can be below.
+    pub bounds: Vec<Bound>,
     /// The paper's numbers.
     pub rows: Vec<Row>,
     /// The means behind them.
@@ -108,6 +128,7 @@ impl Report {
             took_s,
             threads,
             settings: e.settings.iter().map(|s| (s.name, about(s))).collect(),
+            bounds: e.settings.iter().flat_map(|s| bounds(s, outcomes)).collect(),
             rows: e.claims.iter().map(|c| row(c, outcomes)).collect(),
             measured: pairs.map(|(s, y)| measured(s, y, outcomes)).collect(),
             live: None,
@@ -118,6 +139,14 @@ impl Report {
     pub fn live(e: &Experiment, both: &Both, slower: Slower, took_s: f64) -> Self {
         let live = Live { mechanism: both.mechanism, slower, pairs: both.pairs(e) };
         Self { live: Some(live), ..Self::new(e, &both.live, took_s, 1) }
+    }
+}
+
+impl Row {
+    /// Half of the interval, for people.
+    pub fn interval(&self) -> String {
+        let same = self.values.len() > 1 && self.values.windows(2).all(|v| v[0] == v[1]);
+        if same { SAME.into() } else { self.half.map_or("-".into(), |h| format!("+-{h:.1}")) }
     }
 }
 
@@ -140,7 +169,47 @@ impl Report {
 fn row(c: &Claim, outcomes: &Outcomes) -> Row {
     let values = c.values(outcomes);
     let Estimate { mean, half } = Estimate::of(&values);
-    let verdict = if values.is_empty() { Verdict::NotRun } else { c.verdict(mean, half) };
+    let reach = c.reach(outcomes).filter(|&r| c.is_beyond(r));
+    let verdict = match c.verdict(mean, half) {
+        _ if values.is_empty() => Verdict::NotRun,
+        told if reach.is_some() && told.is_prediction() => Verdict::BeyondBound,
+        told => told,
+    };
+    let off = c.printed.filter(|_| !values.is_empty()).map(|p| p.off(mean));
+    let why = match (verdict, c.untold, reach) {
+        (Verdict::Same | Verdict::Ours | Verdict::NotRun | Verdict::Calibrated, ..) => String::new(),
+        (Verdict::CannotTell, Some(reason), _) => reason.into(),
+        (Verdict::BeyondBound, _, Some(r)) => beyond(c, r),
+        _ => why(c, outcomes),
+    };
+    let figure = figure(c);
+    Row { setting: c.of.setting, figure, unit: c.unit(), paper: c.printed, source: c.source, values, mean, half, off, verdict, why }
+}
+
+/// Why a number is beyond what can be reached.
+fn beyond(c: &Claim, r: Reach) -> String {
+    let floor = format!("no scheduler has a {} below {:.1} s on these jobs", name(c.measure), r.floor);
+    match (r.most, c.against) {
+        (Some(most), Some(base)) => format!("{floor}, so that at most {most:.1} % can be saved of what {} has", base.system),
+        _ => floor,
+    }
+}
+
+/// The floors of a setting's measures.
+fn bounds(s: &Setting, outcomes: &Outcomes) -> Vec<Bound> {
+    let of = |system, m| Some(outcomes.values(s.name, system, m)).filter(|v| !v.is_empty()).map(|v| mean(&v));
+    let measures = [Measure::Makespan, Measure::MeanJct, Measure::MedianJct, Measure::P95Jct, Measure::P99Jct];
+    let bound = |m: Measure| {
+        let floor = of(FLOOR, m)?;
+        let all = s.systems.iter().filter_map(|y| Some((y.name, of(y.name, m)?)));
+        let best = all.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(Bound { setting: s.name, measure: m, floor, best, leaves_percent: 100.0 * (1.0 - floor / best.1.max(f64::MIN_POSITIVE)) })
+    };
+    measures.into_iter().filter_map(bound).collect()
+}
+
+/// What a number is about, for people.
+pub fn figure(c: &Claim) -> String {
     let what = name(c.measure);
     let less = if c.measure.more_is_better() { "more" } else { "less" };
     let figure = match c.against {
@@ -148,14 +217,7 @@ fn row(c: &Claim, outcomes: &Outcomes) -> Row {
         Some(base) if base.setting == c.of.setting => format!("{what} {less}, {} vs {}", c.of.system, base.system),
         Some(base) => format!("{what} {less}, {} vs {} ({})", c.of.system, base.system, base.setting),
     };
-    let figure = c.beyond.map_or(figure.clone(), |(there, _)| format!("{figure}, beyond that of {}", there.setting));
-    let off = c.printed.filter(|_| !values.is_empty()).map(|p| p.off(mean));
-    let why = match (verdict, c.untold) {
-        (Verdict::Same | Verdict::Ours | Verdict::NotRun | Verdict::Calibrated, _) => String::new(),
-        (Verdict::CannotTell, Some(reason)) => reason.into(),
-        _ => why(c, outcomes),
-    };
-    Row { setting: c.of.setting, figure, unit: c.unit(), paper: c.printed, source: c.source, values, mean, half, off, verdict, why }
+    c.beyond.map_or(figure.clone(), |(there, _)| format!("{figure}, beyond that of {}", there.setting))
 }
 
 /// What a setting is; and where jobs do not come in the paper's time, in how much they do.
@@ -210,6 +272,12 @@ pub fn name(m: Measure) -> &'static str {
         Measure::ShuffleShare => "shuffles in the traffic",
         Measure::ReadShare => "remote reads in the traffic",
         Measure::Utilisation => "hosts' interfaces in use",
+        Measure::FirstSlot => "until the first slot",
+        Measure::Maps => "until the last map ends",
+        Measure::LastSlot => "until the last reduce has a slot",
+        Measure::LastInput => "until it has its input",
+        Measure::LastComputing => "until it ends",
+        Measure::Sending => "jobs that send",
     }
 }
 

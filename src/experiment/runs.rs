@@ -7,7 +7,8 @@ use std::time::Instant;
 use super::case_study;
 use super::concurrency::utilisation;
 use super::decision::decision;
-pub use super::measure::Measure;
+use super::floor::{Cluster as Bounds, floors};
+pub use super::measure::{Measure, Outcome};
 use super::setting::{Setting, System, Work};
 use super::stored::Stored;
 use super::ways::Ways;
@@ -15,7 +16,6 @@ use super::{Experiment, Size};
 use crate::placement::Policy;
 use crate::placement::cluster::{Cluster, ELEPHANT};
 use crate::placement::corral::{self, Provisioning, Scenario};
-use crate::runtime::jobs::errors::Errors;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
 use crate::runtime::parallel::in_parallel;
@@ -26,8 +26,8 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
 
-/// What one run measured.
-pub type Outcome = BTreeMap<Measure, f64>;
+/// What no scheduler can be below has the place of a system among the outcomes, on each setting whose jobs are run.
+pub const FLOOR: &str = "floor";
 
 /// How far an experiment is.
 #[derive(Clone, Debug)]
@@ -80,29 +80,33 @@ impl Outcomes {
 /// # Errors
 /// The first run that failed: which, and why.
 pub fn run(e: &Experiment, size: Size, threads: usize, stop: &AtomicBool, watch: &(dyn Fn(Progress) + Sync)) -> Result<Outcomes, String> {
-    let pairs: Vec<(&Setting, &System)> = e.settings.iter().flat_map(|s| s.systems.iter().map(move |y| (s, y))).collect();
+    let floor = |s: &Setting| (s.work == Work::Run).then_some(None);
+    let pairs: Vec<(&Setting, Option<&System>)> =
+        e.settings.iter().flat_map(|s| s.systems.iter().map(Some).chain(floor(s)).map(move |y| (s, y))).collect();
     let total = pairs.len() * size.repeats;
+    let shown = e.settings.iter().map(|s| s.systems.len()).sum::<usize>() * size.repeats;
     let done = std::sync::atomic::AtomicUsize::new(0);
     let one = |k: usize| -> Result<Option<Outcome>, String> {
         let ((setting, system), seed) = (pairs[k % pairs.len()], size.seed + (k / pairs.len()) as u64);
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
+        let Some(system) = system else { return Ok(Some(floors(&Bounds::of(setting), &setting.load.errors_of(seed).0.jobs))) };
         let began = Instant::now();
-        let outcome =
-            play(setting, system, seed, e.resolution, stop).map_err(|e| format!("{}, {}, seed {seed}: {e}", setting.name, system.name))?;
-        let done = (done.fetch_add(1, Ordering::Relaxed) + 1, total);
+        let outcome = play(setting, system, seed, e.resolution.unwrap_or(setting.resolution()), stop)
+            .map_err(|e| format!("{}, {}, seed {seed}: {e}", setting.name, system.name))?;
+        let done = (done.fetch_add(1, Ordering::Relaxed) + 1, shown);
         watch(Progress { done, last: (setting.name, system.name, seed), took: began.elapsed().as_secs_f64() });
         Ok(outcome)
     };
-    let name = |k: usize| (pairs[k % pairs.len()].0.name, pairs[k % pairs.len()].1.name);
+    let name = |k: usize| (pairs[k % pairs.len()].0.name, pairs[k % pairs.len()].1.map_or(FLOOR, |y| y.name));
     let runs = in_parallel(total, threads, one).into_iter().enumerate().map(|(k, outcome)| Ok((name(k), outcome?)));
     Ok(Outcomes::new(size, runs.collect::<Result<Vec<Run>, String>>()?))
 }
 
 /// One run; `None` if it was stopped.
 fn play(setting: &Setting, system: &System, seed: u64, resolution: Span, stop: &AtomicBool) -> Result<Option<Outcome>, String> {
-    let errors = Errors { seed, ..setting.load.errors };
+    let errors = setting.load.errors;
     if let Work::CaseStudy(places) = setting.work {
         let cost = case_study::costs(&setting.topology, places)
             .map_or(f64::NAN, |(given, placed)| if system.name == "Hit" { placed } else { given });
@@ -115,7 +119,7 @@ fn play(setting: &Setting, system: &System, seed: u64, resolution: Span, stop: &
     if let Work::Decide(coflows) = setting.work {
         return Ok(Some(BTreeMap::from([(Measure::Decision, decision(coflows))])));
     }
-    let (jobs, foreseen) = errors.apply(&setting.load.draw(seed));
+    let (jobs, foreseen) = setting.load.errors_of(seed);
     if let Work::Plan(scenario) = setting.work {
         return Ok(Some(planned(setting, system, &jobs, scenario)));
     }
@@ -146,6 +150,7 @@ pub(super) fn outcome(r: &JobsResult, jobs: &JobList, topology: &Topology, windo
     let slots = topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
     let mut out = measured(r, jobs, slots, window);
     out.extend(by_job(r, jobs));
+    out.extend(by_phase(r, jobs));
     if let Some(ways) = ways {
         out.extend(ways.measures());
         out.extend(by_task(r, jobs));
@@ -185,6 +190,7 @@ fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome
         (Measure::Computing, seconds(work) / slots.max(1) as f64),
         (Measure::Far, percent(s.near[2], s.near.iter().sum())),
         (Measure::Unfinished, s.unfinished as f64),
+        (Measure::Sending, s.sending as f64),
     ]);
     let some = [
         (Measure::P95Jct, at(&jcts(&|_| true), 95)),
@@ -197,6 +203,33 @@ fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome
     out.extend(some.into_iter().filter_map(|(measure, value)| Some((measure, value?))));
     out.extend((window > Span::ZERO).then(|| (Measure::Overrun, percent(s.makespan.0, window.0))));
     out
+}
+
+/// Where the completion times of jobs go, in the mean over those that finished: until the first slot; until the last of the tasks that
+/// wait for no other ends; until the task that ends last has a slot; until it has its input; until it ends.
+fn by_phase(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
+    let receives = |t: &TaskRun<String>| jobs.jobs[t.task.job.index()].edges_into(t.task.stage as usize).next().is_some();
+    let mut ends: Vec<(Time, Option<&TaskRun<String>>)> = vec![(Time::ZERO, None); jobs.jobs.len()];
+    for t in r.timeline.iter().filter(|t| t.finished) {
+        let (maps, last) = &mut ends[t.task.job.index()];
+        if !receives(t) {
+            *maps = t.ended.max(*maps);
+        } else if last.is_none_or(|l| t.ended > l.ended) {
+            *last = Some(t);
+        }
+    }
+    let (mut sums, mut n) = ([0.0; 5], 0.0);
+    for (j, (maps, last)) in r.jobs.iter().zip(ends) {
+        let (Some(started), Some(finished)) = (j.started, j.finished) else { continue };
+        let maps = maps.max(started).min(finished);
+        let slot = last.map_or(finished, |t| t.started.max(maps));
+        let input = last.map_or(finished, |t| t.computes.unwrap_or(t.ended).max(slot));
+        let moments = [j.arrival, started, maps, slot, input, finished];
+        sums.iter_mut().zip(moments.windows(2)).for_each(|(sum, m)| *sum += m[1].since(m[0]).as_secs_f64());
+        n += 1.0;
+    }
+    let which = [Measure::FirstSlot, Measure::Maps, Measure::LastSlot, Measure::LastInput, Measure::LastComputing];
+    if n > 0.0 { which.into_iter().zip(sums.map(|s| s / n)).collect() } else { Vec::new() }
 }
 
 /// What Corral's figures 7, 9 and 11 show of jobs by their kind and size.

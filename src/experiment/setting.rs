@@ -22,7 +22,7 @@ use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
 use crate::topology::{Framing, Plane, StopMode, Topology};
 use crate::units::{Bytes, Span, Time};
-use crate::workload::coflow_benchmark::Trace;
+use crate::workload::coflow_benchmark::{Trace, TraceCoflow};
 use crate::workload::job_model::{JobModel, Row};
 use crate::workload::jobs::{JobList, JobSpec};
 use crate::workload::puma::{self, Class};
@@ -51,6 +51,8 @@ pub struct Load {
     pub rows: Option<Arc<[Row]>>,
     /// Bytes in per cent of the trace's or the mix's; tasks compute longer in proportion.
     pub bytes_percent: u64,
+    /// Jobs from the first on that come at the beginning, whatever the window.
+    pub first: usize,
     /// Small jobs are in queue 0, the others in queue 1.
     pub small_apart: bool,
     /// How many.
@@ -80,6 +82,9 @@ pub struct Load {
     /// What the paper does not print; its window is in `window` already.
     pub free: Free,
 }
+
+/// Coflows of Facebook's trace.
+pub const TRACE_JOBS: usize = 526;
 
 /// Ad-hoc jobs beside those of a load.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +129,17 @@ pub enum Work {
     CaseStudy([u32; 4]),
 }
 
+/// At which multiples the ends of a trace's flows are shared anew: exactly, a run of PushBox takes four times as long, one of NEAT ten
+/// times.
+const OF_A_TRACE: Span = Span::millis(50);
+
+impl Setting {
+    /// What ends of flows leave is shared anew at multiples of this only; zero: at once.
+    pub fn resolution(&self) -> Span {
+        if self.load.trace.is_some() { OF_A_TRACE } else { Span::ZERO }
+    }
+}
+
 impl Load {
     /// A mix with the tasks that belong to it; without errors.
     pub fn new(mix: Mix, jobs: usize, window: Span, recurring: u32, size: Size) -> Self {
@@ -133,6 +149,7 @@ impl Load {
             trace: None,
             rows: None,
             bytes_percent: 100,
+            first: 0,
             small_apart: false,
             jobs,
             window: size.free.window(window),
@@ -174,9 +191,9 @@ impl Load {
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(1);
-        let mut place = |mut job: JobSpec| {
+        let mut place = |(k, mut job): (usize, JobSpec)| {
             job.arrival = Time(rng.random_range(0..=window.0));
-            if self.ad_hoc_at_once && !job.recurring {
+            if k < self.first || self.ad_hoc_at_once && !job.recurring {
                 job.arrival = Time::ZERO;
             }
             let smaller = |b: &mut Bytes| *b = Bytes(percent_of(b.0, self.bytes_percent).div_ceil(self.scale));
@@ -188,7 +205,12 @@ impl Load {
             self.queued(job)
         };
         let beside = self.beside.map_or(Vec::new(), |b| self.beside(b, seed));
-        JobList::new(list.name, list.jobs.into_iter().map(&mut place).chain(beside).collect())
+        JobList::new(list.name, list.jobs.into_iter().enumerate().map(&mut place).chain(beside).collect())
+    }
+
+    /// The jobs of a seed as they come, and as they are foreseen.
+    pub fn errors_of(&self, seed: u64) -> (JobList, Vec<JobSpec>) {
+        Errors { seed, ..self.errors }.apply(&self.draw(seed))
     }
 
     /// The ad-hoc jobs beside the others.
@@ -199,9 +221,11 @@ impl Load {
         list.jobs.into_iter().map(|j| JobSpec { queue: apart.into(), ..j }).collect()
     }
 
-    /// The jobs of a trace of coflows.
+    /// The jobs of a trace of coflows: of windows of it, or of all of it.
     fn traced(&self, trace: &Trace, model: &JobModel, seed: u64) -> JobList {
-        let mut trace = Trace { ports: trace.ports, coflows: trace.coflows.iter().take(self.jobs).cloned().collect() };
+        let window = self.free.trace_window.unwrap_or(Span::ZERO);
+        let mut trace = Trace { ports: trace.ports, coflows: of_windows(&trace.coflows, window, seed) };
+        trace.coflows.truncate((trace.coflows.len() * self.jobs).div_ceil(TRACE_JOBS));
         for (_, bytes) in trace.coflows.iter_mut().flat_map(|c| &mut c.reducers) {
             bytes.0 = percent_of(bytes.0, self.bytes_percent);
         }
@@ -215,6 +239,27 @@ impl Load {
         let queue = if self.small_apart { u32::from(job.shuffle_bytes() >= SMALL_JOB) } else { job.queue };
         JobSpec { queue, ..job }
     }
+}
+
+/// Coflows of windows of a trace that are drawn with replacement and follow one another, as many as the trace has; those of all the
+/// trace, if a window has no length. They are numbered from one. O(coflows).
+fn of_windows(all: &[TraceCoflow], window: Span, seed: u64) -> Vec<TraceCoflow> {
+    let millis = window.0 / 1_000_000;
+    let last = all.iter().map(|c| c.arrival_ms).max().unwrap_or(0);
+    if millis == 0 {
+        return all.to_vec();
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(2);
+    let windows = last / millis + 1;
+    let mut drawn: Vec<TraceCoflow> = Vec::new();
+    for k in 0..windows {
+        let from = rng.random_range(0..windows) * millis;
+        let within = all.iter().filter(|c| (from..from + millis).contains(&c.arrival_ms));
+        drawn.extend(within.map(|c| TraceCoflow { arrival_ms: c.arrival_ms - from + k * millis, ..c.clone() }));
+    }
+    drawn.iter_mut().zip(1..).for_each(|(c, id)| c.id = id);
+    drawn
 }
 
 /// A job each of `jobs` rows, which the seed draws; of all rows, if there are fewer. O(rows).

@@ -127,6 +127,7 @@ pub fn sums(c: &Comparison, names: &Names) -> Rows {
     for (name, of) in spans {
         row(name, tables::span(of(a)), tables::span(of(b)), ratio(of(b), of(a)));
     }
+    row("jobs that send", a.sending.to_string(), b.sending.to_string(), None);
     row("OCS share", tables::percent(a.ocs_share), tables::percent(b.ocs_share), None);
     row("bytes planned", tables::bytes(a.bytes_planned), tables::bytes(b.bytes_planned), None);
     row("of these between racks", tables::bytes(a.bytes_between_racks), tables::bytes(b.bytes_between_racks), None);

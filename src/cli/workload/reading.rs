@@ -100,7 +100,7 @@ impl Reading {
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct ModelArgs {
     /// default, jobpacker, co-scheduler, corral, puma, pushbox, or a YAML file with any of the keys block, map_rate, reduce_rate, setup,
-    /// reduce_bytes, reduce_share, max_tasks, noise, recurring, queues
+    /// reduce_bytes, reduce_share, port_block, max_tasks, noise, recurring, queues
     #[arg(help_heading = "Model of tasks", long, value_name = "NAME|FILE")]
     pub model: Option<String>,
     /// Bytes that a map task reads
@@ -121,6 +121,9 @@ pub struct ModelArgs {
     /// Reduce tasks in per cent of the blocks of the input or the shuffle, whichever has more
     #[arg(help_heading = "Model of tasks", long, value_name = "PERCENT")]
     pub reduce_share: Option<u32>,
+    /// The most bytes of a task of a trace of coflows, whose ports are cut into tasks; 0B: a port is a task
+    #[arg(help_heading = "Model of tasks", long, value_name = "SIZE")]
+    pub port_block: Option<Bytes>,
     /// The most tasks of a stage
     #[arg(help_heading = "Model of tasks", long, value_name = "N")]
     pub max_tasks: Option<u32>,
@@ -137,7 +140,7 @@ pub struct ModelArgs {
 
 impl ModelArgs {
     /// Which options were given.
-    pub fn given(&self) -> [(&'static str, bool); 11] {
+    pub fn given(&self) -> [(&'static str, bool); 12] {
         [
             ("--model", self.model.is_some()),
             ("--block", self.block.is_some()),
@@ -146,6 +149,7 @@ impl ModelArgs {
             ("--setup", self.setup.is_some()),
             ("--reduce-bytes", self.reduce_bytes.is_some()),
             ("--reduce-share", self.reduce_share.is_some()),
+            ("--port-block", self.port_block.is_some()),
             ("--max-tasks", self.max_tasks.is_some()),
             ("--noise", self.noise.is_some()),
             ("--recurring", self.recurring.is_some()),
@@ -179,6 +183,7 @@ impl ModelArgs {
             (m.reduce_bytes, m.reduce_share) = (bytes, 0);
         }
         set(&mut m.reduce_share, self.reduce_share);
+        set_bytes(&mut m.port_block, self.port_block);
         set(&mut m.max_tasks, self.max_tasks);
         set(&mut m.noise, self.noise);
         set(&mut m.recurring, self.recurring);

@@ -32,7 +32,7 @@ pub mod replicas;
 pub mod spec;
 pub mod why;
 
-use policy::{Order, Placement, ReduceStart};
+use policy::{Flows, Order, Placement, ReduceStart};
 use registry::policies;
 use spec::{BadOption, Common, PolicyOptions as _};
 

@@ -33,6 +33,8 @@ pub struct Input {
     pub task: u32,
     /// Bytes that count and have still to come: of its flows on their way, and what it will ask for.
     pub left: Bytes,
+    /// Whether some of them are on their way.
+    pub is_coming: bool,
     /// The size of the coflow into its stage, as [`View::coflow_size`](super::policy::View::coflow_size).
     pub coflow: Bytes,
 }

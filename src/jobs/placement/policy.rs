@@ -355,6 +355,24 @@ pub trait Placement: Send {
     }
 }
 
+/// Between what flows of a stage go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flows {
+    /// Tasks of a stage that start to fetch at one instant on one host share a flow from each sending host.
+    #[default]
+    Host,
+    /// Each task has flows of its own.
+    Task,
+}
+
+impl Flows {
+    /// Whether it is the default.
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// When offers that were declined shall be made again: the earliest of several times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alarm(Option<Time>);

@@ -53,6 +53,13 @@ macro_rules! policies {
                 }
             }
 
+            /// Whose flows there are, in a file that does not say it.
+            pub fn flows(self) -> Flows {
+                match self {
+                    $(Self::$kind => <$options>::FLOWS),*
+                }
+            }
+
             /// Whether delay scheduling may count offers under it.
             pub fn counts_offers(self) -> bool {
                 match self {

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::policy::{Order, Placement, ReduceStart};
+use super::policy::{Flows, Order, Placement, ReduceStart};
 use crate::paths::Units;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
@@ -45,6 +45,8 @@ pub trait PolicyOptions: Default + Serialize + DeserializeOwned + JsonSchema {
     const ORDER: Order = Order::Fair;
     /// When reduce tasks get slots, in a file that does not say it.
     const REDUCES: ReduceStart = ReduceStart::AllPlaced;
+    /// Whose flows there are, in a file that does not say it. A policy that needs [`Flows::Task`] has no other.
+    const FLOWS: Flows = Flows::Host;
     /// Whether delay scheduling may count offers under this policy.
     const COUNTS_OFFERS: bool = false;
     /// The offers that it counts in a file that says nothing of waits.

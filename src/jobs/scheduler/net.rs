@@ -68,6 +68,11 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// Whether some of them are on their way.
+    pub fn is_coming(&self) -> bool {
+        self.flying > 0
+    }
+
     /// Bytes that have still to come.
     pub fn left(&self) -> Bytes {
         Bytes(self.flying + self.block + self.shuffle)

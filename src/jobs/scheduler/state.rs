@@ -14,7 +14,7 @@ use super::slots::Slots;
 use super::stage::{Doing, Incoming, Stage};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
 use crate::placement::network::{FlowAt, Input, Needs};
-use crate::placement::policy::{Block, Locality, Offers, ReduceStart, StageCounts, TaskAt, View};
+use crate::placement::policy::{Block, Flows, Locality, Offers, ReduceStart, StageCounts, TaskAt, View};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -34,6 +34,9 @@ pub struct Settings {
     pub reduces: ReduceStart,
     /// Per cent of the sending stage's tasks that must have finished since before a waiting reduce task fetches again, 1 to 100.
     pub fetch_percent: u32,
+    /// Whether each task has flows of its own; under a policy that needs them they have them anyway ([`Needs::flows_by_task`]).
+    #[serde(default, skip_serializing_if = "Flows::is_usual")]
+    pub flows: Flows,
     /// Between which places flows go.
     pub grain: Grain,
 }
@@ -46,6 +49,7 @@ impl Default for Settings {
             weights: Vec::new(),
             reduces: ReduceStart::AllPlaced,
             fetch_percent: 20,
+            flows: Flows::Host,
             grain: Grain::Host,
         }
     }
@@ -170,7 +174,8 @@ pub struct State {
 
 impl State {
     /// A cluster at rest.
-    pub fn new(topology: Arc<Topology>, settings: Settings, needs: Needs) -> Self {
+    pub fn new(topology: Arc<Topology>, settings: Settings, mut needs: Needs) -> Self {
+        needs.flows_by_task |= settings.flows == Flows::Task;
         Self {
             net: Net::new(&topology, needs),
             slots: Slots::new(&topology),
@@ -438,7 +443,7 @@ impl View for State {
     fn inputs(&self, host: HostId) -> Box<dyn Iterator<Item = Input> + '_> {
         Box::new(self.net.inputs(self.place(host)).map(|w| {
             let (job, stage) = (w.task.job, w.task.stage as usize);
-            Input { job, stage, task: w.task.task, left: w.left(), coflow: self.coflow_size(job, stage) }
+            Input { job, stage, task: w.task.task, left: w.left(), is_coming: w.is_coming(), coflow: self.coflow_size(job, stage) }
         }))
     }
     fn inputs_left(&self, host: HostId) -> Bytes {

@@ -4,6 +4,7 @@
 //! - Reduce tasks: one for every `reduce_bytes` of shuffle, or a share of the map tasks (of the shuffle's blocks, where the shuffle is
 //!   larger than the input: else a job that makes its data would have one endless reduce task); none without a shuffle, else at
 //!   least one.
+//! - A port of a trace of coflows is cut into tasks of at most `port_block` ([`trace_jobs`](super::trace_jobs)).
 //! - A stage has at most `max_tasks` tasks; its tasks then are larger.
 //! - A map task computes for `setup + (input / maps) / map_rate`, a reduce task for `setup + (shuffle / reduces) / reduce_rate`:
 //!   time in proportion to data, as Corral's latency response functions assume (section 4.3).
@@ -41,6 +42,8 @@ pub struct JobModel {
     pub reduce_bytes: Bytes,
     /// Reduce tasks in per cent of the blocks of the input or the shuffle, whichever has more, rounded up; zero: by `reduce_bytes`.
     pub reduce_share: u32,
+    /// The most bytes of a task of a trace of coflows, whose ports are cut into tasks; zero: a port is a task.
+    pub port_block: Bytes,
     /// The most tasks of a stage.
     pub max_tasks: u32,
     /// How far a task's time may be off, in per cent (0 to 100).
@@ -60,6 +63,7 @@ impl Default for JobModel {
             setup: Span::secs(1),
             reduce_bytes: Bytes(1_000_000_000),
             reduce_share: 0,
+            port_block: Bytes(1_000_000_000),
             max_tasks: 5_000,
             noise: 0,
             recurring: 0,
@@ -122,6 +126,7 @@ impl JobModel {
             ("map_rate", bytes(self.map_rate), "1 byte to 1000TB a second"),
             ("reduce_rate", bytes(self.reduce_rate), "1 byte to 1000TB a second"),
             ("reduce_bytes", bytes(self.reduce_bytes), "1 byte to 1000TB"),
+            ("port_block", self.port_block <= MOST, "0 to 1000TB"),
             ("max_tasks", (1..=1_000_000).contains(&self.max_tasks), "1 to 1000000"),
             ("noise", percent(self.noise), "0 to 100 per cent"),
             ("recurring", percent(self.recurring), "0 to 100 per cent"),

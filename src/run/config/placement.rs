@@ -12,7 +12,7 @@ use super::error::Flaws;
 use super::yaml::plain;
 use crate::paths::Units;
 use crate::placement::external::ProgramOptions;
-use crate::placement::policy::ReduceStart;
+use crate::placement::policy::{Flows, ReduceStart};
 use crate::placement::registry::Spec;
 use crate::placement::spec::{BadOption, Common};
 use crate::placement::{Kind, Policy};
@@ -49,6 +49,10 @@ pub struct RawPlacement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     fetch: Option<u32>,
+    /// Whose flows there are: host, tasks of a stage that start to fetch at one instant on one host share them; task, each has its own.
+    /// Task under pushbox, which has no other, else host, if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    flows: Option<Flows>,
     /// Where data goes is drawn from this; 1 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
@@ -172,6 +176,7 @@ impl<'de> Deserialize<'de> for RawPlacement {
                         "slowstart" => raw.slowstart = map.next_value()?,
                         "reduces" => raw.reduces = map.next_value()?,
                         "fetch" => raw.fetch = map.next_value()?,
+                        "flows" => raw.flows = map.next_value()?,
                         "seed" => raw.seed = map.next_value()?,
                         "wait" => raw.wait = map.next_value()?,
                         "patience" => raw.patience = map.next_value()?,
@@ -217,8 +222,8 @@ impl RawPlacement {
     /// A section that says no more than its policy.
     fn of(policy: Kind) -> Self {
         let (order, weights, options) = (None, vec![], Map::new());
-        let (slowstart, reduces, fetch, seed, lost) = (None, None, None, None, None);
-        Self { policy, order, weights, slowstart, reduces, fetch, seed, wait: None, patience: None, lost, options }
+        let (slowstart, reduces, fetch, flows, seed, lost) = (None, None, None, None, None, None);
+        Self { policy, order, weights, slowstart, reduces, fetch, flows, seed, wait: None, patience: None, lost, options }
     }
 
     /// The checked section; what makes no sense goes to `flaws`.
@@ -260,9 +265,11 @@ impl RawPlacement {
         let counts = !matches!(&self.order, Some(RawOrder::Each(each)) if !(1..=MAX_QUEUES).contains(&each.len()));
         flaws.unless(counts, at("order"), "orders of no queue, or of too many", format!("a word, or a list of 1 to {MAX_QUEUES}"));
         let reduces = self.reduces.unwrap_or(decides.reduces());
+        let flows = self.flows.unwrap_or(decides.flows());
+        flaws.unless(flows == Flows::Task || decides.flows() == Flows::Host, at("flows"), "flows of hosts under this policy", "task");
         JobPolicy {
             placement: Spec { policy, common },
-            settings: Settings { order, orders, weights: self.weights.clone(), reduces, fetch_percent, grain: Grain::Host },
+            settings: Settings { order, orders, weights: self.weights.clone(), reduces, fetch_percent, flows, grain: Grain::Host },
         }
     }
 
@@ -334,6 +341,7 @@ impl From<&JobPolicy> for RawPlacement {
             slowstart: Some(common.slowstart),
             reduces: Some(p.settings.reduces),
             fetch: Some(p.settings.fetch_percent),
+            flows: Some(p.settings.flows).filter(|f| *f != p.placement.kind().flows()),
             seed: Some(common.seed),
             wait: Some(match common.missed {
                 Some(n) => RawWait { missed: Some(n), ..RawWait::default() },

@@ -1,7 +1,7 @@
 //! How many tasks may fetch on a host at once, and which tasks may compute there meanwhile.
 
 use super::PushBoxOptions;
-use super::estimate::{Misjudged, transfer_time};
+use super::estimate::{Misjudged, counting, transfer_time};
 use super::select::Candidate;
 use crate::ids::{HostId, JobId};
 use crate::placement::policy::{Order, View};
@@ -10,8 +10,10 @@ use crate::units::{Bytes, Span};
 /// What the network of a host has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Tasks there that have input to come.
+    /// Tasks there that have input to come, but for those that only hold their slots ([`counting`]).
     pub inputs: u32,
+    /// How many may: m, but no more than there are slots.
+    pub limit: u32,
     /// The smallest of their coflows.
     pub smallest: Option<Bytes>,
     /// How long it is busy for them.
@@ -20,13 +22,19 @@ pub struct Load {
 
 impl Load {
     /// The present load of a host. O(inputs on the host).
-    pub fn of(view: &dyn View, host: HostId, wrong: Misjudged) -> Self {
-        let mut load = Self { inputs: 0, smallest: None, transfer: transfer_time(view, host, wrong) };
-        for i in view.inputs(host) {
+    pub fn of(view: &dyn View, host: HostId, o: &PushBoxOptions, wrong: Misjudged) -> Self {
+        let limit = o.input_tasks.min(view.topology().hosts[host.index()].slots);
+        let mut load = Self { inputs: 0, limit, smallest: None, transfer: transfer_time(view, host, wrong) };
+        for i in counting(view, host) {
             load.inputs += 1;
             load.smallest = Some(load.smallest.map_or(i.coflow, |s| s.min(i.coflow)));
         }
         load
+    }
+
+    /// Whether a task that must fetch may start whatever its coflow.
+    pub fn has_room(&self) -> bool {
+        self.inputs < self.limit
     }
 }
 
@@ -43,7 +51,7 @@ pub enum Placed {
 
 /// The paper's `canBePlaced` (Algorithm 1, lines 9 to 20); fairness is that of the queue of the task's job. O(edges into the stage).
 pub fn can_be_placed(view: &dyn View, o: &PushBoxOptions, (job, c): (JobId, &Candidate), load: &Load) -> Placed {
-    if load.inputs < o.input_tasks {
+    if load.has_room() {
         return Placed::Room;
     }
     let smaller = || view.coflow_size(job, c.stage) < wild_below(o, load);

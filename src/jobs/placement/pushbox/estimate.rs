@@ -7,17 +7,17 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use crate::ids::{HostId, JobId};
+use crate::placement::network::Input;
 use crate::placement::policy::View;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span};
 use crate::workload::draws::{ONE, log2_fixed, times_power};
 
 /// Whether what comes from the same rack is as good as local.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RackLocal {
-    /// Where the network between racks carries less than their hosts.
-    #[default]
+    /// Where the network between racks carries less than their hosts, as in section 4 of the paper.
     Auto,
     /// Yes.
     Always,
@@ -79,11 +79,17 @@ impl Misjudged {
     }
 }
 
+/// The tasks on a host that have input to come. Those that hold slots while nothing is on its way to them and tasks before them wait for
+/// slots (`reduces: ramp-up`) do not count: they would keep the tasks out for which they wait. O(tasks that receive there).
+pub fn counting(view: &dyn View, host: HostId) -> impl Iterator<Item = Input> {
+    view.inputs(host).filter(|i| i.is_coming || !view.is_ahead(i.job, i.stage))
+}
+
 /// How long the tasks on a host have still to receive, at the rate at which the host has received of late: the paper's
-/// `dataTransferTime`. O(1); with errors, O(inputs on the host).
+/// `dataTransferTime`. O(inputs on the host).
 pub fn transfer_time(view: &dyn View, host: HostId, wrong: Misjudged) -> Span {
-    let judged = || view.inputs(host).fold(Bytes::ZERO, |sum, i| sum.saturating_add(wrong.bytes((i.job, i.stage, i.task), i.left)));
-    let left = if wrong.factor <= 1 { view.inputs_left(host) } else { judged() };
+    let judged = |i: Input| wrong.bytes((i.job, i.stage, i.task), i.left);
+    let left = counting(view, host).fold(Bytes::ZERO, |sum, i| sum.saturating_add(judged(i)));
     time_of(left, view.receive_rate(host))
 }
 

@@ -12,7 +12,11 @@
 //! become free later are given one by one (Algorithm 2). Flows are ranked host by host ([`priorities`]).
 //!
 //! Where the paper is silent: a task counts as fetching from its start if any of its input is, or will be, elsewhere; the size of a
-//! coflow is that of the shuffles into its stage; after a yield on an idle network a local task is refused, as Algorithm 1 prints it.
+//! coflow is that of the shuffles into its stage.
+//!
+//! Where it contradicts itself: Algorithm 2 (line 6) has a job yield, too, that waits for a slot near its data, so that no local task
+//! starts on a host whose network has nothing to do; by section 5.2 a slot is yielded if, and only if, the network is congested. We
+//! follow the section ([`Yields`]).
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -23,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::baselines::delay::Waits;
 use super::hdfs;
 use super::network::Needs;
-use super::policy::{Block, Locality, Pick, Placement, View, is_over};
+use super::policy::{Block, Flows, Locality, Pick, Placement, View, is_over};
 use super::spec::{BadOption, Common, PolicyOptions, outside};
 use super::why::{MAX_LEFT, Moment, Refusal, Why};
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
@@ -39,11 +43,22 @@ use concurrency::{Load, Placed, can_be_placed, hinders_not, wild_below};
 use estimate::{Misjudged, RackLocal, transfer_time};
 use select::{Candidate, Selector};
 
+/// What it means for a job to yield a slot: local tasks of the jobs behind it must then not hinder the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Yields {
+    /// The host had no room for its task, which must fetch (section 5.2).
+    #[default]
+    Network,
+    /// It started no task there, for whatever reason (Algorithm 2, line 6).
+    Any,
+}
+
 /// Options of the policy `pushbox`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PushBoxOptions {
-    /// m: tasks that may fetch over the network on a host at once, 1 to 1000; 3 if left out.
+    /// m: tasks that may fetch over the network on a host at once, 1 to 1000; no more than the host has slots; 3 if left out.
     #[schemars(range(min = 1, max = 1000))]
     pub input_tasks: u32,
     /// The most that may with wild cards, 1 to 1000; no limit if left out.
@@ -58,8 +73,11 @@ pub struct PushBoxOptions {
     /// Time by which a task that needs no network may compute longer than the network of its host is busy; 0 s if left out.
     #[serde(serialize_with = "exact")]
     pub hinder_slack: Span,
+    /// When a job yields a slot: network, where the host has no room for its task; any, also where it waits for a slot near its data, as
+    /// the paper's Algorithm 2 prints it. Network if left out.
+    pub yields: Yields,
     /// Whether what comes from the same rack is as good as local: auto, where the network between racks carries less than their hosts;
-    /// always; never. Auto if left out.
+    /// always; never. Never if left out: it was better on all networks that we measured (docs/experiments.md).
     pub rack_local: RackLocal,
     /// What a task receives is taken to be f^(2u - 1) times as much as it is, u drawn evenly from 0 to 1 for each task: f, 1 to 1000; 1, no
     /// error, if left out.
@@ -83,7 +101,8 @@ impl Default for PushBoxOptions {
             ema: 25,
             sample: Span::millis(100),
             hinder_slack: Span::ZERO,
-            rack_local: RackLocal::Auto,
+            yields: Yields::Network,
+            rack_local: RackLocal::Never,
             input_error: 1,
             global_priority: false,
             random_task: false,
@@ -95,6 +114,7 @@ impl Default for PushBoxOptions {
 
 impl PolicyOptions for PushBoxOptions {
     const BY_HOST: bool = true;
+    const FLOWS: Flows = Flows::Task;
 
     fn check(&self) -> Vec<BadOption> {
         let numbers = [
@@ -145,21 +165,28 @@ impl PushBox {
         self.selector.draw(seed);
     }
 
-    /// Slot-change mode (Algorithm 2): the task that shall have a free slot of a host. Once a host has no room and the first `asked` jobs
-    /// were refused, those are passed over that would be for certain: jobs that must fetch and have no wild card. O(jobs that are asked)
-    /// times a selection.
+    /// Slot-change mode (Algorithm 2): the task that shall have a free slot of a host. Once a host has no room, a job has yielded and the
+    /// first `asked` were refused, those are passed over that would be for certain: jobs that must fetch and have no wild card. O(jobs
+    /// that are asked) times a selection.
     fn slot_change(&mut self, view: &dyn View, host: HostId, asked: usize) -> Option<Pick> {
-        let load = Load::of(view, host, self.wrong());
+        let load = Load::of(view, host, &self.options, self.wrong());
         let mut left_by: Vec<(JobId, Refusal)> = Vec::new();
-        let (mut n, first) = (0, if load.inputs < self.options.input_tasks { usize::MAX } else { asked });
-        for job in view.ready().take(first) {
-            match self.ask(view, (job, n > 0), host, &load) {
+        let (mut n, mut yielded, mut all) = (0, false, true);
+        for job in view.ready() {
+            if n >= asked && yielded && !load.has_room() {
+                all = false;
+                break;
+            }
+            match self.ask(view, (job, yielded), host, &load) {
                 Ok((c, placed)) => return Some(self.pick((job, c), (host, placed), &load, (Moment::SlotChange, left_by))),
-                Err(why) => left_by.extend((n < MAX_LEFT).then_some((job, why))),
+                Err(why) => {
+                    yielded |= why == Refusal::Network || self.options.yields == Yields::Any;
+                    left_by.extend((n < MAX_LEFT).then_some((job, why)));
+                }
             }
             n += 1;
         }
-        if n < first {
+        if all {
             return None;
         }
         for job in view.ready_below(wild_below(&self.options, &load)) {
@@ -224,7 +251,8 @@ impl PushBox {
         let first = view.ready().next() == Some(job);
         for host in self.soonest(view, view.topology().hosts.iter().map(|h| h.id)) {
             let Some(c) = self.selector.select(view, (job, stage), host) else { continue };
-            let load = Load::of(view, host, self.wrong());
+            let load = Load::of(view, host, &self.options, self.wrong());
+            let first = first || load.has_room() && self.options.yields == Yields::Network;
             let placed = match c.is_local() {
                 true if first || hinders_not(&self.options, &c, &load) => Placed::Room,
                 true => Placed::No,

@@ -42,6 +42,8 @@ pub struct Selector {
     /// Any task of a stage that shuffles, drawn from this, instead of the largest.
     random: Option<u64>,
     wrong: Misjudged,
+    /// By stage, what its tasks are taken to have of input, where that is wrong.
+    judged: BTreeMap<(JobId, usize), Vec<Bytes>>,
     /// By job with several stages, by stage: the longest way to the job's end.
     ways: BTreeMap<JobId, Vec<Span>>,
 }
@@ -49,7 +51,7 @@ pub struct Selector {
 impl Selector {
     /// With the waits of delay scheduling for stages that read blocks, and errors in what tasks are taken to receive.
     pub fn new(waits: Waits, rack_local: bool, random: Option<u64>, wrong: Misjudged) -> Self {
-        Self { waits, rack_local, random, wrong, ways: BTreeMap::new() }
+        Self { waits, rack_local, random, wrong, judged: BTreeMap::new(), ways: BTreeMap::new() }
     }
 
     /// From now on tasks are drawn from this, or the largest are taken.
@@ -95,6 +97,7 @@ impl Selector {
     /// A job is over.
     pub fn forget(&mut self, job: JobId) {
         self.ways.remove(&job);
+        self.judged.retain(|of, _| of.0 != job);
     }
 
     /// Of the stages with tasks that may start, the one with the longest way to the job's end, the first among equals.
@@ -128,9 +131,12 @@ impl Selector {
 
 impl Selector {
     /// The pending task that is taken to have the most input, the first among equals. O(tasks).
-    fn seemingly_largest(&self, view: &dyn View, (job, stage): (JobId, usize)) -> Option<u32> {
-        let waiting = view.tasks(job, stage).enumerate().filter(|t| t.1 == TaskAt::Pending).map(|t| t.0 as u32);
-        waiting.max_by_key(|&k| (self.wrong.bytes((job, stage, k), view.input_of(job, stage, k)), Reverse(k)))
+    fn seemingly_largest(&mut self, view: &dyn View, (job, stage): (JobId, usize)) -> Option<u32> {
+        let wrong = self.wrong;
+        let one = |k| wrong.bytes((job, stage, k), view.input_of(job, stage, k));
+        let judged = self.judged.entry((job, stage)).or_insert_with(|| (0..view.job(job).stages[stage].tasks).map(one).collect());
+        let waiting = view.tasks(job, stage).zip(judged.iter()).enumerate().filter(|(_, (at, _))| *at == TaskAt::Pending);
+        waiting.max_by_key(|&(k, (_, bytes))| (*bytes, Reverse(k))).map(|(k, _)| k as u32)
     }
 }
 

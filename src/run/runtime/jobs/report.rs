@@ -89,7 +89,8 @@ pub struct JobsSummary {
     /// 95th percentile of the job completion times.
     #[serde(rename = "p95_jct_ns")]
     pub p95_jct: Span,
-    /// Mean time of a job's shuffle over the network, from its first flow to its last.
+    /// Mean time of a shuffle over the network, from its first flow to its last; a job that finished and sent nothing counts as zero, so
+    /// that a policy which sends less does not look worse.
     #[serde(rename = "average_cct_ns")]
     pub average_cct: Span,
     /// Median of these.
@@ -98,6 +99,9 @@ pub struct JobsSummary {
     /// 95th percentile of these.
     #[serde(rename = "p95_cct_ns")]
     pub p95_cct: Span,
+    /// Jobs with a shuffle over the network.
+    #[serde(rename = "jobs_sending", default)]
+    pub sending: usize,
     /// Time that tasks held slots.
     #[serde(rename = "slot_time_ns")]
     pub slot_time: Span,
@@ -132,6 +136,7 @@ pub struct JobsSummary {
 pub struct JobsTally {
     jcts: Spans,
     ccts: Spans,
+    sending: usize,
     unfinished: usize,
     /// First arrival and last finish.
     first: Option<Time>,
@@ -150,7 +155,9 @@ impl JobsTally {
             Some(jct) => self.jcts.push(jct),
             None => self.unfinished += 1,
         }
-        j.shuffle_ccts.iter().for_each(|&cct| self.ccts.push(cct));
+        let none = j.shuffle_ccts.is_empty().then_some(Span::ZERO).filter(|_| j.jct.is_some());
+        j.shuffle_ccts.iter().copied().chain(none).for_each(|cct| self.ccts.push(cct));
+        self.sending += usize::from(!j.shuffle_ccts.is_empty());
         self.first = self.first.into_iter().chain([j.arrival]).min();
         self.last = self.last.max(j.finished);
         self.slot_time += j.slot_time;
@@ -177,6 +184,7 @@ impl JobsSummary {
             average_cct: jobs.ccts.mean(),
             median_cct: jobs.ccts.percentile(50),
             p95_cct: jobs.ccts.percentile(95),
+            sending: jobs.sending,
             slot_time: jobs.slot_time,
             ocs_share: network.ocs_share,
             bytes_planned: jobs.planned,

@@ -1,5 +1,6 @@
 //! Jobs in virtual time, scheduler and controller together.
 
+mod combinations;
 mod pushbox;
 
 use std::cell::RefCell;

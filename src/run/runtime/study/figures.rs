@@ -86,6 +86,7 @@ pub(super) fn of_jobs(r: &JobsResult) -> Vec<Figure> {
         span("average shuffle CCT", "average_cct_ns", s.average_cct),
         span("median shuffle CCT", "median_cct_ns", s.median_cct),
         span("p95 shuffle CCT", "p95_cct_ns", s.p95_cct),
+        count("jobs that send", "jobs_sending", s.sending as u64),
         span("slot time", "slot_time_ns", s.slot_time),
         Figure { name: "OCS share", key: "ocs_share", unit: Unit::Share, value: s.ocs_share },
         gigabytes("bytes planned", "planned_bytes", s.bytes_planned),

@@ -128,20 +128,22 @@ impl Neat {
         Side { transfers: coflows.into_values().collect(), equals: 0, rate: nic(view, host) }
     }
 
-    /// What a host comes to for a task that reads a block from one of these hosts, if it reads one.
-    fn grade(&self, view: &dyn View, (job, stage, k): (JobId, usize, u32), replicas: &[HostId], host: HostId) -> Grade {
+    /// What a host comes to for a task that reads a block from one of these hosts, if it reads one. O(tasks that receive there + coflows
+    /// that leave these hosts).
+    fn grade(&self, view: &dyn View, (job, stage, k): (JobId, usize, u32), replicas: &[(HostId, Side)], host: HostId) -> Grade {
         let bytes = view.input_from_afar(job, stage, k, host).0;
         let new = Transfer { sent: 0, left: bytes, total: view.coflow_size(job, stage).0 };
         let (mut growth, mut least) = self.receives(view, host, (job, stage)).grade(self.options.predict, new);
-        let up = replicas.iter().filter(|&&h| view.is_up(h) && h != host);
-        if let Some((sending, there)) = up.map(|&h| self.sends(view, h).grade(self.options.predict, new)).min_by_key(|g| g.0) {
+        let others = replicas.iter().filter(|r| r.0 != host);
+        if let Some((sending, there)) = others.map(|r| r.1.grade(self.options.predict, new)).min_by_key(|g| g.0) {
             (growth, least) = (growth.max(sending), least.min(there));
         }
         let growth = if bytes == 0 { 0 } else { growth };
         Grade { delays: bytes > 0 && least < bytes, cost: growth, free: Reverse(view.free_on(host)), host }
     }
 
-    /// The best free host for the largest waiting task of a stage. O(free hosts x tasks that receive there).
+    /// The best free host for the largest waiting task of a stage. O(flows out of its replicas' hosts + free hosts x tasks that receive
+    /// there).
     fn place(&self, view: &dyn View, job: JobId, stage: usize) -> Option<Pick> {
         let hosts: Vec<HostId> = view.topology().hosts.iter().map(|h| h.id).filter(|&h| view.free_on(h) > 0).collect();
         let blocks = view.blocks(job, stage);
@@ -152,8 +154,9 @@ impl Neat {
             }
         }
         let k = view.largest(job, stage)?;
-        let replicas = blocks.get(k as usize).map_or(&[][..], |b| &b[..]);
-        let best = hosts.into_iter().map(|h| self.grade(view, (job, stage, k), replicas, h)).min()?;
+        let up = blocks.get(k as usize).into_iter().flatten().copied().filter(|&h| view.is_up(h));
+        let replicas: Vec<(HostId, Side)> = up.map(|h| (h, self.sends(view, h))).collect();
+        let best = hosts.into_iter().map(|h| self.grade(view, (job, stage, k), &replicas, h)).min()?;
         Some(Pick { host: Some(best.host), task: Some(k), ..Pick::of(job, stage) })
     }
 }
