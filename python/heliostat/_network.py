@@ -287,9 +287,9 @@ def _reason(response: http.client.HTTPResponse) -> str:
 
 def _socket(name: str) -> str:
     """The socket of a network of this user that runs on this machine."""
-    homes = ["/run/heliostat", f"{os.environ.get('XDG_RUNTIME_DIR', '')}/heliostat", f"/tmp/heliostat-{os.getuid()}"]
+    homes = ["/run/heliostat", f"{os.environ.get('XDG_RUNTIME_DIR') or '/run'}/heliostat", f"/tmp/heliostat-{os.getuid()}"]
     sockets = [Path(home, name, "api.sock") for home in homes]
-    found = next((path for path in sockets if os.access(path, os.W_OK)), None)
+    found = next((path for path in sockets if os.path.exists(path) and path.stat().st_uid == os.getuid()), None)
     if found is None:
         raise Error(f"no network {name} of this user runs; `heliostat ps` lists them")
     return str(found)

@@ -46,7 +46,7 @@ def simulate(
         topology: The network: a file, or the name of a shipped one.
         policy: How circuits are decided: a file, or the name of a shipped one.
         workload: What is sent: a file, the name of a shipped one, or of a mix such as `facebook`.
-        jobs: Jobs, in the place of the workload.
+        jobs: Jobs instead of a workload.
         seed: Decides whatever is drawn.
         options: Other options of `heliostat simulate`, such as `coflows=20`, `scale=10`, `allow_fallback=True`.
 
