@@ -18,6 +18,7 @@
 All work is done by the program `heliostat`: the one that `$HELIOSTAT` names, that of this installation, or one in the search path.
 """
 
+from . import api, results
 from ._binary import Error
 from ._engines import Client
 from ._network import Network, Refused, run
@@ -67,8 +68,10 @@ __all__ = [
     "Shuffled",
     "Start",
     "Value",
+    "api",
     "compare",
     "read",
+    "results",
     "run",
     "serve",
     "serve_http",

@@ -13,19 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Union, cast
+from typing import Any, Union, cast
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from . import _binary
+from . import _binary, api
 from ._binary import Error, Option, StrPath
 
-if TYPE_CHECKING:
-    from . import api
-
 Event = dict[str, Any]
-"""An event: its number `seq`, its time `at_ns`, its kind `event`, and what belongs to that kind."""
+"""An event: its number `seq`, its time `at_ns`, its kind `event`, and what belongs to that kind. Where the network has forgotten events
+that were asked for, `missed` alone says how many."""
 
 Query = Union[str, int, bool, None]
+
+CONNECTIONS = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
 
 POLL_S = 0.02
 """How often a coflow is looked at that is waited for."""
@@ -70,9 +70,11 @@ class Network:
             timeout_s: How long an answer may take.
 
         Raises:
-            Error: No network of this name runs.
+            Error: No network of this name runs, or this is no address.
         """
         self.at = at if "/" in at else _socket(at)
+        if "://" in at and urlsplit(at).scheme not in CONNECTIONS:
+            raise Error(f"{at}: allowed: http://, https://, the path of a socket, or the name of a network")
         self._token = token or os.environ.get("HELIOSTAT_TOKEN")
         self._timeout = timeout_s
 
@@ -191,7 +193,7 @@ class Network:
         query: Mapping[str, Query] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """A request of any route, such as `ports` or `/api/v1/ports`. Returns the JSON of the answer; None if it has no body."""
+        """A request of any route: `ports`, `/api/v1/ports`, `/metrics`. Returns the answer's JSON or text; None if it has no body."""
         return self._exchange(method, path, body, query or {}, headers or {})[0]
 
     def _exchange(
@@ -206,7 +208,8 @@ class Network:
         connection, response = self._open(method, path, body, query, headers, self._timeout)
         with closing(connection), _reached(self.at):
             text = response.read()
-        return json.loads(text) if text else None, response.headers
+        is_json = response.headers.get_content_subtype().endswith("json")
+        return (json.loads(text) if is_json else text.decode() or None), response.headers
 
     def _open(
         self,
@@ -219,8 +222,7 @@ class Network:
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """A request that was accepted, whose answer is to be read."""
         url = urlsplit(self.at)
-        kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-        connection = kinds[url.scheme](url.netloc, timeout=timeout) if url.scheme else _Unix(self.at, timeout)
+        connection = CONNECTIONS[url.scheme](url.netloc, timeout=timeout) if url.scheme else _Unix(self.at, timeout)
         asked = urlencode({key: str(value).lower() if value is True else value for key, value in query.items() if value is not None})
         sent = dict(headers)
         if self._token:

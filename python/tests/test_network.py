@@ -77,11 +77,10 @@ def test_placements_are_estimated_proposed_and_begun(network: Network) -> None:
 def test_policies_and_circuits_are_changed(network: Network) -> None:
     network.change_policy(interval="60ms", ageing=None)
     assert network.policy()["interval"] == "60ms"
-    set_by_hand = network.events("circuit-set")
     network.set_circuits([{"plane": 0, "input": "r3", "output": "r1"}])
-    assert any((event["input"], event["output"]) == (3, 1) for event in set_by_hand)
-    assert [(c["input"], c["output"]) for c in network.circuits() if c["manual"]] == [(3, 1)]
+    until("it is set", lambda: [(c["input"], c["output"]) for c in network.circuits() if c["manual"]] == [(3, 1)])
     network.set_circuits([])
+    until("it is given back", lambda: not any(c["manual"] for c in network.circuits()))
     with pytest.raises(Refused, match="were fixed when this run started") as refused:
         network.change_policy(network="priority")
     assert refused.value.status == 409
@@ -93,6 +92,14 @@ def test_refusals_have_their_place(network: Network) -> None:
     assert refused.value.status == 422
     with pytest.raises(Refused, match="coflow 7 does not exist"):
         network.coflow(7)
+
+
+def test_other_routes_are_asked(network: Network) -> None:
+    assert network.request("GET", "ports") == network.request("GET", "/api/v1/ports")
+    assert "# TYPE heliostat_cycles counter" in network.request("GET", "/metrics")
+    assert network.request("GET", "stats", query={"ranges": True})["cycles"] >= 0
+    with pytest.raises(heliostat.Error, match="ftp://localhost: allowed: http://"):
+        Network("ftp://localhost")
 
 
 def test_it_is_found_by_address_socket_and_name(network: Network) -> None:
