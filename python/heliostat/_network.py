@@ -8,7 +8,6 @@ import json
 import os
 import socket
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -61,17 +60,19 @@ class Network:
     All methods raise `Refused` where the network says no, and `Error` where it cannot be reached.
     """
 
-    def __init__(self, at: str = "http://127.0.0.1:7447", *, token: str | None = None, timeout_s: float = 10) -> None:
+    def __init__(self, at: str | None = None, *, token: str | None = None, timeout_s: float = 10) -> None:
         """Speaks to a network.
 
         Args:
             at: Its address (`http://...`), the path of its unix socket (with a `/`), or the name of a network of this user on this machine.
+                `$HELIOSTAT_CONTROLLER` or `http://127.0.0.1:7447` if left out.
             token: The token of its API; `$HELIOSTAT_TOKEN` if left out.
             timeout_s: How long an answer may take.
 
         Raises:
             Error: No network of this name runs, or this is no address.
         """
+        at = at or os.environ.get("HELIOSTAT_CONTROLLER") or "http://127.0.0.1:7447"
         self.at = at if "/" in at else _socket(at)
         if "://" in at and urlsplit(at).scheme not in CONNECTIONS:
             raise Error(f"{at}: allowed: http://, https://, the path of a socket, or the name of a network")
@@ -116,9 +117,14 @@ class Network:
         """A coflow."""
         return cast("api.Coflow", self.request("GET", f"coflows/{id}"))
 
-    def post(self, coflow: api.CoflowBody) -> api.Coflow:
-        """Declares a coflow; with `send` Heliostat sends it. One with `place` is proposed, and begins when it is confirmed."""
-        return cast("api.Coflow", self.request("POST", "coflows", coflow, headers={"Idempotency-Key": str(uuid.uuid4())}))
+    def post(self, coflow: api.CoflowBody, *, key: str | None = None) -> api.Coflow:
+        """Declares a coflow; with `send` Heliostat sends it. One with `place` is proposed, and begins when it is confirmed.
+
+        Args:
+            coflow: The body.
+            key: A text of yours by which the network knows a coflow that is posted again, after a lost answer, and makes it once.
+        """
+        return cast("api.Coflow", self.request("POST", "coflows", coflow, headers={"Idempotency-Key": key} if key else {}))
 
     def estimate(self, coflow: api.CoflowBody) -> api.Proposal:
         """What a coflow would get: placement, circuits, and how long it would take. Nothing changes."""
@@ -177,7 +183,7 @@ class Network:
         connection, response = self._open("GET", "events", None, query, headers, None)
 
         def following() -> Iterator[Event]:
-            with closing(connection):
+            with closing(connection), _reached(self.at):
                 for line in response:
                     if line.startswith(b"data:"):
                         yield json.loads(line[5:])
@@ -223,7 +229,9 @@ class Network:
         """A request that was accepted, whose answer is to be read."""
         url = urlsplit(self.at)
         connection = CONNECTIONS[url.scheme](url.netloc, timeout=timeout) if url.scheme else _Unix(self.at, timeout)
-        asked = urlencode({key: str(value).lower() if value is True else value for key, value in query.items() if value is not None})
+        asked = urlencode(
+            {key: str(value).lower() if isinstance(value, bool) else value for key, value in query.items() if value is not None}
+        )
         sent = dict(headers)
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"

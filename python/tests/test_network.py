@@ -30,7 +30,9 @@ def test_types_of_the_api_are_those_of_its_description(network: Network) -> None
 
 def test_a_coflow_is_posted_followed_and_found(network: Network) -> None:
     ended = network.events("coflow-finished")
-    coflow = network.post({"name": "first", "send": True, "pairs": [{"from": "r0", "to": "r2", "bytes": "20MB"}]})
+    body: heliostat.api.CoflowBody = {"name": "first", "send": True, "pairs": [{"from": "r0", "to": "r2", "bytes": "20MB"}]}
+    coflow = network.post(body, key="first")
+    assert network.post(body, key="first")["id"] == coflow["id"]
     assert [c["id"] for c in network.flows()] == [coflow["id"]]
     coflow = network.wait(coflow["id"], within_s=60)
     assert (coflow["state"], coflow["received_bytes"]) == ("finished", 20_000_000)
@@ -97,17 +99,18 @@ def test_refusals_have_their_place(network: Network) -> None:
 def test_other_routes_are_asked(network: Network) -> None:
     assert network.request("GET", "ports") == network.request("GET", "/api/v1/ports")
     assert "# TYPE heliostat_cycles counter" in network.request("GET", "/metrics")
-    assert network.request("GET", "stats", query={"ranges": True})["cycles"] >= 0
+    assert network.request("GET", "stats", query={"ranges": True, "unknown": None})["cycles"] >= 0
     with pytest.raises(heliostat.Error, match="ftp://localhost: allowed: http://"):
         Network("ftp://localhost")
 
 
-def test_it_is_found_by_address_socket_and_name(network: Network) -> None:
+def test_it_is_found_by_address_socket_and_name(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     name = network.stats()["name"]
     (there,) = (other for other in json.loads(_binary.ask("ps", "--output=json")) if other["name"] == name)
     for at in (there["api"], there["api"] + "/", network.at, name):
         assert Network(at).topology() == network.topology()
-    assert name == Network(name).stats()["name"]
+    monkeypatch.setenv("HELIOSTAT_CONTROLLER", there["api"])
+    assert Network().stats()["name"] == name
 
 
 def test_events_end_with_the_network(network: Network) -> None:
