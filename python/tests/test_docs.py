@@ -25,7 +25,7 @@ def test_programs_run(tmp_path: Path) -> None:
     """One after another in one directory, as a reader would."""
     for needed in ("distributed", "pandas", "polars", "pyarrow"):
         pytest.importorskip(needed)
-    programs = blocks("python.md", "python" if os.geteuid() != 0 else "python(?: root)?")
+    programs = blocks("python.md", "python") + (blocks("python-live.md", "python root") if os.geteuid() == 0 else [])
     assert len(programs) == 5 + (os.geteuid() == 0)
     for k, program in enumerate(programs):
         file = tmp_path / f"program{k}.py"
