@@ -6,6 +6,13 @@ import os
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Union
+
+StrPath = Union[str, "os.PathLike[str]"]
+Word = Union[StrPath, int, float]
+Option = Union[Word, None, Sequence[Word]]
+"""The value of an option: True is the option alone, False and None leave it out, a sequence gives it several times."""
 
 
 class Error(Exception):
@@ -37,3 +44,14 @@ def ask(*arguments: str) -> str:
     if done.returncode != 0:
         raise Error(done.stderr.strip().removeprefix("error: ") or f"heliostat {arguments[0]}: exit status {done.returncode}")
     return done.stdout
+
+
+def words(options: Mapping[str, Option]) -> Iterator[str]:
+    """Options as the program takes them: `allow_fallback=True` is `--allow-fallback`."""
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            yield option
+        elif value is not None and value is not False:
+            values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+            yield from (f"{option}={os.fspath(one) if isinstance(one, os.PathLike) else one}" for one in values)

@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, as_completed
 from pathlib import Path
-from typing import Literal, TypedDict, Union
+from typing import Any, Literal, TypedDict, Union, overload
 
 from . import _binary
+from ._binary import StrPath
 from ._engines import TRIES, Client, Command, Ended, Submit, engine
-from ._rows import Rows
+from ._rows import CoflowRow, JobRow, Rows, RunRow
 
 PATIENCE_S = 60.0
 """How long results may take until they show here: shared file systems look again for what was not there only now and then."""
@@ -25,7 +26,6 @@ TELL_EVERY_S = 10.0
 PROCESSES = 2000
 """The most processes that a client's workers start. Each reads the whole grid, so the runs of larger grids share them."""
 
-StrPath = Union[str, "os.PathLike[str]"]
 Many = Union[str, int, float, bool, "list[str]", "list[int]", "list[float]", "list[bool]"]
 
 
@@ -46,7 +46,7 @@ class Grid(TypedDict, total=False):
     """Options of `heliostat simulate` without their dashes."""
 
 
-def sweep(grid: StrPath | Grid, client: Client | None = None, out: StrPath = "results", *, threads: int | None = None) -> Rows:
+def sweep(grid: StrPath | Grid, client: Client | None = None, out: StrPath = "results", *, threads: int | None = None) -> Rows[RunRow]:
     """Carries out the runs of a grid whose results are not there yet, and returns a row for every run.
 
     A run is a process and writes its result to a file in `out`. So a sweep that was stopped or killed goes on when it is called again.
@@ -69,8 +69,8 @@ def sweep(grid: StrPath | Grid, client: Client | None = None, out: StrPath = "re
     """
     out = Path(out).absolute()
     arguments = ("sweep", str(_file(grid, out)), "--out", str(out))
-    runs = Rows.of_lines(_binary.ask(*arguments, "--list").splitlines())
-    left = [str(run["id"]) for run in runs if run["state"] != "done"]
+    runs: Rows[RunRow] = Rows.of_lines(_binary.ask(*arguments, "--list").splitlines())
+    left = [run["id"] for run in runs if run["state"] != "done"]
     out.mkdir(parents=True, exist_ok=True)
     if client is None:
         why = dict.fromkeys(left, _here([*arguments, *(["--threads", str(threads)] if threads else [])]))
@@ -80,7 +80,13 @@ def sweep(grid: StrPath | Grid, client: Client | None = None, out: StrPath = "re
     return _collected(arguments, "runs")
 
 
-def read(out: StrPath, rows: Literal["runs", "coflows", "jobs"] = "runs") -> Rows:
+@overload
+def read(out: StrPath, rows: Literal["runs"] = "runs") -> Rows[RunRow]: ...
+@overload
+def read(out: StrPath, rows: Literal["coflows"]) -> Rows[CoflowRow]: ...
+@overload
+def read(out: StrPath, rows: Literal["jobs"]) -> Rows[JobRow]: ...
+def read(out: StrPath, rows: Literal["runs", "coflows", "jobs"] = "runs") -> Rows[Any]:
     """The results in a directory that a sweep has filled, from here or by `heliostat sweep`.
 
     Args:
@@ -97,7 +103,7 @@ def read(out: StrPath, rows: Literal["runs", "coflows", "jobs"] = "runs") -> Row
     return _collected(("sweep", "--out", str(out)), rows)
 
 
-def _collected(arguments: Iterable[str], rows: str) -> Rows:
+def _collected(arguments: Iterable[str], rows: str) -> Rows[Any]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "rows.jsonl")
         _binary.ask(*arguments, "--collect", str(file), "--rows", rows)

@@ -30,7 +30,8 @@ Heliostat asks it whenever a rack has a free slot. `place` gets an `Offer` and r
 changes in the rack, a stage becomes ready, or the time of an `Again(at_ns)` that it returns instead has come.
 
 Print to standard error only: standard output belongs to the answers. Needs Python 3.9 and nothing else: without the
-package, a copy of this file as `heliostat.py` beside your program will do.
+package, a copy of this file as `heliostat_external.py` beside your program will do, with `import heliostat_external as heliostat`. (A copy
+called `heliostat.py` would hide the package.)
 
 A program that runs by itself, on this machine or another one, takes the same questions by HTTP: `heliostat.serve_http(8000, decide)`, and
 `external: {url: "http://127.0.0.1:8000/"}` in the policy file.
