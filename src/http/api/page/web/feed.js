@@ -91,7 +91,7 @@
         const after = this.store.lastSeq ?? 0;
         const response = await fetch("/api/v1/events", { headers: { ...this.headers(), "Last-Event-ID": String(after) }, signal: stopped.signal, cache: "no-store" });
         if (!response.ok) throw new Problem(response.status, await response.json().catch(() => null));
-        if (!this.store.past.length) this.store.setPast(await this.get("utilisation"));
+        if (!this.store.past.length) this.store.setPast(await this.get("utilisation"), (await this.get("ports")).uplinks_at_ns);
         await this.poll(true);
         this.wait = 250;
         this.listener.state("live");
@@ -202,6 +202,7 @@
     H.Store.prototype[name] = function (r) {
       this.told = 2;
       if (name !== "on_coflow_arrived") this.endSpan(r.id, r.at_ns);
+      if (name === "on_coflow_finished") this.finishCoflow(r);
     };
   }
   H.Store.prototype.on_policy_changed = function () {

@@ -133,8 +133,7 @@
   function coflowTimeline(r) {
     if (!r.coflows?.length || r.means) return;
     const shown = [...r.coflows].sort((a, b) => a.arrival_ns - b.arrival_ns).slice(0, MOST_ROWS);
-    const number = new Map(r.coflows.map((c, k) => [c, k]));
-    const bars = shown.map((c, k) => [k, ms(c.arrival_ns), ms(c.arrival_ns), ms(c.finished_ns ?? r.ended_ns), number.get(c)]);
+    const bars = shown.map((c, k) => [k, ms(c.arrival_ns), ms(c.arrival_ns), ms(c.finished_ns ?? r.ended_ns), -1]); // no colour: those are of racks
     const note = r.coflows.length > MOST_ROWS ? `the first ${MOST_ROWS} of ${r.coflows.length}, from arrival to finish` : "from arrival to finish";
     timeline(`Coflows: ${r.label}`, note, shown.map((c) => c.name), bars, ([k, , from, to]) => `${shown[k].name}: ${H.bytes(shown[k].bytes)}, from ${H.clock(from * 1e6, 2)} for ${H.span((to - from) * 1e6)}`, null);
   }

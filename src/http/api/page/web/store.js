@@ -96,12 +96,14 @@ class Store {
       for (const x of this.spans.values()) x.to = Math.min(x.to, at);
     }
 
-    // What the links to the EPS and the planes carried since the start, in buckets.
-    setPast({ bucket_ns, until_ns, links }) {
+    // What the links to the EPS and the planes carried, in buckets that are counted from their first look; the last look was at `looked`.
+    setPast({ bucket_ns, until_ns, links }, looked) {
+      const zero = Math.max(0, looked - until_ns);
       const sum = (of) => links.filter((l) => of(l.name)).reduce((a, l) => l.bytes.map((b, k) => b + (a[k] ?? 0)), []);
       const [eps, ocs] = [sum((n) => n.endsWith(".up")), sum((n) => n.startsWith("ocs"))];
-      const bucket = (k) => [k * bucket_ns, Math.min(until_ns, (k + 1) * bucket_ns)];
-      this.past = eps.map((b, k) => [b, ocs[k] ?? 0, ...bucket(k)]).filter(([, , from, at]) => at > from).map(([e, o, from, at]) => ({ from, at, eps: (8e9 * e) / (at - from), ocs: (8e9 * o) / (at - from) }));
+      const bucket = (k) => [k * bucket_ns, Math.min(until_ns, (k + 1) * bucket_ns)].map((t) => zero + t);
+      const past = eps.map((b, k) => [b, ocs[k] ?? 0, ...bucket(k)]).filter(([, , from, at]) => at > from);
+      this.past = [{ from: 0, at: zero, eps: 0, ocs: 0 }, ...past.map(([e, o, from, at]) => ({ from, at, eps: (8e9 * e) / (at - from), ocs: (8e9 * o) / (at - from) }))];
     }
 
     sawTime(ns, fresh) {
@@ -367,6 +369,13 @@ class Store {
       if (this.spans.size > MOST_SPANS) for (const id of [...this.spans.keys()].slice(0, MOST_SPANS / 10)) this.spans.delete(id);
       // One that is in no list just now may come with its end in the next.
       if (this.coflowSteps.size > 2 * MOST_COFLOWS) for (const id of this.coflowSteps.keys()) if (!this.coflows.has(id)) this.coflowSteps.delete(id);
+    }
+
+    // A coflow that an event says is finished, before the next poll: there may be none.
+    finishCoflow({ id, at_ns, cct_ns }) {
+      const c = this.coflows.get(id);
+      if (c?.state === "active") Object.assign(c, { state: "finished", finished_ns: c.arrival_ns + cct_ns, cct_ns, received_bytes: c.asked_bytes });
+      if (this.stats && at_ns > this.stats.now_ns) this.stats.coflows_finished += 1;
     }
 
     endSpan(id, at) {
