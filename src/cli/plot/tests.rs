@@ -69,7 +69,7 @@ fn files_are_told_apart_and_read() {
     assert_eq!(one(&mixed, "f").unwrap().circuits, l.circuits);
     let p = one(PLAN, "f").unwrap().circuits.unwrap().bars[0];
     assert_eq!((p.plane, p.setup_at.0, p.up_from.0, p.until.0, p.output), (1, 0, 5, 30, 3));
-    assert!(one("[1,\nx", "f").unwrap_err().starts_with("f:2:1: not a result"));
+    assert!(one("[1,\nx", "f").unwrap_err().starts_with("f:2:1: this is not JSON"));
     assert!(one(&format!("{LOG}\nx"), "f").unwrap_err().starts_with("f:7:1: not a line of an event log"));
 }
 

@@ -117,8 +117,9 @@ fn a_range_is_chosen_linked_to_saved_and_printed() {
     b.value(
         "(() => { const chart = document.querySelector('#timeline');
            const box = chart.getBoundingClientRect();
-           const at = (type, x) => chart.dispatchEvent(new PointerEvent(type, { clientX: box.left + x, clientY: box.top + 60, buttons: type === 'pointerup' ? 0 : 1, bubbles: true }));
-           [at('pointerdown', 900), at('pointermove', 1000), at('pointerup', 1000)]; })()",
+           const at = (type, x, buttons) => chart.dispatchEvent(
+             new PointerEvent(type, { clientX: box.left + x, clientY: box.top + 60, buttons, bubbles: true }));
+           [at('pointerdown', 900, 1), at('pointermove', 1000, 1), at('pointerup', 1000, 0)]; })()",
     );
     b.until("Heliostat.page.view.paused");
     let range = b.value("Heliostat.page.view.window");
@@ -144,7 +145,8 @@ fn a_range_is_chosen_linked_to_saved_and_printed() {
     drop((there, other));
     // Pictures are PNG, tables are CSV with as many columns in every row.
     let files: Value = b.value(
-        "Promise.all(Object.entries(Heliostat.panelFiles).filter(([id]) => id !== 'jobs').map(async ([id, [png, csv]]) => [id, png && (await png()).slice(0, 22), csv()]))",
+        "Promise.all(Object.entries(Heliostat.panelFiles).filter(([id]) => id !== 'jobs')
+           .map(async ([id, [png, csv]]) => [id, png && (await png()).slice(0, 22), csv()]))",
     );
     for file in files.as_array().expect("a list") {
         let (png, csv) = (&file[1], file[2].as_str().expect("text"));
@@ -159,7 +161,8 @@ fn a_range_is_chosen_linked_to_saved_and_printed() {
     assert_eq!(b.value("document.querySelectorAll('#fabric [data-save]').length"), 2);
     // On paper no chart is empty.
     b.value("dispatchEvent(new Event('beforeprint'))");
-    let charts = "['timeline', 'matrix', 'utilisation', 'course', 'ops'].map((id) => Heliostat.chartOf(document.getElementById(id)).chart.getOption()?.series?.length > 0)";
+    let charts = "['timeline', 'matrix', 'utilisation', 'course', 'ops'] \
+                  .map((id) => Heliostat.chartOf(document.getElementById(id)).chart.getOption()?.series?.length > 0)";
     assert_eq!(b.value(charts), json!([true, true, true, true, true]));
     assert_eq!(b.errors(), Vec::<String>::new());
 }

@@ -343,8 +343,11 @@ fn a_faulty_port_is_seen_and_repaired() {
     b.until("!document.querySelector('#fabric-picture .faulty[data-key=\"port/0/1\"]')");
     b.until("document.querySelector('#trouble').hidden");
     // What failed is told with its reason, and one is one.
-    let failed = "(({ store, view }) => { store.setStats = () => { store.stats.failures = [{ what: 'write the journal', why: 'no space left on device', attempts: 1, retry_at_ns: 9e9 }] }; \
-                  store.setStats(); view.slow = 0; })(Heliostat.page)";
+    let failed = "(({ store, view }) => {
+        const failure = { what: 'write the journal', why: 'no space left on device', attempts: 1, retry_at_ns: 9e9 };
+        store.setStats = () => (store.stats.failures = [failure]);
+        store.setStats();
+        view.slow = 0; })(Heliostat.page)";
     b.value(failed);
     b.until_says("#trouble", "write the journal: no space left on device. 1 attempt, the next at 0:09");
     b.until_says("#tiles", "1 operation is retried");
