@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::apart::{Pool, differences};
+use super::log::say;
 use super::plot::{input, labels};
 use super::{CliError, read_result, results, rows, write_text};
 use crate::api::page;
@@ -62,7 +63,9 @@ pub fn run(a: &Args) -> Result<(), CliError> {
         differences(&named).into_iter().map(|(key, of)| json!([key, of.into_iter().map(|v| v.1).collect::<Vec<_>>()])).collect();
     let all: Vec<Value> = runs.iter().zip(labels).map(|(r, label)| of_run(r, &label)).collect::<Result<_, _>>()?;
     let data = json!({"title": a.title, "version": env!("CARGO_PKG_VERSION"), "runs": all, "differs": differs});
-    write_text(&a.to, &html(&data))
+    write_text(&a.to, &html(&data))?;
+    say!("wrote {}", a.to.display());
+    Ok(())
 }
 
 /// The results in a directory that a sweep filled.

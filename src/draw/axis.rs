@@ -22,6 +22,8 @@ pub struct Axis {
     pub log: bool,
     /// Its ticks, in the order of their values.
     pub ticks: Vec<Tick>,
+    /// Values with a mark and no label.
+    pub minor: Vec<f64>,
 }
 
 /// The room that an axis' labels have.
@@ -92,19 +94,31 @@ impl Axis {
             let fits = room.fits(&labels, room.length * step * each / end);
             fits.then(|| labels.into_iter().enumerate().map(|(k, label)| Tick { at: k as f64 * step * each, label }).collect())
         });
-        Self { title, range: (0.0, end), log: false, ticks: ticks.unwrap_or_default() }
+        Self { title, range: (0.0, end), log: false, ticks: ticks.unwrap_or_default(), minor: vec![] }
     }
 
-    /// Times by their ratios, in nanoseconds: whole powers of ten around all of them.
+    /// Times by their ratios, in nanoseconds, from a round value below the least to one above the most, a decade at least.
     pub fn log_time(what: &str, least: f64, most: f64, room: Room) -> Self {
-        let (least, most) = (least.max(1.0), most.max(1.0));
-        let first = least.log10().floor() as i32;
-        let last = (most.log10().ceil() as i32).max(first + 1);
-        let decade = room.length / f64::from(last - first);
-        let all = |factors: &[f64]| -> Vec<Tick> {
-            let of = |k: i32| factors.iter().map(move |f| f * 10f64.powi(k));
-            (first..=last).flat_map(of).filter(|v| *v <= 10f64.powi(last)).map(|at| Tick { at, label: time(at) }).collect()
+        Self::by_ratio(what, least.max(1.0), most.max(1.0), time, room)
+    }
+
+    /// Plain numbers by their ratios.
+    pub fn log_plain(what: &str, least: f64, most: f64, room: Room) -> Self {
+        Self::by_ratio(what, least, most, |x| x.to_string(), room)
+    }
+
+    fn by_ratio(what: &str, least: f64, most: f64, label: fn(f64) -> String, room: Room) -> Self {
+        let from = round_below(least);
+        let to = round_above(most).max(from * 10.0);
+        let within = |v: &f64| *v >= from * (1.0 - 1e-9) && *v <= to * (1.0 + 1e-9);
+        let (first, last) = (from.log10().floor() as i32, to.log10().ceil() as i32);
+        let decade = room.length / (to / from).log10();
+        let at = |factors: &[f64]| -> Vec<f64> {
+            // By the parser, whose powers of ten are exact.
+            let of = |k: i32| factors.iter().map(move |f| format!("{f}e{k}").parse().unwrap_or(0.0));
+            (first..=last).flat_map(of).filter(within).collect()
         };
+        let all = |factors: &[f64]| at(factors).into_iter().map(|at| Tick { at, label: label(at) }).collect::<Vec<_>>();
         let fits = |ticks: &[Tick], apart: f64| room.fits(&ticks.iter().map(|t| t.label.clone()).collect::<Vec<_>>(), apart);
         // 1, 2 and 5 are nearly evenly spaced; if they have no room, every power, or every second, third ... one.
         let fine = all(&[1.0, 2.0, 5.0]);
@@ -113,12 +127,16 @@ impl Axis {
         if every > 1 {
             ticks = ticks.into_iter().step_by(every).collect();
         }
-        Self { title: what.into(), range: (10f64.powi(first), 10f64.powi(last)), log: true, ticks }
+        // Between them marks without a label, where they do not become a grey area.
+        let bare = |v: &f64| ticks.iter().all(|t| (t.at / v - 1.0).abs() > 1e-9);
+        let minor: Vec<f64> = at(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).into_iter().filter(bare).collect();
+        let minor = if decade > 3.0 * room.text { minor } else { vec![] };
+        Self { title: what.into(), range: (from, to), log: true, ticks, minor }
     }
 
     /// Values with their own labels, in their order; of labels that would touch, the later one is left out.
     pub fn marked(what: &str, marks: &[(f64, String)], range: (f64, f64), log: bool, room: Room) -> Self {
-        let mut axis = Self { title: what.into(), range, log, ticks: vec![] };
+        let mut axis = Self { title: what.into(), range, log, ticks: vec![], minor: vec![] };
         let mut free = f64::NEG_INFINITY;
         for (at, label) in marks {
             let (place, half) = (axis.part(*at) * room.length, font::width(label, room.text) / 2.0);
@@ -144,8 +162,22 @@ fn steps(end: f64) -> impl Iterator<Item = (f64, usize)> {
     (first..).flat_map(|k| [1.0, 2.0, 5.0].map(|f| (f * 10f64.powi(k), usize::try_from(-k).unwrap_or(0)))).take_while(move |s| s.0 <= end)
 }
 
-/// A time of few digits with its unit.
+/// The greatest 1, 2 or 5 times a power of ten that is not above a value; the value is positive.
+fn round_below(value: f64) -> f64 {
+    let power = 10f64.powf(value.log10().floor());
+    [5.0, 2.0, 1.0].map(|f| f * power).into_iter().find(|v| *v <= value * (1.0 + 1e-9)).unwrap_or(power)
+}
+
+/// The least one that is not below it.
+fn round_above(value: f64) -> f64 {
+    let power = 10f64.powf(value.log10().floor());
+    [1.0, 2.0, 5.0].map(|f| f * power).into_iter().find(|v| *v >= value * (1.0 - 1e-9)).unwrap_or(10.0 * power)
+}
+
+/// A time of few digits with its unit; thousands of seconds are apart.
 fn time(ns: f64) -> String {
     let &(unit, each) = TIMES[..4].iter().rfind(|t| t.1 <= ns * (1.0 + 1e-9)).unwrap_or(&TIMES[0]);
-    format!("{:.0} {unit}", ns / each)
+    let whole = format!("{:.0}", ns / each);
+    let groups: Vec<&str> = whole.as_bytes().rchunks(3).rev().filter_map(|g| std::str::from_utf8(g).ok()).collect();
+    format!("{} {unit}", groups.join("\u{a0}"))
 }

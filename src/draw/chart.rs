@@ -224,6 +224,14 @@ impl Chart {
             self.sheet.line((self.left - text * 0.3, place), (self.left, place), Pen::new(EDGE, thin * 1.4));
             self.sheet.text((self.left - text * 0.6, place), text, Anchor::End, label);
         }
+        for &at in &self.x.minor {
+            let place = self.at(at, 0.0).0;
+            self.sheet.line((place, self.bottom), (place, self.bottom + text * 0.18), Pen::new(EDGE, thin));
+        }
+        for &at in &self.y.minor {
+            let place = self.at(0.0, at).1;
+            self.sheet.line((self.left - text * 0.18, place), (self.left, place), Pen::new(EDGE, thin));
+        }
         let corner = Shape::Line(vec![(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)]);
         self.sheet.stroke(corner, Pen::new(EDGE, thin * 1.4));
         draw_below(&mut self.sheet, title, text, ((self.left + self.right) / 2.0, self.bottom));

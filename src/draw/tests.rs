@@ -92,10 +92,14 @@ fn ticks_are_round_and_as_many_as_have_room() {
     let axis = Axis::bytes("Demand", 7e3, upright);
     assert_eq!((axis.title.as_str(), labels(&axis)), ("Demand (kB)", vec!["0", "2", "4", "6"]));
     let log = Axis::log_time("CCT", 3e6, 2e10, room(250.0));
-    assert_eq!((log.range, labels(&log)), ((1e6, 1e11), vec!["1 ms", "10 ms", "100 ms", "1 s", "10 s", "100 s"]));
-    assert_eq!(labels(&Axis::log_time("CCT", 3e6, 2e10, room(100.0))), ["1 ms", "1 s"]);
-    assert_eq!(labels(&Axis::log_time("CCT", 2e6, 8e6, room(200.0))), ["1 ms", "2 ms", "5 ms", "10 ms"]);
-    assert_eq!((log.part(1e6), log.part(0.0), log.part(1e11), log.part(f64::MAX)), (0.0, 0.0, 1.0, 1.0));
+    assert_eq!((log.range, labels(&log)), ((2e6, 2e10), vec!["10 ms", "100 ms", "1 s", "10 s"]));
+    // Marks at all other multiples of a power of ten.
+    assert_eq!((log.minor.len(), log.minor[0], log.minor.contains(&1e9)), (33, 2e6, false));
+    assert_eq!(labels(&Axis::log_time("CCT", 3e6, 2e10, room(100.0))), ["10 ms", "1 s"]);
+    assert_eq!(labels(&Axis::log_time("CCT", 2e6, 8e6, room(200.0))), ["2 ms", "5 ms", "10 ms", "20 ms"]);
+    assert_eq!(labels(&Axis::log_time("CCT", 1e12, 2e14, room(250.0))), ["1\u{a0}000 s", "10\u{a0}000 s", "100\u{a0}000 s"]);
+    assert_eq!(labels(&Axis::log_plain("ratio", 0.3, 4.0, upright)), ["0.2", "0.5", "1", "2", "5"]);
+    assert_eq!((log.part(2e6), log.part(0.0), log.part(2e10), log.part(f64::MAX)), (0.0, 0.0, 1.0, 1.0));
 }
 
 #[test]

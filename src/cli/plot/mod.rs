@@ -49,7 +49,7 @@ pub struct Args {
     /// Of sweep: the figure, by its name in comparisons, such as "p95 CCT" [default: average CCT, or average JCT]
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
-    /// Logarithmic axis of times
+    /// Logarithmic axis of times (cct, jct), or of ratios (normalised)
     #[arg(long)]
     log_scale: bool,
     #[command(flatten)]
@@ -90,9 +90,12 @@ pub fn run(a: &Args) -> Result<(), CliError> {
         can_draw(&a.to)?;
     }
     if a.kind == Some(Kind::Sweep) {
+        if a.log_scale {
+            return Err(CliError::Usage("--log-scale is not of --kind sweep, whose axis follows its values".into()));
+        }
         let read = all_results(&a.files)?;
         let swept = swept::Swept::new(&read, &a.pool, &a.label, (a.x.as_deref(), a.figure.as_deref()))?;
-        let look = Look { title: a.title.clone().unwrap_or_else(|| swept.title()), log: a.log_scale, paper: a.paper.clone() };
+        let look = Look { title: a.title.clone().unwrap_or_else(|| swept.title()), log: false, paper: a.paper.clone() };
         return write(a, &swept.draw(&look));
     }
     if a.x.is_some() || a.figure.is_some() {
@@ -105,6 +108,9 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     a.pool.check(inputs.iter().map(|i| &i.keys))?;
     let inputs = input::paired(inputs, |i| i);
     let kind = a.kind.unwrap_or(if inputs[0].ccts.is_some() { Kind::Cct } else { Kind::Circuits });
+    if a.log_scale && !matches!(kind, Kind::Cct | Kind::Jct | Kind::Normalised | Kind::NormalisedP95) {
+        return Err(CliError::Usage("--log-scale is of completion times: --kind cct, jct, normalised or normalised-p95".into()));
+    }
     let title = a.title.clone().unwrap_or_else(|| title(kind, &inputs));
     let chart = match kind {
         Kind::Normalised | Kind::NormalisedP95 => Chart::Bars(bars(a, kind == Kind::NormalisedP95)?),
@@ -178,7 +184,10 @@ impl Chart {
                 let of = |i: &Input, l: String| if unknown(i).is_some() { None } else { lines::utilisation(i, links, &prefix(l)) };
                 let all = named.map(|(i, l)| of(i, l).ok_or_else(|| lacks(i, &what(i))));
                 let all = all.collect::<Result<Vec<_>, _>>()?.concat();
-                Ok(Self::Lines(lines::Lines { axis: "Utilisation".into(), percent: true, lines: all }))
+                // An event log tells which ports had light, and not what they carried.
+                let carried = inputs.iter().any(|i| i.utilisation.is_some());
+                let axis = if carried { "Utilisation" } else { "OCS ports with light" };
+                Ok(Self::Lines(lines::Lines { axis: axis.into(), percent: true, lines: all }))
             }
             Kind::Demand => {
                 let named = named.map(|(i, l)| (i, if inputs.len() > 1 { l } else { String::new() }));
@@ -236,6 +245,7 @@ fn title(kind: Kind, inputs: &[Input]) -> String {
         Kind::Cct => "Coflow completion times",
         Kind::Jct => "Job completion times",
         Kind::Normalised | Kind::NormalisedP95 => "Normalised completion times",
+        Kind::Utilisation if inputs.iter().all(|i| i.utilisation.is_none()) => "OCS ports with light",
         Kind::Utilisation => "Utilisation",
         Kind::Demand => "Demand",
         Kind::Circuits => "Circuits",
@@ -244,7 +254,10 @@ fn title(kind: Kind, inputs: &[Input]) -> String {
     };
     let first = &inputs[0].about;
     let common = (0..first.len()).filter(|&k| !first[k].is_empty() && inputs.iter().all(|i| i.about.get(k) == Some(&first[k])));
-    let common: Vec<&str> = common.map(|k| first[k].as_str()).collect();
+    // The policy that places tasks may be the one that sets circuits.
+    let mut common: Vec<&str> = common.map(|k| first[k].as_str()).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    common.retain(|part| seen.insert(*part));
     let text = match (&common[..], inputs) {
         ([], [only]) => format!("{what}: {}", stem(only)),
         ([], _) => what.into(),

@@ -73,8 +73,13 @@ impl Bars {
         let keys = others.iter().enumerate().map(filled).chain([line]).collect();
         let (thing, things) = if self.of_jobs { ("JCT", "jobs") } else { ("CCT", "coflows") };
         let title = format!("{} {thing} over that of {}", if self.p95 { "95th percentile of" } else { "Mean" }, self.base);
-        let names = |_| Axis { title: String::new(), range: (0.0, classes.len() as f64), log: false, ticks: vec![] };
-        let mut chart = Chart::new(look, keys, names, |room| Axis::plain(&title, most * 1.05, room));
+        let names = |_| Axis { title: String::new(), range: (0.0, classes.len() as f64), log: false, ticks: vec![], minor: vec![] };
+        // By ratios, bars begin at 1: twice as long is as high as half as long is deep.
+        let lowest = |n: &Normalised| (self.of(n).mean - self.of(n).half.unwrap_or(0.0)).max(self.of(n).mean / 10.0);
+        let least = others.iter().flat_map(|p| &p.normalised).map(lowest).filter(|v| *v > 0.0).fold(1.0, f64::min);
+        let ratio = |room| if look.log { Axis::log_plain(&title, least, most, room) } else { Axis::plain(&title, most * 1.05, room) };
+        let foot = if look.log { 1.0 } else { 0.0 };
+        let mut chart = Chart::new(look, keys, names, ratio);
         for (c, class) in classes.iter().enumerate() {
             let each = FILLED / others.len() as f64;
             for (k, p) in others.iter().enumerate() {
@@ -82,7 +87,7 @@ impl Bars {
                 let middle = c as f64 + (1.0 - FILLED) / 2.0 + each * (k as f64 + 0.5);
                 bar(
                     &mut chart,
-                    middle,
+                    (middle, foot),
                     each * 0.86,
                     self.of(n),
                     many(k),
@@ -97,9 +102,9 @@ impl Bars {
     }
 }
 
-/// A bar and its interval.
-fn bar(chart: &mut Chart, middle: f64, wide: f64, value: Estimate, fill: Fill, title: &str) {
-    let (left, right) = (chart.at(middle - wide / 2.0, value.mean), chart.at(middle + wide / 2.0, 0.0));
+/// A bar from its foot to its value, and its interval.
+fn bar(chart: &mut Chart, (middle, foot): (f64, f64), wide: f64, value: Estimate, fill: Fill, title: &str) {
+    let (left, right) = (chart.at(middle - wide / 2.0, value.mean.max(foot)), chart.at(middle + wide / 2.0, value.mean.min(foot)));
     let told = value.half.map_or(format!("{:.3}", value.mean), |half| format!("{:.3} ± {half:.3}", value.mean));
     let (thin, cap) = (chart.text / 11.0, ((right.0 - left.0) / 4.0).min(chart.text / 3.0));
     let apart = chart.text * 0.32;

@@ -169,6 +169,39 @@ fn labels_are_what_differs() {
     assert_eq!(of("a", "a"), ["a-1", "a-1"]);
     assert_eq!(title(Kind::Cct, &[result("a"), result("b")]), "Coflow completion times: w, t, sim");
     assert!(labels(&[result("a")], &["x".into(), "y".into()]).is_err());
+    // A name that is policy and workload at once is said once; light is not called utilisation.
+    assert_eq!(title(Kind::Jct, &[result("w")]), "Job completion times: w, t, sim");
+    let (log, both) = (one(LOG, "f").unwrap(), svg(Kind::Utilisation, &[LOG], false).unwrap());
+    assert!(title(Kind::Utilisation, &[log]).starts_with("OCS ports with light: "));
+    assert!(both.contains("OCS ports with light (%)") && !both.contains("Utilisation"), "{both}");
+    assert!(svg(Kind::Utilisation, &[RESULT], false).unwrap().contains("Utilisation (%)"));
+}
+
+#[test]
+fn a_logarithmic_axis_is_drawn_or_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let file = dir.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+    let plot = |words: &[&str]| {
+        let to = dir.path().join("to.svg");
+        let all = ["plot"].iter().chain(words).copied().chain(["--to", to.to_str().unwrap()]);
+        run(&<Line as clap::Parser>::try_parse_from(all).unwrap().args).map(|()| std::fs::read_to_string(&to).unwrap())
+    };
+    let of = |policy: &str, cct: &str| RESULT_OF_COFLOWS.replace("SEED", "1").replace("POLICY", policy).replace("CCT", cct);
+    let files = [write("a.json", &of("slow", "1000000000")), write("b.json", &of("fast", "20000000"))];
+    let drawn = |more: &[&str]| plot(&[&[files[0].as_str(), files[1].as_str(), "--kind", "normalised"], more].concat()).unwrap();
+    // A fiftieth is told apart from nothing.
+    assert!(drawn(&["--log-scale"]).contains(">0.02<") && !drawn(&[]).contains(">0.02<"));
+    let refused = plot(&[&write("log.jsonl", LOG), "--kind", "circuits", "--log-scale"]).unwrap_err();
+    assert!(refused.to_string().contains("--log-scale is of completion times"), "{refused}");
 }
 
 proptest! {

@@ -82,13 +82,24 @@ impl Drop for Driver {
 impl Browser {
     /// Starts a browser with a window of this size and opens an address.
     pub fn open(address: &str, width: u32, height: u32) -> Self {
+        Self::with(address, width, height, json!({}))
+    }
+
+    /// Starts a browser that shows a page as a phone does, whose windows may be narrower than a desktop's.
+    pub fn phone(address: &str, width: u32, height: u32) -> Self {
+        let metrics = json!({"width": width, "height": height, "pixelRatio": 1, "touch": true});
+        Self::with(address, width, height, json!({"mobileEmulation": {"deviceMetrics": metrics}}))
+    }
+
+    fn with(address: &str, width: u32, height: u32, mut options: Value) -> Self {
         let driver = Driver::start();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let size = format!("--window-size={width},{height}");
         let mut wants = Capabilities::new();
         // In a container the sandbox of the browser has no namespaces of its own, and /dev/shm is small.
         let args = json!(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", size]);
-        wants.insert("goog:chromeOptions".into(), json!({ "args": args }));
+        options["args"] = args;
+        wants.insert("goog:chromeOptions".into(), options);
         wants.insert("goog:loggingPrefs".into(), json!({"browser": "ALL"}));
         let client = runtime.block_on(async {
             let client = ClientBuilder::new(HttpConnector::new()).capabilities(wants).connect(&driver.url).await.expect("a session");

@@ -207,3 +207,47 @@ fn ten_slow_cycles_after_many_are_seen_in_the_control_loop() {
     assert!((quantile("0.5") - 12.5).abs() < 1e-9 && (quantile("1") - 20.0).abs() < 1e-9);
     assert_eq!(b.errors(), Vec::<String>::new());
 }
+
+#[test]
+fn forms_write_what_is_sent_and_shipped_policies_are_a_choice() {
+    let test = "forms_write_what_is_sent_and_shipped_policies_are_a_choice";
+    if !can_run(test) {
+        return;
+    }
+    let _turn = together();
+    let d = daemon(&unique("pageforms"), "manual", &[]);
+    let b = page(&d);
+    b.click("#act-coflow");
+    for (field, value) in [("name", "typed"), ("to", "3"), ("bytes", "2MB")] {
+        b.fill(&format!("#dialog [name={field}]"), value);
+    }
+    press(&b, "#dialog", "One more pair");
+    b.fill("#dialog .pair:nth-child(2) [name=from]", "2");
+    press(&b, "#dialog .pair:nth-child(2)", "✕");
+    let text = b.value("JSON.parse(document.querySelector('#dialog textarea').value)");
+    assert_eq!(text, json!({"name": "typed", "send": true, "pairs": [{"from": "r0", "to": "r3", "bytes": "2MB"}]}));
+    b.click("#dialog button[value=post]");
+    b.until_says("#dialog .answer", "typed");
+    b.click("#dialog-close");
+    row_says(&b, "typed.*2.00.MB");
+    // A shipped policy with another interval: its file, comments included, is what is sent.
+    b.click("#act-policy");
+    b.until("[...document.querySelectorAll('#dialog [name=shipped] option')].some((o) => o.value === 'round-robin')");
+    assert_eq!(b.value("[...document.querySelectorAll('#dialog [name=shipped] option')].some((o) => o.value === 'delay')"), false);
+    b.fill("#dialog [name=shipped]", "round-robin");
+    b.until("document.querySelector('#dialog textarea').value.startsWith('#')");
+    b.fill("#dialog [name=interval]", "150ms");
+    b.click("#dialog button[value=put]");
+    b.until_says("#dialog .answer", "In force from the next cycle on: round-robin");
+    let (_, policy) = d.call("GET", "/api/v1/policy", None);
+    assert_eq!((&policy["name"], &policy["interval"]), (&json!("round-robin"), &json!("150ms")));
+    // The same of the policy in force, as JSON.
+    b.until("document.querySelector('#dialog [name=interval]').value === '150ms'");
+    b.fill("#dialog [name=interval]", "120ms");
+    b.click("#dialog button[value=put]");
+    // It is shown when the answer is there, and then it is what the daemon has.
+    b.until("JSON.parse(document.querySelector('#dialog textarea').value).interval === '120ms'");
+    b.until("!document.querySelector('#dialog .answer').textContent.includes('…')");
+    assert_eq!(d.call("GET", "/api/v1/policy", None).1["interval"], "120ms");
+    assert_eq!(b.errors(), Vec::<String>::new());
+}

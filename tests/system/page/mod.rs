@@ -4,6 +4,7 @@
 
 mod browser;
 mod buttons;
+mod looks;
 mod networks;
 mod report;
 mod views;

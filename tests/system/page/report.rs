@@ -56,8 +56,18 @@ fn a_report_has_runs_side_by_side_and_asks_for_nothing_else() {
     let set = log.lines().filter(|l| l.contains("\"circuit-set\"")).count() as u64;
     let bars = b.value("JSON.parse(document.getElementById('data').textContent).runs[0].circuits.length").as_u64().expect("a number");
     assert!(bars > 0 && bars <= set, "{bars} circuits of {set}");
+    // Everything over time has one axis, for both runs.
+    let ends = "[...document.querySelectorAll('.wide .chart')].map((x) => Heliostat.chartOf(x).chart.getOption().xAxis[0]).filter((x) => !x.name).map((x) => x.max)";
+    let ends = b.value(ends);
+    let ends = ends.as_array().expect("a list");
+    assert!(ends.len() >= 5 && ends.iter().all(|e| *e == ends[0]), "{ends:?}");
+    // The times of the two runs differ by more than a hundred: the axis is logarithmic at once.
+    let pressed = |is: bool| format!("document.querySelector('#log').getAttribute('aria-pressed') === '{is}'");
+    let times = "JSON.parse(document.getElementById('data').textContent).runs.flatMap((r) => r.coflows.map((c) => c.cct_ns))";
+    let wide = b.value(&format!("((t) => Math.max(...t) > 100 * Math.min(...t))({times})")).as_bool().expect("a truth");
+    b.until(&pressed(wide));
     b.click("#log");
-    b.until("document.querySelector('#log').getAttribute('aria-pressed') === 'true'");
+    b.until(&pressed(!wide));
     let theme = b.value("document.documentElement.dataset.theme");
     b.click("#theme");
     b.until(&format!("document.documentElement.dataset.theme !== {theme}"));

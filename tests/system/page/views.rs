@@ -165,8 +165,9 @@ fn the_page_survives_a_restart_of_the_daemon() {
     b.until("Heliostat.page.store.stats.cycles > 3");
     d.signal("INT");
     assert_eq!(d.ended(), Some(0));
-    b.until_says("#state", "no connection");
-    b.until("!document.querySelector('#notice').hidden");
+    b.until_says("#state", "ended");
+    b.until_says("#notice", "The run ended at 0:");
+    assert_eq!(b.value("document.querySelector('#notice').hidden"), false);
     // Another one, with another policy, at the same address.
     let listen = address.strip_prefix("http://").expect("an address");
     let mut again = heliostat();
@@ -330,6 +331,9 @@ fn a_faulty_port_is_seen_and_repaired() {
     b.until("document.querySelector('#fabric-picture .faulty[data-key=\"port/0/1\"]')");
     b.until_says("#tiles .bad", "✕");
     b.until_says("#log-rows", "port of r1 on plane 0 is faulty");
+    // With its reason, below the header.
+    b.until_says("#trouble", "The port of r1 on plane 0 is faulty: ");
+    assert_eq!(b.value("document.querySelector('#trouble').getClientRects().length"), 1);
     b.value("document.querySelector('#fabric-picture [data-key=\"port/0/1\"]').dispatchEvent(new MouseEvent('click'))");
     b.until("[...document.querySelectorAll('#details button')].some((x) => x.textContent.includes('repaired'))");
     link("up");
@@ -337,6 +341,16 @@ fn a_faulty_port_is_seen_and_repaired() {
     b.value("[...document.querySelectorAll('#details button')].find((x) => x.textContent.includes('repaired'))?.click()");
     b.until_says("#log-rows", "port of r1 on plane 0 is used again");
     b.until("!document.querySelector('#fabric-picture .faulty[data-key=\"port/0/1\"]')");
+    b.until("document.querySelector('#trouble').hidden");
+    // What failed is told with its reason, and one is one.
+    let failed = "(({ store, view }) => {
+        const failure = { what: 'write the journal', why: 'no space left on device', attempts: 1, retry_at_ns: 9e9 };
+        store.setStats = () => (store.stats.failures = [failure]);
+        store.setStats();
+        view.slow = 0; })(Heliostat.page)";
+    b.value(failed);
+    b.until_says("#trouble", "write the journal: no space left on device. 1 attempt, the next at 0:09");
+    b.until_says("#tiles", "1 operation is retried");
     assert_eq!(b.errors(), Vec::<String>::new());
 }
 

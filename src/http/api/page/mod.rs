@@ -6,10 +6,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Json, Router};
+
+use crate::config;
+use crate::config::shipped::{Shelf, Shipped};
 
 /// What a page may load and ask: its own server, nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -55,6 +58,7 @@ const ASSETS: &[Asset] = &[
     script("fabric.js", include_str!("web/fabric.js")),
     script("panels.js", include_str!("web/panels.js")),
     script("jobs.js", include_str!("web/jobs.js")),
+    script("save.js", include_str!("web/save.js")),
     script("details.js", include_str!("web/details.js")),
     script("actions.js", include_str!("web/actions.js")),
     script("main.js", include_str!("web/main.js")),
@@ -71,8 +75,14 @@ pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
         let tag = Arc::new(OnceLock::new());
         get(move |headers: HeaderMap| async move { answer(asset, tag.get_or_init(|| tag_of(asset.text)), &headers) })
     };
-    let first = Router::new().route("/", at(&INDEX));
+    let first = Router::new().route("/", at(&INDEX)).route("/page/policies.json", get(|| async { Json(policies()) }));
     ASSETS.iter().fold(first, |router, asset| router.route(&format!("/page/{}", asset.name), at(asset)))
+}
+
+/// The shipped policies for circuits: name, what it is, and its file. Those that place tasks only are for a scheduler, not for a daemon.
+fn policies() -> Vec<[String; 3]> {
+    let decides = |f: &Shipped| config::read_policy(f.text, f.name).is_ok_and(|plan| plan.jobs.is_none());
+    Shelf::Policies.files().filter(decides).map(|f| [f.name.into(), f.about(), f.text.into()]).collect()
 }
 
 /// Whether a path is the page's: the same for every network, and so open to those who have no token.

@@ -36,7 +36,8 @@ impl Wanted {
 }
 
 /// The event log from now on, or from after `Last-Event-ID`. `types` leaves out all others, which count as received. An event's id is
-/// its number, dense from zero. Where events were forgotten (4096 are kept), an event `gap` without an id says how many.
+/// its number, dense from zero. Where events were forgotten (4096 are kept), an event `gap` without an id says how many. Where the daemon
+/// ends, the last one is `end`, without an id: `{"at_ns":...}`.
 #[utoipa::path(get, path = "/api/v1/events", operation_id = "streamEvents", tag = "events",
     params(("types" = Option<String>, Query, description = "Names of events (`event`), with commas between them: only these"),
         ("Last-Event-ID" = Option<u64>, Header, description = "The last event that the client has")),
@@ -59,7 +60,7 @@ pub async fn stream(
         }
     };
     let room = app.door.stream()?;
-    let reader = Reader { _room: room, stopping: app.stopping.clone(), app, newest, last, types, ready: VecDeque::new() };
+    let reader = Reader { _room: room, stopping: app.stopping.clone(), app, newest, last, types, ready: VecDeque::new(), ended: false };
     let events = stream::unfold(reader, |mut r| async move { r.next().await.map(|e| (Ok(e), r)) });
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
@@ -73,15 +74,15 @@ struct Reader {
     last: Option<u64>,
     types: Vec<&'static str>,
     ready: VecDeque<Event>,
+    ended: bool,
 }
 
 impl Reader {
-    /// The next event; `None` once the server stops.
+    /// The next event; once the server stops, what is left, then `end`, then `None`.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            if *self.stopping.borrow() {
-                return None;
-            }
+            // Seen before the log is read, so that nothing that happened before the stop is left out.
+            let stopping = *self.stopping.borrow();
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
@@ -99,6 +100,11 @@ impl Reader {
                     self.ready.push_back(Event::default().id(seq.to_string()).event(name).data(data));
                 }
                 continue;
+            }
+            if stopping {
+                let at = self.app.snapshot().now;
+                let end = || Event::default().event("end").data(format!("{{\"at_ns\":{}}}", at.0));
+                return (!std::mem::replace(&mut self.ended, true)).then(end);
             }
             tokio::select! {
                 r = self.newest.changed() => r.ok()?,

@@ -100,24 +100,70 @@
       } catch (e) {
         return this.tell("Policy", e.message);
       }
-      const text = H.el("textarea", { name: "policy", spellcheck: "false", "aria-label": "Policy as JSON" });
-      text.value = JSON.stringify(policy.value, null, 2);
-      const parts = [H.el("p", {}, "The policy in force, in the shape of a policy file. It is replaced as a whole, from the next cycle on, unless another viewer has replaced it meanwhile."), text];
-      this.ask("Policy", parts, [["put", "Replace"], ["reload", "Load again"]], async (form, what) => {
-        if (what === "reload") {
-          policy = await this.feed.fetchPolicy();
-          text.value = JSON.stringify(policy.value, null, 2);
-          return `Loaded: ${policy.value.name}.`;
-        }
-        let value;
+      const text = H.el("textarea", { name: "policy", spellcheck: "false", "aria-label": "Policy as JSON or YAML" });
+      const show = (content) => {
+        text.value = content;
+        text.setSelectionRange(0, 0);
+        text.scrollTop = 0;
+      };
+      const inForce = () => show(JSON.stringify(policy.value, null, 2));
+      inForce();
+      const shipped = await this.feed.shipped();
+      const about = H.el("p", { class: "when" }, "");
+      const options = [H.el("option", { value: "" }, `in force: ${policy.value.name}`), ...shipped.map(([name]) => H.el("option", { value: name }, name))];
+      const of = H.el("select", { name: "shipped" }, options);
+      const field = (key, label) => H.el("label", {}, label, H.el("input", { type: "text", name: key, placeholder: "10ms", autocomplete: "off" }));
+      const inputs = [field("interval", "Interval of the cycles"), field("lead", "Lead of a decision")];
+      // Keys of the text, as JSON or as the lines of a file.
+      const parsed = () => {
         try {
-          value = JSON.parse(text.value);
-        } catch (e) {
-          throw new Error(`this is not JSON: ${e.message}`);
+          return JSON.parse(text.value);
+        } catch {
+          return null;
         }
-        await this.feed.call("PUT", "policy", value, { "If-Match": policy.etag });
+      };
+      const line = (name) => new RegExp(`^(${name}: *)([^\\s#]+)`, "m");
+      const read = () => {
+        const json = parsed();
+        for (const { lastChild: input } of inputs) input.value = json?.[input.name] ?? line(input.name).exec(text.value)?.[2] ?? "";
+      };
+      of.addEventListener("change", () => {
+        const chosen = shipped.find(([name]) => name === of.value);
+        if (chosen) show(chosen[2]);
+        else inForce();
+        H.text(about, chosen ? `${chosen[1]}.` : "");
+        read();
+      });
+      // A field writes its key into the text, which is what is sent.
+      for (const { lastChild: input } of inputs) {
+        input.addEventListener("input", () => {
+          const value = input.value.trim();
+          if (!value) return;
+          const json = parsed();
+          if (json) text.value = JSON.stringify({ ...json, [input.name]: value }, null, 2);
+          else if (line(input.name).test(text.value)) text.value = text.value.replace(line(input.name), (_, before) => before + value);
+          else text.value = `${text.value.trimEnd()}\n${input.name}: ${value}\n`;
+        });
+      }
+      text.addEventListener("input", read);
+      read();
+      const parts = [H.el("p", {}, "A policy is replaced as a whole, from the next cycle on, unless another viewer has replaced it meanwhile. What was fixed when the run started stays."), H.el("div", { class: "row" }, H.el("label", {}, "Policy", of), ...inputs), about, text];
+      this.ask("Policy", parts, [["put", "Replace"], ["reload", "Load again"]], async (form, what) => {
+        if (what === "put") {
+          const json = text.value.trim().startsWith("{");
+          let value = text.value;
+          try {
+            if (json) value = JSON.parse(value);
+          } catch (e) {
+            throw new Error(`this is not JSON: ${e.message}`);
+          }
+          await this.feed.call("PUT", "policy", value, { "If-Match": policy.etag, ...(json ? {} : { "Content-Type": "application/yaml" }) });
+        }
         policy = await this.feed.fetchPolicy();
-        return `In force from the next cycle on: ${policy.value.name}.`;
+        [of.value, of.options[0].textContent] = ["", `in force: ${policy.value.name}`];
+        inForce();
+        read();
+        return what === "put" ? `In force from the next cycle on: ${policy.value.name}.` : `Loaded: ${policy.value.name}.`;
       });
     }
 
@@ -130,14 +176,42 @@
       // More slots than tasks, so that there is a choice.
       const slots = topology.racks.slice(2, 6).map((r) => ({ rack: r.id, free: 2 }));
       const tasks = Math.max(1, Math.min(4, 2 * slots.length - 2));
-      const examples = {
-        pairs: { name: "by-hand", send: true, pairs: [{ from: 0, to: Math.min(1, racks), bytes: 20_000_000 }] },
-        place: { name: "what-if", place: { maps: [{ rack: 0, bytes: 30_000_000 }, { rack: Math.min(1, racks), bytes: 30_000_000 }], tasks, at_most: 2, slots } },
+      const names = topology.racks.map((r) => `r${r.id}`);
+      const rows = H.el("div");
+      const input = (name, label, value) => H.el("label", {}, label, H.el("input", { type: "text", name, value, autocomplete: "off" }));
+      const pair = (from, to, bytes) => {
+        const row = H.el("div", { class: "row pair" }, choice("from", "From", from, names), choice("to", "To", to, names), input("bytes", "Bytes", bytes));
+        row.append(H.el("button", { type: "button", "aria-label": "Leave this pair out", onclick: () => (row.remove(), show()) }, "✕"));
+        return row;
       };
-      const show = () => (text.value = JSON.stringify(examples[kind.value], null, 1).replace(/\n\s+("(from|to|bytes|rack|free)")/g, " $1").replace(/(\d)\n\s+}/g, "$1 }"));
-      kind.addEventListener("change", show);
+      const more = H.el("button", { type: "button", onclick: () => (rows.append(pair(0, Math.min(1, racks), "20MB")), show()) }, "One more pair");
+      const name = input("name", "Name", "by-hand");
+      const send = H.el("input", { type: "checkbox", name: "send", checked: true });
+      const between = H.el("div", {}, rows, H.el("div", { class: "row" }, more));
+      // What is sent is the text; the fields write it.
+      const given = () => [...rows.children].map((row) => ({ from: `r${row.querySelector("[name=from]").value}`, to: `r${row.querySelector("[name=to]").value}`, bytes: row.querySelector("[name=bytes]").value.trim() }));
+      const bodies = {
+        pairs: () => ({ name: name.lastChild.value, send: send.checked, pairs: given() }),
+        place: () => ({ name: name.lastChild.value, place: { maps: [{ rack: 0, bytes: 30_000_000 }, { rack: Math.min(1, racks), bytes: 30_000_000 }], tasks, at_most: 2, slots } }),
+      };
+      const json = H.el("details", {}, H.el("summary", {}, "As JSON"), text);
+      const show = () => {
+        between.hidden = kind.value !== "pairs";
+        if (between.hidden) json.open = true;
+        text.value = JSON.stringify(bodies[kind.value](), null, 1).replace(/\n\s+("(from|to|bytes|rack|free)")/g, " $1").replace(/(["\d])\n\s+}/g, "$1 }");
+      };
+      rows.append(pair(0, Math.min(1, racks), "20MB"));
+      // Each kind has a name of its own, unless another was given.
+      const usual = { pairs: "by-hand", place: "what-if" };
+      kind.addEventListener("change", () => Object.values(usual).includes(name.lastChild.value) && (name.lastChild.value = usual[kind.value]));
+      for (const part of [kind, name, between, send]) for (const when of ["change", "input"]) part.addEventListener(when, show);
       show();
-      const parts = [H.el("label", {}, "What", kind), text, H.el("p", { class: "when" }, "With send, Heliostat sends the bytes itself. A dry run changes nothing: it says what would be proposed, and why other placements lose.")];
+      const parts = [
+        H.el("div", { class: "row" }, name, H.el("label", {}, "What", kind), H.el("label", { class: "check" }, send, "Heliostat sends the bytes")),
+        between,
+        json,
+        H.el("p", { class: "when" }, "A dry run changes nothing: it says what would be proposed, and why other placements lose."),
+      ];
       this.ask("New coflow", parts, [["dry", "Dry run"], ["post", "Post"]], async (form, what) => {
         let body;
         try {

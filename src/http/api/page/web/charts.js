@@ -26,6 +26,7 @@
     for (const { target } of entries) charts.get(target)?.chart.resize();
   });
 
+  const UNSEEN = 3000; // ms between pictures of a chart that is not seen
   // Which boxes can be seen: what cannot is not drawn.
   const seen = new Map();
   const looks = new IntersectionObserver((entries) => {
@@ -35,7 +36,16 @@
       if (isIntersecting && before === false) H.onSeen?.();
     }
   });
+  // All boxes count as seen, for printing; and what is not seen is drawn now and then, so that no chart is ever empty.
+  H.seeAll = false;
+  H.drawNow = () => charts.forEach((c) => c.chart.resize());
+  const drawn = new Map();
   H.isSeen = (box) => {
+    if (H.seeAll || !(performance.now() - drawn.get(box) < UNSEEN)) {
+      drawn.set(box, performance.now());
+      return true;
+    }
+
     if (!seen.has(box)) {
       seen.set(box, true);
       looks.observe(box);
@@ -112,15 +122,15 @@
 
   // Lines over time or another axis: [{name, colour, area, step, data: [[x, y]]}]. The legend shows the lines with their dashes, and no dots. An axis of
   // values that are all zero goes to `rest`.
-  H.lines = (chart, { series, x, y, legend = true }) => {
+  H.lines = (chart, { series, x, y, legend = true, left = 64 }) => {
     const { c } = chart;
     chart.set({
       ...H.base(c),
-      grid: { left: 64, right: 18, top: legend ? 34 : 14, bottom: x.name ? 44 : 26 },
+      grid: { left, right: 18, top: legend ? 34 : 14, bottom: x.name ? 44 : 26 },
       legend: legend ? { top: 0, left: 60, textStyle: { color: c.text, fontFamily: font }, itemWidth: 30, itemHeight: 8, itemStyle: { opacity: 0 } } : undefined,
       tooltip: H.tooltip(c, { trigger: "axis", ...(x.tip ? { formatter: x.tip } : { valueFormatter: y.format }) }),
       xAxis: H.axis(c, { type: x.log ? "log" : "value", min: x.min, max: x.max, name: x.name, nameLocation: "middle", nameGap: 28, axisLabel: { formatter: x.format, hideOverlap: true } }),
-      yAxis: H.axis(c, { type: "value", min: 0, max: y.max ?? ((v) => (v.max > 0 ? null : (y.rest ?? 1))), name: y.name, nameLocation: "middle", nameGap: 50, splitNumber: y.splits ?? 4, interval: y.interval, minInterval: y.whole ? 1 : 0, axisLabel: { formatter: y.format } }),
+      yAxis: H.axis(c, { type: "value", min: 0, max: y.max ?? ((v) => (v.max > 0 ? null : (y.rest ?? 1))), name: y.name, nameLocation: "middle", nameGap: left - 14, splitNumber: y.splits ?? 4, interval: y.interval, minInterval: y.whole ? 1 : 0, axisLabel: { formatter: y.format } }),
       series: series.map((s, k) => ({
         type: "line",
         name: s.name,
@@ -166,8 +176,10 @@
         const children = [];
         if (x1 - x0 > 0.4) children.push(rect(x0, x1, { fill: c.dark, opacity: 0.75 }));
         const light = rect(Math.max(x0, x1), x2, { fill: output < 0 ? c.muted : palette[output % palette.length] });
-        if (prefix !== null && light && output >= 0 && light.shape.width > 24 && high > 9) {
-          light.textContent = { type: "text", style: { text: `${prefix}${output}`, fill: label, fontSize: Math.min(12, high), fontWeight: 600 } };
+        if (prefix !== null && light) {
+          // A bar that is drawn again keeps its text, so that one without room gets an empty one.
+          const room = output >= 0 && light.shape.width > 24 && high > 9;
+          light.textContent = { type: "text", style: { text: room ? `${prefix}${output}` : "", fill: label, fontSize: Math.min(12, high), fontWeight: 600 } };
           light.textConfig = { position: "inside" };
         }
         children.push(light);
@@ -175,6 +187,61 @@
       },
     };
   };
+
+  // Rows of numbers over time as colours: a cell is [from, until, row, value], times in milliseconds.
+  H.timeHeat = (chart, { rows, cells, from, to, most, format, rowName, tip }) => {
+    const { c } = chart;
+    chart.set({
+      ...H.base(c),
+      grid: { left: 54, right: 18, top: 12, bottom: 66 },
+      tooltip: H.tooltip(c, { formatter: (p) => tip(p.value) }),
+      xAxis: H.axis(c, { type: "value", min: from, max: to, splitLine: { show: false }, axisLabel: { formatter: (v) => H.clock(v * 1e6, to - from < 1e4 ? 1 : 0), hideOverlap: true, showMinLabel: false, showMaxLabel: false } }),
+      yAxis: H.axis(c, { type: "category", data: rows, name: rowName, nameLocation: "middle", nameGap: 36, inverse: true, splitLine: { show: false } }),
+      visualMap: { type: "continuous", dimension: 3, min: 0, max: most || 1, calculable: false, orient: "horizontal", left: "center", bottom: 4, itemWidth: 12, itemHeight: 180, text: [format(most || 1), format(0)], textStyle: axisText(c), inRange: { color: H.isDark() ? RAMP_DARK : RAMP_LIGHT }, formatter: format },
+      series: [{
+        type: "custom",
+        data: cells,
+        clip: true,
+        encode: { x: [0, 1], y: 2 },
+        renderItem: (params, api) => {
+          const [a, y] = api.coord([api.value(0), api.value(2)]);
+          const b = api.coord([api.value(1), 0])[0];
+          const high = api.size([0, 1])[1];
+          const gap = high > 6 ? 1 : 0;
+          const shape = echarts.graphic.clipRectByRect({ x: a, y: y - high / 2, width: Math.max(0.6, b - a - (b - a > 6 ? 1 : 0)), height: high - gap }, params.coordSys);
+          return shape && { type: "rect", shape, style: { fill: api.visual("color") } };
+        },
+        progressive: 0,
+      }],
+    });
+  };
+
+  // Bars with their names inside, where there is room: [row, from, to, number], times in milliseconds. `say(number)` is the name.
+  H.namedBars = (chart, bars, say, fill) => {
+    const text = chart.c.panel;
+    return {
+      type: "custom",
+      data: bars,
+      clip: true,
+      encode: { x: [1, 2], y: 0 },
+      renderItem: (params, api) => {
+        const [a, y] = api.coord([api.value(1), api.value(0)]);
+        const b = api.coord([api.value(2), api.value(0)])[0];
+        const high = api.size([0, 1])[1];
+        const shape = echarts.graphic.clipRectByRect({ x: a, y: y - high / 2 + 1, width: Math.max(0.8, b - a - 1), height: high - 2 }, params.coordSys);
+        if (!shape) return null;
+        const bar = { type: "rect", shape, style: { fill } };
+        const name = say(api.value(3));
+        const room = shape.width > 6.5 * name.length + 6 && high > 10;
+        bar.textContent = { type: "text", style: { text: room ? name : "", fill: text, fontSize: Math.min(11, high - 2) } };
+        bar.textConfig = { position: "insideLeft", distance: 3 };
+        return bar;
+      },
+    };
+  };
+
+  // Where the plot of the time chart begins and ends, for its axes left and right.
+  H.timeGrid = (width) => (width < 560 ? { left: 62, right: 58 } : { left: 82, right: 70 });
 
   // Shares of values that are at most x: [[x, share]] as a staircase; null values never come.
   H.cdf = (values) => {

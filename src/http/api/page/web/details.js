@@ -188,11 +188,13 @@
       if (!p) return;
       const of = store.topology.planes[plane];
       const to = (x) => (x === null || x === undefined ? "dark" : `r${x}`);
-      const rate = store.portRate(sample, plane, rack);
+      const [rate, lit] = [store.portRate(sample, plane, rack), store.litRate(sample, plane, rack)];
       this.facts("facts", [
         ["sends to", to(p.sends_to)],
         ["receives from", to(p.receives_from)],
-        ["rate now", `${H.rate(rate)}, ${H.percent(rate / of.rate_bps)} of ${H.rate(of.rate_bps)}`],
+        ["rate while lit", lit === null ? "–" : H.rate(lit)],
+        ["lit, of the last second", H.percent(store.litShare(sample, plane, rack))],
+        ["mean of the last second", `${H.rate(rate)}, ${H.percent(rate / of.rate_bps)} of ${H.rate(of.rate_bps)}`],
         ["fault", p.faulty ?? "none"],
         ["crossed to the right rack", `${p.crossed_packets} packets, ${H.bytes(p.crossed_bytes)}`],
         ["came late, in the dark", `${p.late_packets} packets`],
@@ -230,7 +232,8 @@
         ["dark from", H.clock(c.setup, 3)],
         ["light from", `${H.clock(c.up, 3)}, after ${H.span(c.up - c.setup)}`],
         ["until", c.until === Infinity ? "open" : `${H.clock(c.until, 3)}, after ${H.span(c.until - c.up)}`],
-        ["rate of its port", state === "up" ? H.rate(store.portRate(sample, plane, input)) : "–"],
+        ["its port, while lit", state === "up" && store.litRate(sample, plane, input) !== null ? H.rate(store.litRate(sample, plane, input)) : "–"],
+        ["lit, of the last second", sample ? H.percent(store.litShare(sample, plane, input)) : "–"],
       ]);
       this.part("actions", () => {
         const button = (text, run) => H.el("button", { type: "button", onclick: run }, text);

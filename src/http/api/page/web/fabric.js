@@ -3,6 +3,7 @@
 "use strict";
 (() => {
   const H = (globalThis.Heliostat ??= {});
+  const LEAST = 26; // pixels of a rack
   const LEFT = 104;
   const RIGHT = 12;
   const EPS = { top: 8, height: 34 };
@@ -21,9 +22,12 @@
     // Lays the fixed parts out anew: at the start, for another network, and when the width changes.
     layout() {
       const { topology } = this.store;
-      const racks = topology.racks.length;
-      this.width = Math.max(640, this.box.clientWidth);
-      this.cell = (this.width - LEFT - RIGHT) / racks;
+      const racks = this.store.shown;
+      this.place = new Map(racks.map((r, k) => [r, k]));
+      // Where racks have no room, the picture is wider than its box.
+      this.width = Math.max(this.box.clientWidth, topology.graph ? 640 : Math.min(640, LEFT + RIGHT + LEAST * racks.length));
+      H.byId("sideways").hidden = this.width <= this.box.clientWidth;
+      this.cell = (this.width - LEFT - RIGHT) / racks.length;
       this.graph = topology.graph ? new H.Graph(this.store, this.item.bind(this)) : null;
       this.below = this.graph ? this.graph.height : EPS.top + EPS.height;
       const planeHeight = topology.planes.length > 2 ? 96 : this.width > 1500 ? 170 : 132;
@@ -33,7 +37,7 @@
       this.lines.clear();
       this.drawn = null;
       this.drawEps(topology);
-      this.racks = topology.racks.map((r) => this.drawRack(r));
+      this.racks = new Map(racks.map((r) => [r, this.drawRack(topology.racks[r])]));
       this.ports = this.planes.map((p) => this.drawPlane(p, racks));
       this.circuits = this.planes.map((p) => H.svg("g", { class: "circuits", "data-plane": p.id }));
       // Above all lines.
@@ -59,7 +63,7 @@
     }
 
     x(rack) {
-      return LEFT + (rack + 0.5) * this.cell;
+      return LEFT + (this.place.get(rack) + 0.5) * this.cell;
     }
 
     side(y, lines) {
@@ -112,20 +116,20 @@
       this.root.append(H.svg("rect", band));
       const small = this.cell < 26;
       const every = Math.ceil(24 / this.cell); // of the names, where not all have room
-      const made = [];
-      for (let r = 0; r < racks; r += 1) {
+      const made = new Map();
+      for (const [k, r] of racks.entries()) {
         const x = this.x(r);
         const size = Math.min(5, this.cell * 0.2);
         const input = H.svg("circle", { cx: x, cy: plane.top, r: size, class: "port" });
         const output = H.svg("circle", { cx: x, cy: plane.top + plane.height, r: size, class: "port" });
         const d = size * 1.4;
         const cross = H.svg("path", { d: `M${x - d} ${plane.top - d}l${2 * d} ${2 * d}m0 ${-2 * d}l${-2 * d} ${2 * d}`, class: "cross" });
-        const label = H.svg("text", { x, y: plane.top + plane.height + 18, class: small ? "port-name small" : "port-name" }, r % every ? "" : `r${r}`);
+        const label = H.svg("text", { x, y: plane.top + plane.height + 18, class: small ? "port-name small" : "port-name" }, k % every ? "" : `r${r}`);
         const hit = H.svg("rect", { x: x - this.cell / 2, y: plane.top - 9, width: this.cell, height: 18, class: "hit" });
         const title = H.svg("title", {});
         const g = this.item(`port/${plane.id}/${r}`, `Port of r${r} on plane ${plane.id}`, { class: "port-item" }, title, hit, input, cross);
         this.root.append(g, output, label);
-        made.push({ g, title, input, output });
+        made.set(r, { g, title, input, output });
       }
       return made;
     }
@@ -141,13 +145,14 @@
     updateRates(sample) {
       const { topology } = this.store;
       if (this.graph) this.graph.update(sample);
-      else H.text(this.epsText, sample ? `electrical packet switch · ${H.rate(sample.eps)} · circuits ${H.rate(sample.ocs)}` : "electrical packet switch");
+      else H.text(this.epsText, `${this.width > 700 ? "electrical packet switch" : ""}${sample ? ` · ${H.rate(sample.eps)} · circuits ${H.rate(sample.ocs)}` : ""}`.replace(/^ · /, ""));
       if (!sample || sample === this.drawn) return;
       this.drawn = sample;
-      topology.racks.forEach((r, k) => {
+      this.racks.forEach((rack, k) => {
+        const r = topology.racks[k];
         const share = (bps) => Math.min(1, bps / r.uplink_bps);
         const [up, down] = [share(sample.up[k]), share(sample.down[k])];
-        const { g, title, up: u, down: d } = this.racks[k];
+        const { g, title, up: u, down: d } = rack;
         u.setAttribute("y", this.below + LINK.top + LINK.height * (1 - up));
         u.setAttribute("height", LINK.height * up);
         d.setAttribute("height", LINK.height * down);
@@ -159,7 +164,7 @@
 
     updatePorts() {
       for (const p of this.store.ports) {
-        const port = this.ports[p.plane]?.[p.rack];
+        const port = this.ports[p.plane]?.get(p.rack);
         if (!port) continue;
         const faulty = p.faulty !== null && p.faulty !== undefined;
         if (port.faulty !== faulty) port.g.classList.toggle("faulty", faulty);
@@ -177,12 +182,12 @@
       const labels = this.cell > 60;
       for (const c of found) {
         const key = `circuit/${c.plane}/${c.input}/${c.up}`;
-        if (!this.circuits[c.plane]) continue;
+        if (!this.circuits[c.plane] || !this.place.has(c.input) || !this.place.has(c.output)) continue;
         seen.add(key);
         let line = this.lines.get(key);
         if (!line) this.lines.set(key, (line = this.drawCircuit(c, key)));
         const state = this.store.stateOf(c, at);
-        const rate = state === "up" ? this.store.portRate(sample, c.plane, c.input) : 0;
+        const rate = state === "up" ? (this.store.litRate(sample, c.plane, c.input) ?? 0) : 0;
         const kind = `circuit ${state}${c.manual ? " manual" : ""}`;
         if (line.kind !== kind) line.g.setAttribute("class", (line.kind = kind));
         const share = Math.min(1, rate / this.planes[c.plane].rate_bps);
@@ -191,7 +196,7 @@
         H.text(line.text, labels && state === "up" && share > 0.005 ? H.rate(rate) : "");
         if (line.told !== kind + rate) {
           line.told = kind + rate;
-          const what = state === "up" ? `carries, its port ${H.rate(rate)}` : state === "dark" ? "dark, being set up" : "promised";
+          const what = state === "up" ? `its port had light for ${H.percent(this.store.litShare(sample, c.plane, c.input))} of the last second, and carried ${H.rate(rate)} while it had` : state === "dark" ? "dark, being set up" : "promised";
           const text = `Circuit on plane ${c.plane} from r${c.input} to r${c.output}: ${what}${c.manual ? "; set by hand" : ""}`;
           line.g.setAttribute("aria-label", text);
           H.text(line.title, text);
@@ -200,7 +205,7 @@
       for (const [key, line] of this.lines) {
         if (seen.has(key)) continue;
         // The focus goes to the rack, not to the top of the page.
-        if (line.g === document.activeElement) this.racks[line.input].g.focus();
+        if (line.g === document.activeElement) this.racks.get(line.input)?.g.focus();
         line.g.remove();
         line.text.remove();
         this.lines.delete(key);
@@ -235,7 +240,7 @@
         this.onPick(item.dataset.key);
         return;
       }
-      const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.racks.length, ArrowUp: -this.racks.length }[e.key];
+      const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.racks.size, ArrowUp: -this.racks.size }[e.key];
       if (!step) return;
       e.preventDefault();
       e.stopPropagation();

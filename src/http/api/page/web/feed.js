@@ -36,7 +36,7 @@
       const response = await fetch(`/api/v1/${path}`, {
         method,
         headers: { ...this.headers(), ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
-        body: body === undefined ? undefined : JSON.stringify(body),
+        body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
         cache: "no-store",
       });
       const text = await response.text();
@@ -73,7 +73,7 @@
             continue;
           }
         }
-        this.listener.state("lost", why);
+        this.listener.state(this.store.endedAt === null ? "lost" : "ended", why);
         await new Promise((resolve) => setTimeout(resolve, this.wait));
         this.wait = Math.min(LONGEST_WAIT, this.wait * 2);
       }
@@ -86,10 +86,12 @@
         const topology = await this.get("topology");
         const stats = await this.get("stats?ranges=true");
         this.noticeRestart(topology, stats);
+        this.store.endedAt = null;
         this.store.setTopology(topology);
         const after = this.store.lastSeq ?? 0;
         const response = await fetch("/api/v1/events", { headers: { ...this.headers(), "Last-Event-ID": String(after) }, signal: stopped.signal, cache: "no-store" });
         if (!response.ok) throw new Problem(response.status, await response.json().catch(() => null));
+        if (!this.store.past.length) this.store.setPast(await this.get("utilisation"), (await this.get("ports")).uplinks_at_ns);
         await this.poll(true);
         this.wait = 250;
         this.listener.state("live");
@@ -136,6 +138,7 @@
       if (!data) return;
       const value = JSON.parse(data);
       if (name === "gap") this.store.gap(value.missed);
+      else if (name === "end") this.store.end(value.at_ns);
       else this.store.event(value, fresh);
     }
 
@@ -174,6 +177,13 @@
       this.listener.changed(true);
     }
 
+    // The policies that are part of the program: [name, what it is, its file].
+    async shipped() {
+      const response = await fetch("/page/policies.json");
+      if (!response.ok) throw new Problem(response.status, null);
+      return response.json();
+    }
+
     async fetchPolicy() {
       const response = await fetch("/api/v1/policy", { headers: this.headers(), cache: "no-store" });
       if (!response.ok) throw new Problem(response.status, await response.json().catch(() => null));
@@ -189,8 +199,10 @@
     [this.proposed, this.told] = [true, 2];
   };
   for (const name of ["on_coflow_arrived", "on_coflow_finished", "on_coflow_cancelled"]) {
-    H.Store.prototype[name] = function () {
+    H.Store.prototype[name] = function (r) {
       this.told = 2;
+      if (name !== "on_coflow_arrived") this.endSpan(r.id, r.at_ns);
+      if (name === "on_coflow_finished") this.finishCoflow(r);
     };
   }
   H.Store.prototype.on_policy_changed = function () {

@@ -4,25 +4,28 @@
   const H = globalThis.Heliostat;
   const FAST = 100; // circuits, ms
   const SLOW = 1000; // figures, tables and charts, ms
+  const RECENT = 5e9; // ns for which what was found counts as now
+  const MOST_TROUBLE = 4; // lines below the header
   const RANGES = [1, 2, 5, 10, 30, 60, 120, 300, 600];
 
   const root = document.documentElement;
   const store = new H.Store();
-  const view = { paused: false, at: 0, span: 10e9, slow: 0, fast: 0, dirty: true };
+  const view = { paused: false, at: 0, span: 10e9, slow: 0, fast: 0, dirty: true, window: null, hideIdle: false };
 
   const listener = {
     state(name, why) {
       view.state = name;
       showState();
-      const text = name === "lost" ? `No connection to the daemon: ${why}. What is shown is what was last seen; it is tried again.` : "";
+      const text = { lost: `No connection to the daemon: ${why}. What is shown is what was last seen; it is tried again.`, ended: `The run ended at ${H.clock(store.endedAt ?? 0)}. What is shown is what was last seen.` }[name] ?? "";
       notice(text);
+      if (name === "live") follow();
     },
     changed(sampled) {
       view.dirty = true;
       if (sampled) view.sampled = true;
     },
     restarted(topology) {
-      view.paused = false;
+      [view.paused, view.window] = [false, null];
       fabric.root = null;
       details.close();
       H.restartCharts();
@@ -54,7 +57,7 @@
   function showState() {
     const pill = H.byId("state");
     const shown = view.state === "live" && view.paused ? "paused" : view.state;
-    const words = { connecting: "connecting", live: "live", paused: "paused", lost: "no connection", locked: "token needed" };
+    const words = { connecting: "connecting", live: "live", paused: "paused", lost: "no connection", ended: "ended", locked: "token needed" };
     pill.dataset.state = shown;
     H.text(pill, words[shown] ?? shown);
   }
@@ -63,14 +66,38 @@
   const shownAt = () => (view.paused ? view.at : store.now());
 
   function pause(on, at = store.now()) {
+    if (!on) view.window = null;
+    else if (!view.window) view.window = live();
     view.paused = on;
     view.at = at;
+    if (on && (at < view.window[0] || at > view.window[1])) centre();
     const button = H.byId("pause");
     button.setAttribute("aria-pressed", String(on));
     H.text(button, on ? "Go live" : "Pause");
     showState();
     view.dirty = true;
     view.slow = 0;
+  }
+
+  // The range that ends now.
+  function live() {
+    const to = store.now();
+    return [Math.max(0, to - view.span), Math.max(to, view.span / 10)];
+  }
+
+  // The range around the instant that is looked back at: what came after is there too, up to a fifth of it.
+  function centre() {
+    const to = Math.min(store.now(), view.at + view.span / 5);
+    view.window = [Math.max(0, to - view.span), Math.max(to, view.span / 10)];
+  }
+
+  // Shows a range that ends when its last instant is shown.
+  function zoomTo(from, to) {
+    const [a, b] = [Math.max(0, from), Math.min(store.now(), to)];
+    if (b - a < 1e6) return;
+    view.window = [a, b];
+    view.span = b - a;
+    pause(true, b);
   }
 
   // Looks back by so much, from what is shown now.
@@ -83,6 +110,7 @@
   function zoom(step) {
     const k = RANGES.findIndex((s) => s * 1e9 >= view.span);
     view.span = RANGES[Math.max(0, Math.min(RANGES.length - 1, k + step))] * 1e9;
+    if (view.paused) centre();
     view.slow = 0;
     view.dirty = true;
   }
@@ -96,17 +124,43 @@
     document.title = `${topology.name} · Heliostat`;
   }
 
-  function range() {
-    // The right edge is the instant shown; looking back, what came after is there too, up to a fifth of the range.
-    const at = shownAt();
-    const to = view.paused ? Math.min(store.now(), at + view.span / 5) : at;
-    return [Math.max(0, to - view.span), Math.max(to, view.span / 10)];
+  const range = () => (view.paused ? view.window : live());
+
+  // The instant and range of a link, `#run=...&at=...&span=...` in seconds, once what the daemon remembers is there.
+  function follow() {
+    const wanted = new URLSearchParams(location.hash.slice(1));
+    history.replaceState(null, "", location.pathname + location.search);
+    if (!wanted.has("at")) return;
+    const [at, span] = [Number(wanted.get("at")) * 1e9, Number(wanted.get("span")) * 1e9];
+    if (!(at >= 0) || !(span > 0)) return log("The link names no instant: #run=...&at=SECONDS&span=SECONDS.");
+    if (wanted.get("run") !== store.stats.started_at) return log("The link is to another run: this daemon was started later or earlier.");
+    if (at > store.now()) return log(`The link is to ${H.clock(at)}, which is yet to come.`);
+    view.span = Math.min(span, H.HISTORY);
+    pause(true, at);
+    centre();
+  }
+
+  async function link() {
+    const hash = new URLSearchParams({ run: store.stats.started_at, at: (shownAt() / 1e9).toFixed(3), span: (view.span / 1e9).toFixed(3) });
+    const address = `${location.origin}${location.pathname}#${hash}`;
+    try {
+      await navigator.clipboard.writeText(address);
+      log("A link to this instant was copied. It works as long as the daemon or an open page remembers the instant.");
+    } catch {
+      log(address);
+    }
+    return address;
   }
 
   function draw(time) {
     requestAnimationFrame(draw);
     if (document.hidden || !store.topology || !store.stats) return;
     const width = H.byId("fabric-picture").clientWidth;
+    const shown = view.hideIdle ? store.racksInUse(shownAt()) : store.topology.racks.map((r) => r.id);
+    if (String(shown) !== String(store.shown)) {
+      store.shown = shown;
+      fabric.root = null;
+    }
     if (!fabric.root || Math.abs(width - view.width) > 4) {
       if (!view.width) performance.mark("first picture");
       view.width = width;
@@ -128,6 +182,7 @@
 
   function slow(at) {
     header();
+    trouble();
     panels.update(at);
     jobs.update(at);
     const [from, to] = range();
@@ -143,7 +198,25 @@
     H.text(H.byId("scrub-at"), words);
     scrub.setAttribute("aria-valuetext", words);
     H.text(H.byId("fabric-time"), `at ${H.clock(at)}`);
-    if (store.gaps) H.text(H.byId("fabric-time"), `at ${H.clock(at)} · ${store.gaps} events were missed`);
+    if (store.gaps) H.text(H.byId("fabric-time"), `at ${H.clock(at)} · ${H.many(store.gaps, "event was missed", "events were missed")}`);
+  }
+
+  // What is wrong now, with its reason, below the header.
+  function trouble() {
+    const { failures, tampered } = store.stats;
+    const all = [
+      ...failures.map((f) => `${f.what}: ${f.why}. ${H.many(f.attempts, "attempt")}, the next at ${H.clock(f.retry_at_ns, 0)}.`),
+      ...store.ports.filter((p) => p.faulty).map((p) => `The port of r${p.rack} on plane ${p.plane} is faulty: ${p.faulty}.`),
+      ...store.linksDown.map((pair) => `The link ${pair.join(" – ")} is down.`),
+      // That it was so stays with the control loop.
+      ...(tampered && tampered.until_ns > store.now() - RECENT ? [`Another process changed the network from ${H.clock(tampered.from_ns)} until ${H.clock(tampered.until_ns)}: ${tampered.what}.`] : []),
+    ];
+    const lines = all.length > MOST_TROUBLE ? [...all.slice(0, MOST_TROUBLE), `${all.length - MOST_TROUBLE} more.`] : all;
+    const box = H.byId("trouble");
+    box.hidden = lines.length === 0;
+    const told = lines.join("\n");
+    if (box.told !== told) box.replaceChildren(...lines.map((text) => H.el("p", {}, text)));
+    box.told = told;
   }
 
   function legend() {
@@ -154,12 +227,13 @@
     const cross = H.svg("svg", { width: 14, height: 12, "aria-hidden": "true" }, H.svg("g", { class: "faulty" }, H.svg("path", { d: "M2 1l10 10m0 -10l-10 10", class: "cross" })));
     const entry = (mark, text) => H.el("span", {}, mark, text);
     const { planes, graph } = store.topology;
-    const circuits = [entry(line("up"), "light, thicker with its rate"), entry(line("dark"), "dark, being set up"), entry(line("promised"), "promised"), entry(line("up manual"), "set by hand")];
+    const circuits = [entry(line("up"), "light, thicker with its rate while lit"), entry(line("dark"), "dark, being set up"), entry(line("promised"), "promised"), entry(line("up manual"), "set by hand")];
     const faults = [planes.length && "faulty port", graph && "link that is down"].filter(Boolean).join(", ");
     H.byId("fabric-legend").replaceChildren(...(planes.length ? circuits : []), entry(cross, faults || "fault"));
-    const bars = planes.length ? "Bars: light from a sending rack; name and colour are the receiving rack; grey is dark time" : "Bars: coflows";
+    const bars = planes.length ? "Circuits: name and colour are the receiving rack, grey is dark time" : "";
     H.byId("time-legend").replaceChildren(bars);
     H.byId("act-circuit").hidden = planes.length === 0;
+    H.byId("idle-choice").hidden = Boolean(graph);
     H.byId("timeline").setAttribute("aria-label", planes.length ? "Circuits by sending rack over time" : "Coflows and rates over time");
   }
 
@@ -174,7 +248,8 @@
   function instant(e) {
     const box = H.byId("timeline").getBoundingClientRect();
     const [from, to] = range();
-    return from + ((e.clientX - box.left - 82) / (box.width - 100)) * (to - from);
+    const { left, right } = H.timeGrid(box.width);
+    return from + Math.max(0, Math.min(1, (e.clientX - box.left - left) / (box.width - left - right))) * (to - from);
   }
 
   function wire() {
@@ -201,20 +276,48 @@
       e.preventDefault();
       zoom(e.deltaY > 0 ? 1 : -1);
     }, { passive: false });
+    // A drag chooses a range; with Shift it moves the one that is shown.
     let down = null;
-    chart.addEventListener("pointerdown", (e) => (down = { x: e.clientX, at: shownAt(), moved: false }));
-    chart.addEventListener("pointermove", (e) => {
-      if (!down || e.buttons !== 1 || Math.abs(e.clientX - down.x) < 4) return;
+    const selection = H.byId("selection");
+    chart.addEventListener("pointerdown", (e) => e.pointerType !== "touch" && (down = { x: e.clientX, at: instant(e), range: range(), moved: false }));
+    addEventListener("pointermove", (e) => {
+      if (!down || e.buttons !== 1 || (!down.moved && Math.abs(e.clientX - down.x) < 4)) return;
       down.moved = true;
-      const per = view.span / (chart.clientWidth - 100);
-      pause(true, Math.max(0, Math.min(store.now(), down.at - (e.clientX - down.x) * per)));
+      const box = chart.getBoundingClientRect();
+      if (e.shiftKey) {
+        const { left, right } = H.timeGrid(box.width);
+        const by = Math.max(-down.range[0], Math.min(store.now() - down.range[1], ((down.x - e.clientX) * (down.range[1] - down.range[0])) / (box.width - left - right)));
+        view.window = down.range.map((t) => t + by);
+        return pause(true, view.window[1]);
+      }
+      const [a, b] = [Math.min(down.x, e.clientX), Math.max(down.x, e.clientX)];
+      selection.hidden = false;
+      [selection.style.left, selection.style.width] = [`${a - box.left}px`, `${b - a}px`];
     });
-    addEventListener("pointerup", () => setTimeout(() => (down = null)));
+    addEventListener("pointerup", (e) => {
+      if (down?.moved && !selection.hidden) zoomTo(...[down.at, instant(e)].sort((a, b) => a - b));
+      selection.hidden = true;
+      setTimeout(() => (down = null));
+    });
     chart.addEventListener("click", (e) => {
       if (down?.moved) return;
       const at = instant(e);
       if (at > 0 && at < store.now()) pause(true, at);
     });
+    H.byId("link").addEventListener("click", link);
+    H.byId("hide-idle").addEventListener("change", (e) => {
+      view.hideIdle = e.target.checked;
+      view.dirty = true;
+    });
+    const menu = H.byId("act-menu");
+    menu.addEventListener("click", () => menu.setAttribute("aria-expanded", String(menu.parentElement.classList.toggle("open"))));
+    // On paper everything is seen.
+    addEventListener("beforeprint", () => {
+      H.seeAll = true;
+      if (store.stats) slow(shownAt());
+      H.drawNow();
+    });
+    addEventListener("afterprint", () => (H.seeAll = false));
     document.addEventListener("keydown", keys);
     document.addEventListener("visibilitychange", () => (view.slow = 0));
   }
@@ -237,5 +340,6 @@
   feed.run();
   requestAnimationFrame(draw);
   // For tests: what the page knows.
-  H.page = { store, view, feed, details };
+  H.page = { store, view, feed, details, link };
+  H.save(store, view, range);
 })();

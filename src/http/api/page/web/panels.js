@@ -4,7 +4,8 @@
   const H = (globalThis.Heliostat ??= {});
   const MOST_BARS = 4000;
   const MOST_POINTS = 1500;
-  const LANES = 10; // of coflows
+  const DEMAND = "demand (right axis)";
+  const LANE = 15; // height of a coflow, in pixels
 
   // A list of things by key, whose elements are made once and then only changed.
   class Keyed {
@@ -39,6 +40,7 @@
         tile.show = (t) => {
           tile.className = `tile ${t.kind ?? ""}`;
           [H.text(name, t.name), H.text(value, t.value), H.text(sub, t.sub ?? "")];
+          tile.title = t.title ?? "";
         };
         return tile;
       });
@@ -52,6 +54,7 @@
       this.log = new Keyed(H.byId("log-rows"), (e) => {
         const text = H.el("span", { class: e.bad ? "bad" : null });
         const row = H.el("li", {}, H.el("time", {}, H.clock(e.record.at_ns, 2)), text);
+        row.at = e.record.at_ns;
         row.show = (x) => H.text(text, x.text);
         return row;
       });
@@ -78,6 +81,7 @@
       const { stats, topology } = store;
       const found = store.circuitsAt(at);
       const count = (state) => found.filter((c) => store.stateOf(c, at) === state).length;
+      const lit = sample?.lit.reduce((a, x) => a + x, 0);
       const ports = topology.racks.length * topology.planes.length;
       const past = at < store.now() - 2e9;
       const seen = [...store.coflows.values()].filter((c) => c.arrival_ns <= at).map((c) => store.coflowAt(c, at));
@@ -90,12 +94,12 @@
       const tiles = [
         { name: "Over circuits", kind: "ocs", value: sample ? H.rate(sample.ocs) : "–", sub: all > 0 ? `${H.percent(sample.ocs / all, 1)} of bytes` : "nothing is sent" },
         { name: "Over the EPS", kind: "eps", value: sample ? H.rate(sample.eps) : "–", sub: all > 0 ? `${H.percent(sample.eps / all, 1)} of bytes` : "nothing is sent" },
-        { name: "Circuits lit", kind: "ocs", value: `${count("up")} of ${ports}`, sub: `${count("dark")} dark, ${count("promised")} promised` },
+        { name: "Circuits lit", kind: "ocs", value: `${sample ? lit.toFixed(1) : count("up")} of ${ports}`, sub: sample ? "mean of a second" : "now", title: `now: ${count("up")} lit, ${count("dark")} dark, ${count("promised")} promised` },
         { name: "Backlog", value: H.bytes(waiting), sub: sample ? `demand ${H.bytes(sample.demand.reduce((a, b) => a + b, 0))}` : "" },
         { name: "Open coflows", value: String(open), sub: `${now}${stats.coflows_finished} finished${stats.coflows_cancelled ? `, ${stats.coflows_cancelled} cancelled` : ""}` },
-        { name: "Cycle p99", value: stats.cycle.count ? H.span(stats.cycle.p99_ns) : "–", sub: `${now}${stats.cycles} cycles` },
+        { name: "Cycle p99", value: stats.cycle.count ? H.span(stats.cycle.p99_ns) : "–", sub: `${now}${H.many(stats.cycles, "cycle")}` },
         { name: "Late cycles", kind: stats.missed_cycles ? "bad" : "", value: stats.cycles ? H.percent(stats.late_cycles / stats.cycles, 2) : "–", sub: `${now}${stats.late_cycles} late, ${stats.missed_cycles} missed` },
-        { name: "Faulty ports", kind: faulty ? "bad" : "", value: faulty ? `✕ ${faulty}` : "0", sub: `${now}${stats.failures.length ? `${stats.failures.length} operations are retried` : "no failures"}` },
+        { name: "Faulty ports", kind: faulty ? "bad" : "", value: faulty ? `✕ ${faulty}` : "0", sub: `${now}${stats.failures.length ? H.many(stats.failures.length, "operation is retried", "operations are retried") : "no failures"}` },
       ];
       // A network without an optical plane has no circuits to tell of.
       const shown = tiles.filter((t) => ports > 0 || t.kind !== "ocs");
@@ -108,18 +112,19 @@
       const kind = H.byId("matrix-kind").value;
       const racks = this.store.topology.racks.length;
       const values = sample[kind];
-      const names = Array.from({ length: racks }, (_, k) => `r${k}`);
+      const names = this.store.shown.map((r) => `r${r}`);
+      const place = new Map(this.store.shown.map((r, k) => [r, k]));
       const format = kind === "sent" || kind === "over" ? H.rate : H.bytes;
       const cells = [];
       let most = 0;
       for (let k = 0; k < values.length; k += 1) {
         const [i, j] = [Math.floor(k / racks), k % racks];
-        if (i !== j) cells.push([j, i, values[k]]);
+        if (i !== j && place.has(i) && place.has(j)) cells.push([place.get(j), place.get(i), values[k]]);
         most = Math.max(most, values[k]);
       }
-      const tip = ([j, i, v]) => `r${i} → r${j}: ${format(v)}`;
+      const tip = ([j, i, v]) => `${names[i]} → ${names[j]}: ${format(v)}`;
       H.heatMap(H.chartOf(H.byId("matrix")), { rows: names, columns: names, cells, most, format, rowName: "from rack", columnName: "to rack", tip });
-      this.describe("matrix", cells, ([j, i, v]) => `r${i} to r${j} ${format(v)}`, H.byId("matrix-kind").selectedOptions[0].text);
+      this.describe("matrix", cells, ([j, i, v]) => `${names[i]} to ${names[j]} ${format(v)}`, H.byId("matrix-kind").selectedOptions[0].text);
     }
 
     // The largest values in words, for those who hear the page.
@@ -128,7 +133,7 @@
       H.byId(id).setAttribute("aria-label", `${what}: ${top.length ? `largest are ${top.join("; ")}` : "all zero"}`);
     }
 
-    // A row for every rack, a column for every second: what its link carried of what it can.
+    // A row for every rack, a cell for every poll, as wide as the time between: what its link carried of what it can.
     showLinks(at) {
       const { store } = this;
       const { topology } = store;
@@ -140,19 +145,13 @@
       const plane = topology.planes[kind.value];
       const share = (s, r) => (plane ? store.portRate(s, plane.id, r) / plane.rate_bps : s[kind.value][r] / topology.racks[r].uplink_bps);
       const full = (r) => (plane ? plane.rate_bps : topology.racks[r].uplink_bps);
-      const last = store.samples.filter((s) => s.at <= at && s.at > at - 120e9).slice(-120);
-      // The newest at the right edge, and the axis no longer than ten polls more than what there is.
-      const wide = Math.min(120, 10 * Math.ceil(Math.max(1, last.length) / 10));
-      const first = wide - last.length;
-      const cells = last.flatMap((s, x) => topology.racks.map((_, r) => [first + x, r, share(s, r)]));
-      const tip = ([x, r, v]) => `r${r} at ${H.clock(last[x - first].at)}: ${H.rate(v * full(r))}, ${H.percent(v)}`;
-      // A label stands where a round time begins.
-      const step = (wide <= 10 ? 2 : wide <= 40 ? 5 : 20) * 1e9;
-      const round = (k) => Math.floor((last[k - first]?.at ?? 0) / step);
-      const columns = Array.from({ length: wide }, (_, k) => (last[k - first] ? H.clock(Math.max(1, round(k)) * step, 0) : ""));
-      const columnText = { interval: (k) => Boolean(last[k - first - 1]) && round(k) !== round(k - 1) };
-      H.heatMap(H.chartOf(H.byId("utilisation")), { rows: topology.racks.map((r) => `r${r.id}`), columns, cells, most: 1, format: (v) => H.percent(v), rowName: "rack", columnName: "time since the start", tip, columnsTop: false, columnText });
-      this.describe("utilisation", cells.slice(-topology.racks.length), ([, r, v]) => `r${r} ${H.percent(v)}`, `Utilisation now of ${kind.selectedOptions[0].text}`);
+      const last = store.samples.filter((s) => s.at <= at && s.at > at - 120e9);
+      const from = Math.max(0, Math.min(last[0]?.from ?? at, at - 10e9));
+      const cells = last.flatMap((s) => store.shown.map((r, y) => [s.from / 1e6, s.at / 1e6, y, share(s, r)]));
+      const tip = ([a, b, y, v]) => `r${store.shown[y]} from ${H.clock(a * 1e6)} to ${H.clock(b * 1e6)}: ${H.rate(v * full(store.shown[y]))}, ${H.percent(v)}`;
+      H.timeHeat(H.chartOf(H.byId("utilisation")), { rows: store.shown.map((r) => `r${r}`), cells, from: from / 1e6, to: Math.max(at, 10e9) / 1e6, most: 1, format: (v) => H.percent(v), rowName: "rack", tip });
+      const now = cells.slice(-store.shown.length).map(([, , y, v]) => [0, y, v]);
+      this.describe("utilisation", now, ([, y, v]) => `r${store.shown[y]} ${H.percent(v)}`, `Utilisation now of ${kind.selectedOptions[0].text}`);
     }
 
     coflowRow() {
@@ -194,11 +193,11 @@
       const row = (name, q) => ({ key: name, cells: [name, ...(q.count ? [q.p50_ns, q.p99_ns, q.max_ns].map(H.span) : ["–", "–", "–"])] });
       this.loop.show([row("observe", stats.poll), row("decide", stats.decide), row("apply", stats.apply), row("cycle", stats.cycle), row("dark time asked", stats.dark_asked), row("dark time achieved", stats.dark_achieved)]);
       const wrong = stats.probes_wrong + stats.probes_lost;
-      H.text(H.byId("loop-sum"), `${stats.circuits_set} circuits set${wrong ? `, ${wrong} probes astray` : ""}`);
-      const since = ({ from_ns, until_ns, found, what }) => `another process changed the network from ${H.clock(from_ns)} until ${H.clock(until_ns)} (found ${found} times, first ${what}): what was measured meanwhile may not be what it says`;
-      const notes = [stats.tampered && since(stats.tampered), stats.fallbacks && `the external scheduler gave no answer in time, or a wrong one, in ${stats.fallbacks} cycles: the fallback decided`];
+      H.text(H.byId("loop-sum"), `${H.many(stats.circuits_set, "circuit")} set${wrong ? `, ${H.many(wrong, "probe")} astray` : ""}`);
+      const since = ({ from_ns, until_ns, found, what }) => `another process changed the network from ${H.clock(from_ns)} until ${H.clock(until_ns)} (found ${H.many(found, "time")}, first ${what}): what was measured meanwhile may not be what it says`;
+      const notes = [stats.tampered && since(stats.tampered), stats.fallbacks && `the external scheduler gave no answer in time, or a wrong one, in ${H.many(stats.fallbacks, "cycle")}: the fallback decided`];
       const told = notes.filter(Boolean).map((text) => H.el("p", { class: "bad" }, text));
-      const failed = stats.failures.map((f) => H.el("p", { class: "bad" }, `${f.what}: ${f.why} (${f.attempts} attempts)`));
+      const failed = stats.failures.map((f) => H.el("p", { class: "bad" }, `${f.what}: ${f.why} (${H.many(f.attempts, "attempt")})`));
       const lines = [...told, ...failed];
       const box = H.byId("failures");
       if (box.textContent !== lines.map((l) => l.textContent).join("")) box.replaceChildren(...lines);
@@ -216,7 +215,7 @@
         data.push([part[0].at / 1e6, Math.max(...part.map((x) => x.ops))]);
       }
       const time = (v) => H.clock(v * 1e6, 0);
-      H.lines(H.chartOf(H.byId("ops")), { legend: false, series: [{ name: "operations", colour: H.colour("eps"), step: "end", width: 1.2, data }], x: { min: Math.max(0, from) / 1e6, max: Math.max(at, 6e9) / 1e6, format: time, tip: (p) => `cycle at ${H.clock(p[0].value[0] * 1e6, 2)}: ${p[0].value[1]} operations` }, y: { format: String, name: "operations", whole: true, splits: 2 } });
+      H.lines(H.chartOf(H.byId("ops")), { legend: false, series: [{ name: "operations", colour: H.colour("eps"), step: "end", width: 1.2, data }], x: { min: Math.max(0, from) / 1e6, max: Math.max(at, 6e9) / 1e6, format: time, tip: (p) => `cycle at ${H.clock(p[0].value[0] * 1e6, 2)}: ${H.many(p[0].value[1], "operation")}` }, y: { format: String, name: "operations", whole: true, splits: 2 } });
     }
 
     // How long the parts of a cycle took by then, and which share of the cycles of each second was late.
@@ -235,7 +234,7 @@
     }
 
     showLog(at) {
-      const name = (id) => this.store.coflows.get(id)?.name ?? `coflow ${id}`;
+      const name = (id) => this.store.spans.get(id)?.name ?? this.store.coflows.get(id)?.name ?? `coflow ${id}`;
       const say = {
         "coflow-arrived": (r) => `${name(r.id)} arrived, ${H.bytes(r.asked_bytes)}`,
         "coflow-finished": (r) => `${name(r.id)} finished, CCT ${H.span(r.cct_ns)}`,
@@ -244,7 +243,7 @@
         "coflow-cancelled": (r) => `${name(r.id)} cancelled${r.why ? `: ${r.why}` : ""}`,
         "port-faulty": (r) => `port of r${r.rack} on plane ${r.plane} is faulty: ${r.why}`,
         "port-repaired": (r) => `port of r${r.rack} on plane ${r.plane} is used again`,
-        "types-unmet": (r) => `${name(r.id)} crosses other tiers than its types between ${r.pairs} pairs of hosts`,
+        "types-unmet": (r) => `${name(r.id)} crosses other tiers than its types between ${H.many(r.pairs, "pair")} of hosts`,
         failed: (r) => `${r.what}: ${r.why}`,
         recovered: (r) => r.what,
         fault: (r) => `${r.what}${r.over ? ": well again" : ""}`,
@@ -270,59 +269,67 @@
         return step > 1 ? inside.filter((_, k) => k % step === 0) : inside;
       };
       const cycles = thin(store.cycles);
-      const samples = thin(store.samples);
+      // Means between two polls, as steps; before the page was opened, those that the daemon keeps.
+      const opened = store.samples[0]?.from ?? Infinity;
+      const samples = thin([...store.past.filter((x) => x.at <= opened), ...store.samples]);
+      const steps = (key) => (samples.length ? [...samples.map((x) => [ms(x.from), x[key]]), [ms(samples.at(-1).at), samples.at(-1)[key]]] : []);
       const line = (name, data, colour, more = {}) => ({ name, type: "line", xAxisIndex: 0, yAxisIndex: 0, showSymbol: false, symbol: "none", data, lineStyle: { color: colour, width: 1.8, ...more.lineStyle }, itemStyle: { color: colour }, ...more });
-      const grid = { left: 82, right: 18 };
+      const wide = chart.box.clientWidth;
+      const grid = H.timeGrid(wide);
+      const top = wide < 560 ? 52 : 30; // below the legend
       const open = this.coflowBars(from, to);
-      const time = (show) => H.axis(c, { type: "value", min: ms(from), max: ms(to), axisLabel: { show, formatter: (v) => H.clock(v * 1e6, to - from < 1e10 ? 1 : 0), showMinLabel: false, showMaxLabel: false }, splitNumber: 8 });
-      const row = Math.max(5, Math.min(30, 340 / topology.racks.length));
+      const laneHigh = open.rows.length * LANE;
+      const time = (show) => H.axis(c, { type: "value", min: ms(from), max: ms(to), axisLabel: { show, formatter: (v) => H.clock(v * 1e6, to - from < 1e10 ? 1 : 0), showMinLabel: false, showMaxLabel: false }, splitNumber: Math.max(2, Math.min(8, Math.floor(wide / 110))) });
+      const row = Math.max(5, Math.min(30, 340 / store.shown.length));
       const circuits = topology.planes.length > 0;
-      const high = circuits ? Math.round(row * topology.racks.length) : 0;
-      if (chart.high !== high) {
-        chart.high = high;
-        chart.box.style.height = `${high + 190 + 26 + LANES * 13}px`;
+      const high = circuits ? Math.round(row * store.shown.length) : 0;
+      if (chart.high !== high + laneHigh) {
+        chart.high = high + laneHigh;
+        chart.box.style.height = `${high + top + 186 + laneHigh}px`;
         chart.chart.resize();
       }
       const late = store.cycles.filter((x) => x.late && x.at >= from && x.at <= to).slice(-400);
       chart.set({
         ...H.base(c),
-        grid: [{ ...grid, top: 30, height: 110 }, { ...grid, top: 152, height: LANES * 13 }, { ...grid, top: 164 + LANES * 13, height: high }],
-        tooltip: H.tooltip(c, { trigger: "item", formatter: (p) => this.barTip(p, lanes, open.names) }),
+        grid: [{ ...grid, top, height: 110 }, { ...grid, top: top + 122, height: laneHigh }, { ...grid, top: top + 134 + laneHigh, height: high }],
+        tooltip: H.tooltip(c, { trigger: "item", formatter: (p) => this.barTip(p, lanes, open.say) }),
         xAxis: [{ ...time(false), gridIndex: 0 }, { ...time(!circuits), gridIndex: 1 }, { ...time(circuits), gridIndex: 2 }],
         yAxis: [
           H.axis(c, { type: "value", gridIndex: 0, min: 0, max: (v) => (v.max > 0 ? null : 1.5e6), splitNumber: 3, axisLabel: { formatter: H.rate, fontSize: 11 } }),
-          H.axis(c, { type: "value", gridIndex: 0, min: 0, splitNumber: 3, position: "right", show: false }),
-          H.axis(c, { type: "category", gridIndex: 1, inverse: true, data: open.names, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { interval: 0, fontSize: 11, width: 74, overflow: "truncate" } }),
-          H.axis(c, { type: "category", gridIndex: 2, inverse: true, data: circuits ? topology.racks.map((r) => `r${r.id}`) : [], splitLine: { show: row > 9, lineStyle: { color: c.line } }, axisLabel: { interval: row < 13 ? Math.ceil(13 / row) - 1 : 0 } }),
+          H.axis(c, { type: "value", gridIndex: 0, min: 0, max: (v) => (v.max > 0 ? null : 1.5e6), splitNumber: 3, position: "right", splitLine: { show: false }, axisLabel: { formatter: H.bytes, fontSize: 11 } }),
+          H.axis(c, { type: "category", gridIndex: 1, inverse: true, data: open.rows, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { interval: 0, fontSize: 11 } }),
+          H.axis(c, { type: "category", gridIndex: 2, inverse: true, data: circuits ? store.shown.map((r) => `r${r}`) : [], splitLine: { show: row > 9, lineStyle: { color: c.line } }, axisLabel: { interval: row < 13 ? Math.ceil(13 / row) - 1 : 0 } }),
         ],
-        legend: { top: 0, left: 60, itemWidth: 26, itemHeight: 10, itemStyle: { opacity: 0 }, textStyle: { color: c.text }, data: [...(circuits ? ["over circuits"] : []), "over the EPS", "demand of the decisions (bytes, own scale)", { name: "late cycle", icon: "path://M0 10L6 0L12 10Z", itemStyle: { opacity: 1 } }] },
+        legend: { top: 0, left: grid.left - 22, itemWidth: 26, itemHeight: 10, itemStyle: { opacity: 0 }, textStyle: { color: c.text }, data: [...(circuits ? ["over circuits"] : []), "over the EPS", DEMAND, { name: "late cycle", icon: "path://M0 10L6 0L12 10Z", itemStyle: { opacity: 1 } }] },
         series: [
-          line("over circuits", circuits ? samples.map((s) => [ms(s.at), s.ocs]) : [], c.ocs, { areaStyle: { opacity: 0.15 } }),
-          line("over the EPS", samples.map((s) => [ms(s.at), s.eps]), c.eps, { areaStyle: { opacity: 0.15 } }),
-          line("demand of the decisions (bytes, own scale)", cycles.map((x) => [ms(x.at), x.demand]), c.muted, { yAxisIndex: 1, step: "end", lineStyle: { width: 1, color: c.muted, type: [3, 2] } }),
+          line("over circuits", circuits ? steps("ocs") : [], c.ocs, { step: "end", areaStyle: { opacity: 0.15 } }),
+          line("over the EPS", steps("eps"), c.eps, { step: "end", areaStyle: { opacity: 0.15 } }),
+          line(DEMAND, cycles.map((x) => [ms(x.at), x.demand]), c.muted, { yAxisIndex: 1, step: "end", lineStyle: { width: 1, color: c.muted, type: [3, 2] } }),
           { name: "late cycle", type: "scatter", xAxisIndex: 0, yAxisIndex: 1, symbol: "triangle", symbolSize: 9, itemStyle: { color: c.fault }, data: late.map((x) => [ms(x.at), 0]), tooltip: { formatter: (p) => `late cycle at ${H.clock(p.value[0] * 1e6, 2)}` } },
-          { ...H.circuitBars(chart, open.bars, 1, null), name: "coflows", xAxisIndex: 1, yAxisIndex: 2 },
+          { ...H.namedBars(chart, open.bars, open.say, c.muted), name: "coflows", xAxisIndex: 1, yAxisIndex: 2 },
           { ...H.circuitBars(chart, bars, lanes), xAxisIndex: 2, yAxisIndex: 3, markLine: at < to - 1e6 ? { symbol: "none", silent: true, lineStyle: { color: c.text, width: 1.5, type: "solid" }, label: { show: false }, data: [{ xAxis: ms(at) }] } : { data: [] } },
         ],
       });
     }
 
-    // The coflows that were open in a range, the last that arrived, by their arrival.
+    // The coflows that were open in a range, each on a lane; those beyond the lanes are counted on a row of their own.
     coflowBars(from, to) {
-      const end = (x) => x.finished_ns ?? (x.state === "active" ? to : x.arrival_ns);
-      const all = [...this.store.coflows.values()].filter((x) => x.arrival_ns < to && end(x) > from);
-      const shown = all.sort((a, b) => a.arrival_ns - b.arrival_ns).slice(-LANES);
-      const bars = shown.map((x, k) => [k, x.arrival_ns / 1e6, x.arrival_ns / 1e6, Math.min(to, end(x)) / 1e6, x.id % 8]);
-      const names = shown.map((x) => x.name);
-      while (names.length < LANES) names.push(" ".repeat(names.length + 1));
-      return { names, bars };
+      const { placed, more, lanes } = this.store.coflowLanes();
+      const inside = (x) => x.from < to && x.to > from;
+      const end = (x) => Math.min(to, x.to) / 1e6;
+      const shown = placed.filter(inside);
+      const rest = more.filter(inside);
+      const bars = [...shown.map((x, k) => [x.lane, x.from / 1e6, end(x), k]), ...rest.map((x, k) => [lanes, x.from / 1e6, end(x), -1 - k])];
+      const rows = Array.from({ length: Math.max(3, lanes) }, (_, k) => (k ? " ".repeat(k) : "coflows"));
+      if (more.length) rows.push("more");
+      return { rows, bars, say: (k) => (k < 0 ? `${rest[-1 - k].many} more` : shown[k].name) };
     }
 
-    barTip(p, lanes, names) {
-      if (p.seriesName === "coflows") return `${names[p.value[0]]}\nfrom ${H.clock(p.value[1] * 1e6, 2)} for ${H.span((p.value[3] - p.value[1]) * 1e6)}`;
+    barTip(p, lanes, say) {
+      if (p.seriesName === "coflows") return `${say(p.value[3])}\nfrom ${H.clock(p.value[1] * 1e6, 2)} for ${H.span((p.value[2] - p.value[1]) * 1e6)}`;
       if (p.seriesName !== "circuits") return `${p.seriesName} at ${H.clock(p.value[0] * 1e6, 1)}: ${p.seriesName.startsWith("demand") ? H.bytes(p.value[1]) : H.rate(p.value[1])}`;
       const [lane, setup, up, until, output, , open, demand] = p.value;
-      const row = Math.floor(lane / lanes);
+      const row = this.store.shown[Math.floor(lane / lanes)];
       if (output < 0) return `r${row}, plane ${lane % lanes}: many circuits`;
       const end = open ? "open" : `until ${H.clock(until * 1e6, 2)}`;
       const asked = demand >= 0 ? `\ndecided for a demand of ${H.bytes(demand)}` : "";
@@ -332,11 +339,12 @@
     // Bars of the circuits in a range. Where there are more than can be seen, those of a pixel become one.
     bars(from, to, lanes) {
       const { store } = this;
+      const place = new Map(store.shown.map((r, k) => [r, k]));
       const byLane = new Map();
       let n = 0;
       for (const x of store.circuits.values()) {
-        if (x.until <= from || x.setup >= to) continue;
-        const lane = x.input * lanes + x.plane;
+        if (x.until <= from || x.setup >= to || !place.has(x.input)) continue;
+        const lane = place.get(x.input) * lanes + x.plane;
         if (!byLane.has(lane)) byLane.set(lane, []);
         byLane.get(lane).push(x);
         n += 1;

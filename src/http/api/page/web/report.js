@@ -6,11 +6,18 @@
   const MOST_ROWS = 60; // of a timeline
   const MOST_LINES = 300; // of the table
   const DASHES = ["solid", [8, 4], [2, 3], [12, 4, 2, 4]]; // of lines in one chart
-  const view = { log: false };
   const draws = []; // run again after a change of colours or axes
 
   const colour = (k) => H.palette()[k % 8];
   const ms = (ns) => ns / 1e6;
+  // All panels over time have one axis, of all runs that stand alone, and one left edge.
+  const LAST = Math.max(0, ...runs.filter((r) => !r.means).map((r) => Math.max(r.ended_ns ?? 0, r.utilisation?.until_ns ?? 0)));
+  const LEFT = 110;
+  // Times that differ by two powers of ten and more are told apart on a logarithmic axis only.
+  const WIDE = 100;
+  const times = runs.flatMap((r) => [...(r.coflows ?? []).map((c) => c.cct_ns), ...(r.jobs ?? []).map((j) => j.jct_ns)]).filter((t) => t > 0);
+  const [least, most] = times.reduce(([a, b], t) => [Math.min(a, t), Math.max(b, t)], [Infinity, 0]);
+  const view = { log: most > WIDE * least };
 
   function panel(name, wide, note) {
     const body = H.el("div", { class: "body" });
@@ -100,23 +107,23 @@
     chart(body, 340, `${name} of ${having.map((x) => x.r.label).join(", ")}`, (c) => {
       const series = having.map(({ r, k, values }) => ({ name: r.label, colour: colour(k), step: "end", dash: DASHES[k % 4], data: H.cdf(values).map(([x, y]) => [ms(x), y]) }));
       const all = having.flatMap((x) => x.values.filter((v) => v));
-      const least = view.log ? 10 ** Math.floor(Math.log10(ms(all.reduce((a, b) => Math.min(a, b), Infinity)))) : 0;
-      H.lines(c, { series, x: { log: view.log, min: least, name: list === "jobs" ? "job completion time" : "coflow completion time", format: (v) => H.span(v * 1e6), tip: (p) => [H.span(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { max: 1, interval: 0.25, format: (v) => H.percent(v) } });
+      const start = view.log ? 10 ** Math.floor(Math.log10(ms(all.reduce((a, b) => Math.min(a, b), Infinity)))) : 0;
+      H.lines(c, { series, x: { log: view.log, min: start, name: list === "jobs" ? "job completion time" : "coflow completion time", format: (v) => H.span(v * 1e6), tip: (p) => [H.span(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { max: 1, interval: 0.25, name: `share of ${unit}`, format: (v) => H.percent(v) }, left: 76 });
     });
   }
 
   // A timeline: rows of bars [row, dark from, from, until, number].
-  function timeline(name, note, names, bars, end, tip, labelled = "") {
+  function timeline(name, note, names, bars, tip, labelled = "") {
     const row = Math.max(3, Math.min(22, 900 / Math.max(1, names.length)));
     const body = panel(name, true, note);
     chart(body, Math.max(90, row * names.length + 50), name, (c) => {
       const of = c.c;
       c.set({
         ...H.base(of),
-        grid: { left: 110, right: 20, top: 8, bottom: 30 },
+        grid: { left: LEFT, right: 18, top: 8, bottom: 30 },
         tooltip: H.tooltip(of, { formatter: (p) => tip(p.value) }),
         dataZoom: [{ type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, filterMode: "weakFilter" }],
-        xAxis: H.axis(of, { type: "value", min: 0, max: ms(end), axisLabel: { formatter: (v) => H.clock(v * 1e6, 0), hideOverlap: true } }),
+        xAxis: H.axis(of, { type: "value", min: 0, max: ms(LAST), axisLabel: { formatter: (v) => H.clock(v * 1e6, 0), hideOverlap: true } }),
         yAxis: H.axis(of, { type: "category", data: names, inverse: true, splitLine: { show: false }, axisLabel: { interval: row < 12 ? Math.ceil(12 / row) - 1 : 0, width: 100, overflow: "truncate" } }),
         series: [H.circuitBars(c, bars, 1, labelled)],
       });
@@ -125,13 +132,10 @@
 
   function coflowTimeline(r) {
     if (!r.coflows?.length || r.means) return;
-    // One scale for all runs, so that they can be compared.
-    const last = Math.max(...runs.filter((x) => x.coflows?.length && !x.means).map((x) => x.ended_ns));
     const shown = [...r.coflows].sort((a, b) => a.arrival_ns - b.arrival_ns).slice(0, MOST_ROWS);
-    const number = new Map(r.coflows.map((c, k) => [c, k]));
-    const bars = shown.map((c, k) => [k, ms(c.arrival_ns), ms(c.arrival_ns), ms(c.finished_ns ?? r.ended_ns), number.get(c)]);
-    const note = r.coflows.length > MOST_ROWS ? `the first ${MOST_ROWS} of ${r.coflows.length}, from arrival to finish` : `from arrival to finish${runs.length > 1 ? "; all runs on one scale" : ""}`;
-    timeline(`Coflows: ${r.label}`, note, shown.map((c) => c.name), bars, last, ([k, , from, to]) => `${shown[k].name}: ${H.bytes(shown[k].bytes)}, from ${H.clock(from * 1e6, 2)} for ${H.span((to - from) * 1e6)}`, null);
+    const bars = shown.map((c, k) => [k, ms(c.arrival_ns), ms(c.arrival_ns), ms(c.finished_ns ?? r.ended_ns), -1]); // no colour: those are of racks
+    const note = r.coflows.length > MOST_ROWS ? `the first ${MOST_ROWS} of ${r.coflows.length}, from arrival to finish` : "from arrival to finish";
+    timeline(`Coflows: ${r.label}`, note, shown.map((c) => c.name), bars, ([k, , from, to]) => `${shown[k].name}: ${H.bytes(shown[k].bytes)}, from ${H.clock(from * 1e6, 2)} for ${H.span((to - from) * 1e6)}`, null);
   }
 
   function circuitTimeline(r) {
@@ -140,7 +144,7 @@
     const racks = 1 + Math.max(...r.circuits.map((c) => Math.max(c.input, c.output)));
     const names = lanes.flatMap((p) => Array.from({ length: racks }, (_, k) => (lanes.length > 1 ? `plane ${p} r${k}` : `r${k}`)));
     const bars = r.circuits.map((c) => [lanes.indexOf(c.plane) * racks + c.input, ms(c.setup), ms(c.up), ms(c.until), c.output, c.demand ?? -1]);
-    timeline(`Circuits: ${r.label}`, "a row for every sending rack; name and colour are the receiving rack, grey is dark time", names, bars, r.ended_ns, ([k, setup, up, until, output, demand]) => `${names[k]} → r${output}${demand >= 0 ? `\ndecided for a demand of ${H.bytes(demand)}` : ""}\ndark ${H.span((up - setup) * 1e6)}, light from ${H.clock(up * 1e6, 2)} for ${H.span((until - up) * 1e6)}`, "r");
+    timeline(`Circuits: ${r.label}`, "a row for every sending rack; name and colour are the receiving rack, grey is dark time", names, bars, ([k, setup, up, until, output, demand]) => `${names[k]} → r${output}${demand >= 0 ? `\ndecided for a demand of ${H.bytes(demand)}` : ""}\ndark ${H.span((up - setup) * 1e6)}, light from ${H.clock(up * 1e6, 2)} for ${H.span((until - up) * 1e6)}`, "r");
   }
 
   function taskTimeline(r) {
@@ -150,18 +154,16 @@
     const place = new Map(names.map((name, k) => [name, k]));
     const bars = r.timeline.map((t) => [place.get(key(t)), ms(t.started_ns), ms(t.computes_ns ?? t.ended_ns), ms(t.ended_ns), t.job, t.stage, t.task]);
     const job = (k) => r.jobs?.find((j) => j.id === k)?.name ?? `job ${k}`;
-    timeline(`Tasks on slots: ${r.label}`, "number and colour are the job; grey is waiting for input", names, bars, Math.max(...runs.filter((x) => x.timeline?.length).map((x) => x.ended_ns)), ([k, from, computes, to, j, stage, task]) => `${job(j)}, stage ${stage}, task ${task}\n${names[k]}: waited ${H.span((computes - from) * 1e6)}, computed ${H.span((to - computes) * 1e6)}`);
+    timeline(`Tasks on slots: ${r.label}`, "number and colour are the job; grey is waiting for input", names, bars, ([k, from, computes, to, j, stage, task]) => `${job(j)}, stage ${stage}, task ${task}\n${names[k]}: waited ${H.span((computes - from) * 1e6)}, computed ${H.span((to - computes) * 1e6)}`);
   }
 
   // Sums over links of a kind, as shares of what they can carry.
-  function utilisation() {
-    const having = runs.filter((r) => r.utilisation?.links?.length);
-    for (const r of having) {
+  function utilisation(r) {
+    if (r.utilisation?.links?.length) {
       const u = r.utilisation;
-      // Two beside each other; one that is left over has the whole width.
-      const body = panel(`Utilisation: ${r.label}`, having.length % 2 === 1 && r === having.at(-1), "what links carried of what they can carry");
+      const body = panel(`Utilisation: ${r.label}`, true, "what links carried of what they can carry");
       const kinds = [["all uplinks, sending", (n) => n.endsWith(".up")], ["all uplinks, receiving", (n) => n.endsWith(".down")], ...[...new Set(u.links.filter((l) => l.name.startsWith("ocs") && l.bytes.some((b) => b > 0)).map((l) => l.name))].map((n) => [n, (x) => x === n])];
-      chart(body, 300, `Utilisation of ${r.label}`, (c) => {
+      chart(body, 220, `Utilisation of ${r.label}`, (c) => {
         const series = kinds.map(([name, of], k) => {
           const links = u.links.filter((l) => of(l.name));
           const rate = links.reduce((a, l) => a + l.rate_bps, 0) / 8e9;
@@ -173,15 +175,15 @@
           if (data.length) data.push([ms(u.until_ns), data.at(-1)[1]]);
           return { name, data, step: "end", colour: k < 2 ? H.colour(k ? "good" : "eps") : H.colour("ocs"), dash: DASHES[k % 4], width: 1.6 };
         });
-        H.lines(c, { series, x: { min: 0, max: ms(u.until_ns), format: (v) => H.clock(v * 1e6, 0), tip: (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { format: (v) => H.percent(v), interval: 0.25, max: (v) => Math.min(1, Math.max(0.25, Math.ceil(v.max * 4) / 4)) } });
+        H.lines(c, { series, x: { min: 0, max: ms(LAST), format: (v) => H.clock(v * 1e6, 0), tip: (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { format: (v) => H.percent(v), interval: 0.25, max: 1 }, left: LEFT });
       });
     }
   }
 
-  function demand() {
-    for (const r of runs.filter((x) => x.demand?.length)) {
+  function demand(r) {
+    if (r.demand?.length) {
       const body = panel(`Demand: ${r.label}`, true, "what the decisions saw");
-      chart(body, 220, `Demand of ${r.label}`, (c) => H.lines(c, { legend: false, series: [{ name: "demand", colour: H.colour("eps"), step: "end", area: true, data: r.demand.map(([t, v]) => [ms(t), v]) }], x: { min: 0, max: ms(r.ended_ns), format: (v) => H.clock(v * 1e6, 0) }, y: { format: H.bytes } }));
+      chart(body, 220, `Demand of ${r.label}`, (c) => H.lines(c, { legend: false, series: [{ name: "demand", colour: H.colour("eps"), step: "end", area: true, data: r.demand.map(([t, v]) => [ms(t), v]) }], x: { min: 0, max: ms(LAST), format: (v) => H.clock(v * 1e6, 0) }, y: { format: H.bytes }, left: LEFT }));
     }
   }
 
@@ -218,9 +220,8 @@
   summary();
   distribution("Coflow completion times", "coflows", "cct_ns");
   distribution("Job completion times", "jobs", "jct_ns");
-  utilisation();
-  demand();
-  for (const r of runs) [coflowTimeline(r), circuitTimeline(r), taskTimeline(r)];
+  for (const r of runs) [utilisation(r), demand(r), coflowTimeline(r), circuitTimeline(r), taskTimeline(r)];
+  if (view.log) H.byId("log").setAttribute("aria-pressed", "true");
   table("Coflow by coflow", "coflows", "cct_ns", [["coflow", (c) => c.name], ["bytes", (c) => H.bytes(c.bytes)], ["bound", spanOf("bound_ns")]], [["", spanOf("cct_ns")], ["OCS share", (c) => H.percent(c.ocs_share)]]);
   table("Job by job", "jobs", "jct_ns", [["job", (j) => j.name], ["tasks", (j) => String(j.tasks)], ["shuffled", (j) => H.bytes(j.shuffle_bytes)]], [["", spanOf("jct_ns")]]);
   H.byId("log").addEventListener("click", (e) => {

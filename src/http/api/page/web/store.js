@@ -10,6 +10,8 @@
   const MOST_CELLS = 3_000_000; // of matrices, all samples together
   const MOST_EVENTS = 300;
   const MOST_COFLOWS = 400;
+  const MOST_SPANS = 20_000; // coflows of which begin and end are known
+  const LANES = 10; // of coflows
   const MOST_SLOTS = 2400; // samples of jobs
   const MOST_STEPS = 600; // of what is known of one coflow or job over time
   const MOST_FLOW_CELLS = 2_000_000; // of flows over time, all coflows together
@@ -53,6 +55,9 @@ class Store {
       this.circuits = new Map(); // by plane/input/up_from, in the order of arrival
       this.cycles = []; // {at, demand, ops, late}
       this.samples = []; // one a poll
+      this.past = []; // rates of before the page was opened: {from, at, eps, ocs}
+      this.endedAt = null; // when the daemon said that it ends
+      this.spans = new Map(); // by coflow, in the order of arrival as far as known: {id, name, from, to}
       this.course = []; // {at, cycle, decide, apply, late}: of the control loop, one a poll
       this.coflows = new Map();
       this.coflowSteps = new Map(); // by coflow: {at, state, received, over}
@@ -81,6 +86,24 @@ class Store {
     now() {
       if (this.lead === null) return this.lastNow;
       return Math.min(this.lastNow + 1.5e9, Math.max(this.lastNow, this.lead + performance.now() * 1e6));
+    }
+
+    // The daemon's last word: its clock stands still from now on.
+    end(at) {
+      this.sawTime(at, false);
+      [this.endedAt, this.lead] = [at, null];
+      for (const c of this.circuits.values()) c.until = Math.min(c.until, at);
+      for (const x of this.spans.values()) x.to = Math.min(x.to, at);
+    }
+
+    // What the links to the EPS and the planes carried, in buckets that are counted from their first look; the last look was at `looked`.
+    setPast({ bucket_ns, until_ns, links }, looked) {
+      const zero = Math.max(0, looked - until_ns);
+      const sum = (of) => links.filter((l) => of(l.name)).reduce((a, l) => l.bytes.map((b, k) => b + (a[k] ?? 0)), []);
+      const [eps, ocs] = [sum((n) => n.endsWith(".up")), sum((n) => n.startsWith("ocs"))];
+      const bucket = (k) => [k * bucket_ns, Math.min(until_ns, (k + 1) * bucket_ns)].map((t) => zero + t);
+      const past = eps.map((b, k) => [b, ocs[k] ?? 0, ...bucket(k)]).filter(([, , from, at]) => at > from);
+      this.past = [{ from: 0, at: zero, eps: 0, ocs: 0 }, ...past.map(([e, o, from, at]) => ({ from, at, eps: (8e9 * e) / (at - from), ocs: (8e9 * o) / (at - from) }))];
     }
 
     sawTime(ns, fresh) {
@@ -193,10 +216,11 @@ class Store {
       if (old.at === undefined || raw.at <= old.at || raw.portsAt <= old.portsAt || raw.linksAt <= old.linksAt) return;
       const per = 8e9 / (raw.at - old.at);
       const rate = (now, then, by) => now.map((v, k) => Math.max(0, v - then[k]) * by);
-      const s = { at: raw.at, demand: Float32Array.from(flat(demand.demand_bytes)), backlog: Float32Array.from(flat(demand.backlog_bytes)) };
+      const s = { from: old.at, at: raw.at, demand: Float32Array.from(flat(demand.demand_bytes)), backlog: Float32Array.from(flat(demand.backlog_bytes)) };
       s.sent = Float32Array.from(rate(raw.sent, old.sent, per));
       s.over = Float32Array.from(rate(raw.over, old.over, per));
       s.port = rate(raw.crossed, old.crossed, 8e9 / (raw.portsAt - old.portsAt));
+      s.lit = this.litShares(old.portsAt, raw.portsAt);
       const perLook = 8e9 / (raw.linksAt - old.linksAt);
       [s.up, s.down] = [rate(raw.up, old.up, perLook), rate(raw.down, old.down, perLook)];
       [s.eps, s.ocs] = [total(s.up), total(s.over)];
@@ -219,6 +243,65 @@ class Store {
         }
       });
       return { rates, through };
+    }
+
+    // The share of a time in which each sending port had light.
+    litShares(from, to) {
+      const racks = this.topology.racks.length;
+      const lit = new Float32Array(racks * this.topology.planes.length);
+      for (const c of this.circuits.values()) {
+        const both = Math.min(to, c.until) - Math.max(from, c.up);
+        if (both > 0) lit[c.plane * racks + c.input] += both / (to - from);
+      }
+      return lit.map((x) => Math.min(1, x));
+    }
+
+    // What a port carried in a sample while it had light, in bits a second; null if it had none.
+    litRate(sample, plane, rack) {
+      const lit = this.litShare(sample, plane, rack);
+      return lit > 0 ? this.portRate(sample, plane, rack) / lit : null;
+    }
+
+    litShare(sample, plane, rack) {
+      return sample?.lit[plane * this.topology.racks.length + rack] ?? 0;
+    }
+
+    // The racks that sent, received, waited to send or had a circuit within a minute; all racks if none did.
+    racksInUse(at) {
+      const since = at - 60e9;
+      const used = new Set();
+      for (const c of this.circuits.values()) if (c.setup <= at && c.until > since) [c.input, c.output].forEach((r) => used.add(r));
+      const n = this.topology.racks.length;
+      for (const s of this.samples) {
+        if (s.at <= since || s.from > at) continue;
+        for (let r = 0; r < n; r += 1) if (s.up[r] > 1e4 || s.down[r] > 1e4) used.add(r);
+        s.backlog.forEach((b, k) => b > 0 && used.add(Math.floor(k / n)).add(k % n));
+      }
+      const all = this.topology.racks.map((r) => r.id);
+      return used.size ? all.filter((r) => used.has(r)) : all;
+    }
+
+    // Each coflow on the lowest lane that is free when it arrives, and those that find none, as spans with how many there are.
+    coflowLanes() {
+      const free = new Array(LANES).fill(-Infinity);
+      const [placed, others] = [[], []];
+      for (const x of [...this.spans.values()].sort((a, b) => a.from - b.from)) {
+        const lane = free.findIndex((end) => end <= x.from);
+        if (lane < 0) others.push(x);
+        else {
+          free[lane] = x.to;
+          placed.push({ ...x, lane });
+        }
+      }
+      const turns = others.flatMap((x) => [[x.from, 1], [x.to, -1]]).sort((a, b) => a[0] - b[0]);
+      const more = [];
+      let many = 0;
+      turns.forEach(([at, step], k) => {
+        many += step;
+        const to = turns[k + 1]?.[0];
+        if (many > 0 && to > at) more.push({ from: at, to, many });
+      });
+      return { placed, more, lanes: 1 + placed.reduce((a, x) => Math.max(a, x.lane), -1) };
     }
 
     linkRates(sample, link) {
@@ -265,10 +348,16 @@ class Store {
       this.ended = Math.max(this.ended, list.ended);
       const listed = new Set(list.coflows.map((c) => c.id));
       // What is not open any more comes with its end in another list.
-      if (whole) for (const c of [...this.coflows.values()]) if ((c.state === "active" || c.state === "proposed") && !listed.has(c.id)) this.coflows.delete(c.id);
+      if (whole) for (const c of [...this.coflows.values()]) if ((c.state === "active" || c.state === "proposed") && !listed.has(c.id)) {
+        this.coflows.delete(c.id);
+        this.endSpan(c.id, list.now_ns);
+      }
       for (const c of list.coflows) {
         this.coflows.delete(c.id);
         this.coflows.set(c.id, c);
+        const known = this.spans.get(c.id)?.to ?? Infinity;
+        const to = c.finished_ns ?? (c.state === "active" ? Infinity : Math.min(known, list.now_ns));
+        if (c.state !== "proposed") this.spans.set(c.id, { id: c.id, name: c.name, from: c.arrival_ns, to });
         const step = { at: list.now_ns, state: c.state, received: c.received_bytes, over: c.over_ocs_bytes };
         note(this.coflowSteps, c.id, step, (s) => s.state === step.state && s.received === step.received && s.over === step.over);
         if (c.flows) this.noteFlows(c, list.now_ns);
@@ -277,8 +366,21 @@ class Store {
         if (this.coflows.size <= MOST_COFLOWS) break;
         if (c.state !== "active") this.coflows.delete(id);
       }
+      if (this.spans.size > MOST_SPANS) for (const id of [...this.spans.keys()].slice(0, MOST_SPANS / 10)) this.spans.delete(id);
       // One that is in no list just now may come with its end in the next.
       if (this.coflowSteps.size > 2 * MOST_COFLOWS) for (const id of this.coflowSteps.keys()) if (!this.coflows.has(id)) this.coflowSteps.delete(id);
+    }
+
+    // A coflow that an event says is finished, before the next poll: there may be none.
+    finishCoflow({ id, at_ns, cct_ns }) {
+      const c = this.coflows.get(id);
+      if (c?.state === "active") Object.assign(c, { state: "finished", finished_ns: c.arrival_ns + cct_ns, cct_ns, received_bytes: c.asked_bytes });
+      if (this.stats && at_ns > this.stats.now_ns) this.stats.coflows_finished += 1;
+    }
+
+    endSpan(id, at) {
+      const x = this.spans.get(id);
+      if (x) x.to = Math.min(x.to, at);
     }
 
     // How far the flows of a coflow are. Where all that is kept is too much, the coflow that was seen first is forgotten.

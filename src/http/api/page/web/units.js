@@ -29,6 +29,9 @@
     return `${Math.floor(s / 3600)}\u202fh ${Math.floor((s % 3600) / 60)}\u202fmin`;
   };
 
+  // A number of things, in the singular where it is one.
+  H.many = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}`;
+
   // An instant since the start: 1:02:03.4.
   H.clock = (ns, places = 1) => {
     const s = Math.max(0, ns) / 1e9;
