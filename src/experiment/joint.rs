@@ -129,17 +129,17 @@ pub fn claims() -> Vec<Claim> {
     };
     let usual = [Makespan, MeanJct, MedianJct, P95Jct, MeanCct];
     let mut all = Vec::new();
-    for (_, _, name, _) in &SETTINGS[..4] {
+    for &(_, _, name, _) in &SETTINGS[..4] {
         all.extend(against(name, &["JobPacker", "Corral", "JobPacker, SRPT", "Corral, SRPT"], &usual));
     }
     all.extend(against(SETTINGS[4].2, &["Co-scheduler", "co-decided", "Co-scheduler, SRPT", "co-decided, SRPT"], &usual));
-    for (_, _, name, _) in &SETTINGS[5..11] {
+    for &(_, _, name, _) in &SETTINGS[5..11] {
         all.extend(against(name, &["Yarn-CS", "Corral", "LocalShuffle", "Yarn-CS, SRPT", "Corral, SRPT"], &usual[..4]));
     }
-    for (_, _, name, _) in &SETTINGS[11..19] {
+    for &(_, _, name, _) in &SETTINGS[11..19] {
         all.extend(against(name, &["Capacity", "Hit", "Capacity, SRPT", "Hit, SRPT"], &[Makespan, MeanJct, ShuffleCost]));
     }
-    for (_, _, name, _) in &SETTINGS[19..] {
+    for &(_, _, name, _) in &SETTINGS[19..] {
         all.extend(against(name, &["PushBox", "NEAT", "PushBox, SRPT", "NEAT, SRPT"], &[MeanJct, MedianJct, P95Jct, P99Jct]));
     }
     all

@@ -51,6 +51,8 @@ struct Promise {
     left: Vec<u32>,
     /// When all were to have slots.
     by: Time,
+    /// Until when it is kept though they have not: twice as long.
+    until: Time,
 }
 
 /// Some tasks of a stage that start on a rack.
@@ -183,11 +185,12 @@ impl Joint {
     /// Gives a stage that has received what it waits for the slots that it was promised; places it first, if need be.
     fn serve_reduces(&mut self, view: &dyn View, key: (JobId, usize), free: &mut [u32]) {
         let pending = view.counts(key.0, key.1).pending;
-        let kept = self.promises.get(&key).is_some_and(|p| p.by >= view.now() && p.left.iter().sum::<u32>() <= pending);
+        let kept = self.promises.get(&key).is_some_and(|p| p.until >= view.now() && p.left.iter().sum::<u32>() <= pending);
         if !kept {
             self.promises.remove(&key);
             if let Some(p) = self.place(view, key, pending) {
-                self.promises.insert(key, Promise { left: p.tasks, by: p.start });
+                let until = p.start + p.start.since(view.now());
+                self.promises.insert(key, Promise { left: p.tasks, by: p.start, until });
             }
         }
         let Some(p) = self.promises.get(&key) else { return };

@@ -140,7 +140,9 @@ impl Question<'_> {
     /// Every placement of `left` tasks on the racks from `r` on.
     fn every(&self, tasks: &mut [u32], r: usize, left: u32, keep: &mut impl FnMut(Vec<u32>)) {
         if r == tasks.len() {
-            return if left == 0 { keep(tasks.to_vec()) };
+            return if left == 0 {
+                keep(tasks.to_vec())
+            };
         }
         for n in 0..=left.min(self.free[r].len() as u32) {
             tasks[r] = n;
@@ -164,7 +166,8 @@ impl Question<'_> {
     }
 
     fn soonest(&self) -> Vec<u32> {
-        let mut all: Vec<(Time, usize)> = self.free.iter().enumerate().flat_map(|(r, f)| f.iter().map(move |&t| (t.max(self.now), r))).collect();
+        let mut all: Vec<(Time, usize)> =
+            self.free.iter().enumerate().flat_map(|(r, f)| f.iter().map(move |&t| (t.max(self.now), r))).collect();
         let n = (self.tasks as usize).min(all.len());
         if n < all.len() && n > 0 {
             all.select_nth_unstable(n - 1);

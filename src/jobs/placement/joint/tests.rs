@@ -122,7 +122,16 @@ fn a_shuffle_stays_where_its_maps_are_unless_slots_there_come_late() {
     let place = |at: u64| {
         let free = [vec![Time(at); 2], vec![Time(0); 2], vec![Time(0); 2]];
         let crossing = [(Bytes(0), Bytes(0)); 3];
-        let q = Question { net: &net, output: &[2000, 0, 0], tasks: 2, free: &free, hosts: &[2; 3], crossing: &crossing, now: Time(0), behind: 0 };
+        let q = Question {
+            net: &net,
+            output: &[2000, 0, 0],
+            tasks: 2,
+            free: &free,
+            hosts: &[2; 3],
+            crossing: &crossing,
+            now: Time(0),
+            behind: 0,
+        };
         q.best().unwrap()
     };
     let home = place(0);
@@ -138,7 +147,16 @@ fn each_pair_goes_the_way_that_is_sooner() {
     let at = |threshold: u64, bytes: u64| {
         let net = Net::new(&t, Bytes(threshold));
         let (free, crossing) = ([vec![], vec![Time(0)]], [(Bytes(0), Bytes(0)); 2]);
-        let q = Question { net: &net, output: &[bytes, 0], tasks: 1, free: &free, hosts: &[2; 2], crossing: &crossing, now: Time(0), behind: 0 };
+        let q = Question {
+            net: &net,
+            output: &[bytes, 0],
+            tasks: 1,
+            free: &free,
+            hosts: &[2; 2],
+            crossing: &crossing,
+            now: Time(0),
+            behind: 0,
+        };
         q.best().unwrap().finish.0
     };
     // By the core 4 ns a byte; by a circuit 10 + 1 / 2, but one host takes no more than a byte a nanosecond; from the threshold on.

@@ -8,8 +8,8 @@ use crate::placement::policy::{Block, Locality, Pick, ReduceStart, TaskAt, View,
 use crate::placement::pushbox::concurrency::Load;
 use crate::placement::pushbox::estimate::Misjudged;
 use crate::placement::pushbox::{PushBox, PushBoxOptions, Yields};
-use crate::placement::why::{Moment, Refusal};
 use crate::placement::spec::Common;
+use crate::placement::why::{Moment, Refusal};
 use crate::topology::Host;
 use crate::units::BitRate;
 use proptest::prelude::*;
