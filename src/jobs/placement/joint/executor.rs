@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::homes::Homes;
-use super::index::{Index, Learnt, Share, receives};
+use super::index::{Index, Learnt, Rank, Share, receives};
 use super::price::{Net, Placed, Question};
-use crate::ids::{JobId, RackId};
+use crate::ids::{HostId, JobId, RackId};
 use crate::placement::baselines::neat::level;
 use crate::placement::hdfs;
-use crate::placement::policy::{Block, Locality, Order, Pick, Placement, Shuffle, View, is_over, startable};
+use crate::placement::policy::{Alarm, Block, Locality, Order, Pick, Placement, Shuffle, View, is_over, startable};
 use crate::placement::replicas::Sets;
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::topology::Topology;
@@ -75,6 +75,26 @@ struct Plan {
     left: Vec<u32>,
 }
 
+/// When jobs came, and what they brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrivals {
+    jobs: u64,
+    work: u128,
+    first: Time,
+    last: Time,
+}
+
+/// A promise is kept for this long at least.
+const SOONEST: Span = Span::millis(1);
+/// More jobs are expected for this many mean gaps after the last one.
+const GAPS: u64 = 20;
+/// While more jobs are expected, one slot in so many of a rack is kept for small jobs, one at least.
+const KEPT: u32 = 50;
+/// The fewest slots of a rack of which one is kept.
+const FEW: u32 = 10;
+/// A job is small if it has this many times less work than jobs have in the mean.
+const SMALL: u128 = 4;
+
 /// The policy.
 pub struct Joint {
     common: Common,
@@ -88,9 +108,14 @@ pub struct Joint {
     users: BTreeMap<u32, (u32, u64)>,
     homes: Homes,
     promises: BTreeMap<(JobId, usize), Promise>,
+    arrivals: Arrivals,
+    /// Jobs that are known to come.
+    to_come: usize,
     plan: Plan,
     /// Something else may start since the plan was made.
     stale: bool,
+    /// When a promise has been kept for long enough, while slots are free.
+    alarm: Alarm,
 }
 
 impl Joint {
@@ -106,8 +131,11 @@ impl Joint {
             users: BTreeMap::new(),
             homes: Homes::default(),
             promises: BTreeMap::new(),
+            arrivals: Arrivals::default(),
+            to_come: 0,
             plan: Plan::default(),
             stale: true,
+            alarm: Alarm::default(),
         }
     }
 
@@ -116,11 +144,15 @@ impl Joint {
         let spec = view.job(job);
         let mut index = Index::new(spec, self.foreseen.get(&job), self.share);
         let work = index.work(spec, &self.learnt);
+        let now = view.now();
+        let a = &mut self.arrivals;
+        *a = Arrivals { jobs: a.jobs + 1, work: a.work + u128::from(work), first: if a.jobs == 0 { now } else { a.first }, last: now };
+        self.to_come -= usize::from(self.foreseen.contains_key(&job));
         let user = self.users.entry(spec.queue).or_default();
         *user = (user.0 + 1, user.1.saturating_add(work));
         let open = user.1;
         let users = self.users.len() as u64;
-        index.guard(spec, view.now(), &self.learnt, (open, users), self.share);
+        index.guard(spec, now, &self.learnt, (open, users), self.share);
         self.jobs.insert(job, Job { index, work, homes: BTreeMap::new(), started: false });
     }
 
@@ -144,52 +176,109 @@ impl Joint {
         let mut free: Vec<u32> = (0..racks).map(|r| view.free(RackId::from(r))).collect();
         self.plan = Plan { at: Some(view.now()), parts: vec![VecDeque::new(); racks], left: vec![0; racks] };
         self.stale = false;
+        self.alarm = Alarm::default();
         if free.iter().all(|&f| f == 0) {
             return;
         }
-        let mut ranked: Vec<(bool, u64, JobId)> = Vec::new();
-        for job in view.ready() {
-            if let Some(j) = self.jobs.get_mut(&job) {
-                ranked.push(j.index.rank(view, job, &self.learnt, self.share));
-            }
-        }
-        ranked.sort_unstable();
+        let kept = self.kept(view);
+        let ranked = self.ranked(view);
         let stages = |job: JobId, late: bool| startable(view, job).filter(move |&s| receives(view.job(job), s) == late);
-        for &(_, _, job) in &ranked {
+        for &(job, small) in &ranked {
             for stage in stages(job, true).collect::<Vec<_>>() {
-                self.serve_reduces(view, (job, stage), &mut free);
+                self.apart(small, &kept, &mut free, |s, free| s.serve_reduces(view, (job, stage), free));
             }
         }
         let mut waiting: Vec<(JobId, usize, u32)> = Vec::new();
-        for &(_, _, job) in &ranked {
+        for &(job, small) in &ranked {
             if free.iter().all(|&f| f == 0) {
                 break;
             }
             for stage in stages(job, false) {
-                let left = self.serve_maps(view, (job, stage), &mut free);
+                let left = self.apart(small, &kept, &mut free, |s, free| s.serve_maps(view, (job, stage), free));
                 if left > 0 {
                     waiting.push((job, stage, left));
                 }
             }
         }
         if free.iter().any(|&f| f > 0) {
-            self.send_maps_away(view, &waiting, &mut free);
+            self.apart(false, &kept, &mut free, |s, free| s.send_maps_away(view, &waiting, free));
+        }
+        if free.iter().any(|&f| f > 0) {
+            let open = self.promises.values().filter(|p| p.left.iter().any(|&n| n > 0));
+            open.for_each(|p| self.alarm.by(p.until.max(view.now() + SOONEST)));
         }
         self.plan.left = free;
+    }
+
+    /// Whether more jobs are expected: some are known to come, or the last came not long ago.
+    fn more_expected(&self, now: Time) -> bool {
+        let Arrivals { jobs, first, last, .. } = self.arrivals;
+        let gap = last.since(first).0 / jobs.saturating_sub(1).max(1);
+        last > first && (self.to_come > 0 || now.since(last).0 / GAPS < gap)
+    }
+
+    /// By rack: slots that only small jobs may take, since others would have to wait for long tasks to end.
+    fn kept(&self, view: &dyn View) -> Vec<u32> {
+        let more = self.more_expected(view.now());
+        let of = |slots: u32| if more && slots >= FEW { (slots / KEPT).max(1) } else { 0 };
+        view.topology().racks.iter().map(|r| of(view.slots(r.id))).collect()
+    }
+
+    /// Serves a job without the slots that are kept for small ones, if it is none.
+    fn apart<T>(&mut self, small: bool, kept: &[u32], free: &mut [u32], serve: impl FnOnce(&mut Self, &mut [u32]) -> T) -> T {
+        if small {
+            return serve(self, free);
+        }
+        let aside: Vec<u32> = free.iter().zip(kept).map(|(f, k)| *f.min(k)).collect();
+        free.iter_mut().zip(&aside).for_each(|(f, a)| *f -= a);
+        let result = serve(self, free);
+        free.iter_mut().zip(&aside).for_each(|(f, a)| *f += a);
+        result
+    }
+
+    /// Jobs that have a task which may start, in the order in which they are served, and whether each is small. O(jobs log jobs).
+    fn ranked(&mut self, view: &dyn View) -> Vec<(JobId, bool)> {
+        let mean = self.arrivals.work / u128::from(self.arrivals.jobs.max(1));
+        let (learnt, share) = (self.learnt, self.share);
+        let all: BTreeMap<JobId, Rank> = self.jobs.iter_mut().map(|(&job, j)| (job, j.index.rank(view, job, &learnt, share))).collect();
+        let work: u128 = all.values().map(|r| u128::from(r.work)).sum();
+        let ends = !self.more_expected(view.now());
+        let horizon = work / u128::from(share.slots);
+        let ready = view.ready().filter_map(|job| Some((all.get(&job)?.key(ends.then_some(horizon)), job)));
+        let mut order: Vec<((u8, u64), JobId)> = ready.collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, job)| (job, u128::from(all[&job].work) * SMALL <= mean)).collect()
+    }
+
+    /// The next stage of which a task starts on this rack by the plan.
+    fn next(&mut self, view: &dyn View, rack: RackId) -> Option<(JobId, usize)> {
+        let parts = &mut self.plan.parts[rack.index()];
+        while let Some(part) = parts.front_mut() {
+            let Part { job, stage, from_afar, .. } = *part;
+            let able = part.tasks > 0 && view.may_start(job, stage) && view.counts(job, stage).pending > 0;
+            if able && view.free(rack) > 0 && (from_afar || view.locality(job, stage, rack).is_some_and(|n| n < Locality::Remote)) {
+                part.tasks -= 1;
+                return Some((job, stage));
+            }
+            parts.pop_front();
+        }
+        None
     }
 
     fn start(&mut self, (job, stage): (JobId, usize), rack: usize, tasks: u32, from_afar: bool) {
         self.plan.parts[rack].push_back(Part { job, stage, tasks, from_afar });
     }
 
-    /// Gives a stage that has received what it waits for the slots that it was promised; places it first, if need be.
+    /// Gives a stage whose input is ready the slots that it was promised; places it first, if need be. Where a promise was not kept, slots that
+    /// are free now come first: what was waited for may wait for this stage.
     fn serve_reduces(&mut self, view: &dyn View, key: (JobId, usize), free: &mut [u32]) {
         let pending = view.counts(key.0, key.1).pending;
-        let kept = self.promises.get(&key).is_some_and(|p| p.until >= view.now() && p.left.iter().sum::<u32>() <= pending);
+        let kept = self.promises.get(&key).is_some_and(|p| p.until >= view.now() && (1..=pending).contains(&p.left.iter().sum()));
         if !kept {
-            self.promises.remove(&key);
-            if let Some(p) = self.place(view, key, pending) {
-                let until = p.start + p.start.since(view.now());
+            let broken = self.promises.remove(&key).is_some_and(|p| p.left.iter().any(|&n| n > 0));
+            let now = if broken { self.place(view, key, pending, true) } else { None };
+            if let Some(p) = now.or_else(|| self.place(view, key, pending, false)) {
+                let until = p.start + p.start.since(view.now()).max(SOONEST);
                 self.promises.insert(key, Promise { left: p.tasks, by: p.start, until });
             }
         }
@@ -197,17 +286,26 @@ impl Joint {
         let now: Vec<(usize, u32)> = p.left.iter().zip(&*free).map(|(l, f)| *l.min(f)).enumerate().filter(|n| n.1 > 0).collect();
         for (r, n) in now {
             free[r] -= n;
-            self.start(key, r, n, false);
+            // Their blocks, if they have some, count for less than their shuffle.
+            self.start(key, r, n, true);
         }
     }
 
-    /// Where the pending tasks of a stage go, as far as the cluster has slots for them.
-    fn place(&self, view: &dyn View, (job, stage): (JobId, usize), pending: u32) -> Option<Placed> {
+    /// Where the pending tasks of a stage go, as far as the cluster has slots for them, or has some free now.
+    fn place(&self, view: &dyn View, (job, stage): (JobId, usize), pending: u32, now_only: bool) -> Option<Placed> {
         let (spec, now) = (view.job(job), view.now());
         let racks = view.topology().racks.iter().map(|r| r.id);
         let each = self.jobs.get(&job).map_or(Span::ZERO, |j| j.index.task(spec, stage, &self.learnt));
         let free: Vec<Vec<Time>> = racks.clone().map(|r| self.slots(view, r, each)).collect();
+        let keep = |mut f: Vec<Time>| {
+            f.retain(|&t| !now_only || t <= now);
+            f
+        };
+        let free: Vec<Vec<Time>> = free.into_iter().map(keep).collect();
         let all: usize = free.iter().map(Vec::len).sum();
+        if all == 0 {
+            return None;
+        }
         let output = |r: RackId| {
             let of = |e: &crate::workload::jobs::EdgeSpec| {
                 let from = &spec.stages[e.from];
@@ -293,6 +391,12 @@ impl Joint {
     }
 }
 
+/// The host of a rack with a free slot that suits a stage best: near a block, then with the most free slots. O(hosts of the rack).
+fn host(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> Option<HostId> {
+    let hosts = view.topology().hosts_of(rack).iter().map(|h| h.id).filter(|&h| view.free_on(h) > 0);
+    hosts.min_by_key(|&h| (view.nearest(job, stage, h).map(|n| n.1), std::cmp::Reverse(view.free_on(h)), h))
+}
+
 impl Placement for Joint {
     fn name(&self) -> &'static str {
         "joint"
@@ -303,6 +407,7 @@ impl Placement for Joint {
         self.share = Share::of(topology);
         self.homes = Homes::new(topology.rack_count());
         self.foreseen = jobs.iter().filter(|j| j.recurring).map(|j| (j.id, j.clone())).collect();
+        self.to_come = self.foreseen.len();
         for j in self.foreseen.values() {
             (0..j.stages.len()).for_each(|s| self.learnt.note(j, s));
         }
@@ -338,17 +443,26 @@ impl Placement for Joint {
             if old || again && freed() {
                 self.make_plan(view);
             }
-            while let Some(part) = self.plan.parts[r].front_mut() {
-                let Part { job, stage, from_afar, .. } = *part;
-                let able = part.tasks > 0 && view.may_start(job, stage) && view.counts(job, stage).pending > 0;
-                if able && (from_afar || view.locality(job, stage, rack).is_some_and(|n| n < Locality::Remote)) {
-                    part.tasks -= 1;
-                    return Some(Pick::of(job, stage));
+            if let Some((job, stage)) = self.next(view, rack) {
+                return Some(Pick::of(job, stage));
+            }
+            // A rack whose slots were declined before is not offered again when they are planned for something.
+            for other in view.topology().racks.iter().map(|r| r.id).filter(|&o| o != rack) {
+                if let Some((job, stage)) = self.next(view, other) {
+                    return Some(Pick { host: host(view, (job, stage), other), ..Pick::of(job, stage) });
                 }
-                self.plan.parts[r].pop_front();
             }
         }
         None
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.alarm.at()
+    }
+
+    fn woken(&mut self, now: Time) {
+        self.stale = true;
+        self.alarm.woken(now);
     }
 
     fn started(&mut self, _: &dyn View, pick: Pick, rack: RackId, _: Locality) {
