@@ -1,14 +1,17 @@
 //! The planners: how long they take, how that grows, and how far their plans are from the lower bounds: `cargo bench --bench
 //! placement [FILTER]`. One line a case: the median of several runs after one for warming up.
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heliostat::coflows::RackBytes;
 use heliostat::experiment::decision::{crowded, decisions};
+use heliostat::experiment::setting::network;
 use heliostat::ids::{CoflowId, PlaneId, RackId};
 use heliostat::paths::{Switches, Units};
+use heliostat::placement::Kind;
 use heliostat::placement::cluster::Cluster;
 use heliostat::placement::codecide::{self, Open, Request, Shuffle, Standing};
 use heliostat::placement::corral::{self, Options, Scenario};
@@ -19,8 +22,11 @@ use heliostat::placement::coscheduler::schedule::schedule;
 use heliostat::placement::hit;
 use heliostat::placement::jobpacker;
 use heliostat::placement::latency::hybrid::ShuffleModel;
-use heliostat::placement::policy::View;
+use heliostat::placement::policy::{Order, View};
 use heliostat::placement::pushbox::PushBoxOptions;
+use heliostat::placement::registry::Spec;
+use heliostat::scheduler::state::{Grain, Settings};
+use heliostat::scheduler::{Action, Event, Scheduler};
 use heliostat::topology::graph::Graph;
 use heliostat::topology::{Core, Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
@@ -206,6 +212,68 @@ fn pushbox() {
     }
 }
 
+/// The policy `joint` on 12,000 slots, with JobPacker's mix at once and coflows that take `longer` times what a circuit needs: how long all that
+/// follows from what happens at one instant takes, where some task started, by how many coflows are on their way.
+fn joint(longer: u64) {
+    let topology = Arc::new(network("joint", &Cluster::jobpacker()));
+    let jobs = mix(Mix::Jobpacker, 1000, 0);
+    let mut policy = Spec::new(Kind::Joint).build(Bytes(54_000_000));
+    policy.plan(&topology, &jobs).expect("it plans");
+    let settings = Settings { grain: Grain::Rack, order: Order::Fifo, ..Settings::default() };
+    let mut s = Scheduler::new(topology, settings, policy);
+    let mut queue: BTreeMap<(Time, usize), Event> =
+        jobs.into_iter().enumerate().map(|(k, j)| ((Time::ZERO, k), Event::Submitted(Box::new(j)))).collect();
+    let (mut seq, mut times) = (queue.len(), Vec::<(usize, Duration)>::new());
+    while let Some((&(now, _), _)) = queue.first_key_value() {
+        let mut events = vec![];
+        while let Some(e) = queue.first_entry().filter(|e| e.key().0 == now) {
+            events.push(e.remove());
+        }
+        let coflows = s.state().transfers.len();
+        let start = Instant::now();
+        events.into_iter().for_each(|e| s.handle(e, now).expect("it happened"));
+        let actions: Vec<Action> = std::iter::from_fn(|| s.poll_action()).collect();
+        let took = start.elapsed();
+        if actions.iter().any(|a| matches!(a, Action::StartTask { .. })) {
+            times.push((coflows, took));
+        }
+        for a in actions {
+            let then = match a {
+                Action::PlaceData { job, .. } => (now, Event::DataPlaced(job)),
+                Action::Compute { task, attempt, span } => (now + span, Event::TaskFinished(task, attempt)),
+                Action::StartCoflow { coflow, .. } => {
+                    let most = coflow.flows.iter().map(|f| f.bytes).max().unwrap_or(Bytes::ZERO);
+                    (now + BitRate::mbit(100_000).time_for(most) * longer, Event::CoflowFinished(coflow.id))
+                }
+                _ => continue,
+            };
+            queue.insert((then.0, seq), then.1);
+            seq += 1;
+        }
+        // Shuffles that are held begin at their time.
+        if let Some(t) = s.poll_timeout() {
+            queue.insert((t.max(now + Span(1)), seq), Event::Tick);
+            seq += 1;
+        }
+    }
+    for least in [0, 10, 50, 100] {
+        let mut of: Vec<Duration> = times.iter().filter(|t| t.0 >= least).map(|t| t.1).collect();
+        of.sort();
+        let at = |percent: usize| of.get((of.len() * percent / 100).min(of.len().saturating_sub(1))).copied().unwrap_or_default();
+        println!(
+            "joint x{longer}\t{least} coflows or more\t{} instants\tmedian {:?}\tp99 {:?}\tmax {:?}",
+            of.len(),
+            at(50),
+            at(99),
+            at(100)
+        );
+    }
+}
+
+fn joint_cases() {
+    [1, 30].into_iter().for_each(joint);
+}
+
 fn main() {
     let filter: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     for (name, run) in [
@@ -215,6 +283,7 @@ fn main() {
         ("co-decided", co_decided_cases),
         ("hit", hit),
         ("pushbox", pushbox),
+        ("joint", joint_cases),
     ] {
         if filter.is_empty() || filter.iter().any(|f| name.contains(f.as_str())) {
             run();

@@ -245,6 +245,13 @@ fn traces(args: &Args, paper: Paper) -> Result<Traces, CliError> {
         Paper::Pushbox => &["coflow-benchmark/FB2010-1Hr-150-0.txt"],
         Paper::Jobpacker | Paper::CoScheduler => &["SWIM/FB-2009_samples_24_times_1hr_0.tsv", "SWIM/FB-2009_samples_24_times_1hr_1.tsv"],
         Paper::Corral | Paper::Hit => return Ok(Traces::default()),
+        Paper::Joint if !args.trace.is_empty() => {
+            return Err(CliError::Usage("joint takes its traces from the folder that HELIOSTAT_TRACES names; leave --trace out".into()));
+        }
+        Paper::Joint => {
+            let one = |paper| traces(args, paper);
+            return Ok(Traces { coflows: one(Paper::Pushbox)?.coflows, jobs: one(Paper::Jobpacker)?.jobs });
+        }
     };
     let there = || {
         let folder = std::env::var_os("HELIOSTAT_TRACES").map(PathBuf::from)?;
@@ -376,6 +383,7 @@ fn means(r: &Report) -> Rows {
             [Makespan, MeanJct, MapTime, ReduceTime, MeanCct, RouteLength, ShuffleCost, CountedCost, Unfinished]
         }
         Paper::Hit => [Makespan, MeanJct, MapTime, ReduceTime, MeanCct, RouteLength, ShuffleCost, Waiting, Unfinished],
+        Paper::Joint => [Makespan, MeanJct, MedianJct, P95Jct, P99Jct, MeanCct, OcsShare, ShuffleCost, Unfinished],
         _ => [Makespan, MeanJct, MedianJct, MeanCct, OcsShare, Crossing, Waiting, Computing, Unfinished],
     };
     let mut header = vec!["setting", "system"];

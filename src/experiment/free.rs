@@ -126,6 +126,7 @@ impl Paper {
                 why: "a port by the block of section 6.2, the windows so that repetitions differ, the rate by NEAT against Hadoop in one Fair queue (implied by figure 9a); none from 50 MB to 3 GB a second brings \
                       ShuffleWatcher before Hadoop",
             },
+            Self::Joint => Calibration { free: Free::default(), why: "each setting has what its paper's evaluation has" },
             Self::Corral => Calibration {
                 free: Free { task_rate: Some(Bytes(6_500_000)), testbed_rate: Some(Bytes(6_800_000)), ..Free::default() },
                 why: "the rate by Yarn-CS with Varys against Yarn-CS in the simulated cluster (figure 14), the testbed's by the mean completion time \

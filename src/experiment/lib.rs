@@ -32,6 +32,7 @@ pub mod floor;
 pub mod free;
 pub mod hit;
 pub mod jobpacker;
+pub mod joint;
 pub mod live;
 pub mod measure;
 pub mod pushbox;
@@ -70,6 +71,8 @@ pub enum Paper {
     Hit,
     /// PushBox (TPDS 2022), sections 4, 6 and 7
     Pushbox,
+    /// No paper's: `joint` in the settings of all five, beside bounds and strong baselines
+    Joint,
 }
 
 /// How much is run.
@@ -172,6 +175,7 @@ impl Paper {
             Self::Corral => (corral::settings(size), corral::claims()),
             Self::Hit => (hit::settings(size), hit::claims()),
             Self::Pushbox => (pushbox::settings(size, traces.coflows.as_ref()), pushbox::claims(size)),
+            Self::Joint => (joint::settings(size, traces), joint::claims()),
         };
         Experiment { paper: self, calibration, free: size.free, resolution: None, settings, claims }
     }
@@ -184,6 +188,7 @@ impl Paper {
             Self::Corral => "Jobs on racks that are planned ahead, against Yarn-CS, ShuffleWatcher and LocalShuffle; its planner's gaps",
             Self::Hit => "Tasks placed so that shuffles cross few switches, against Capacity and PNA, on four shapes of networks",
             Self::Pushbox => "Few tasks that fetch at once, against Hadoop, ShuffleWatcher and NEAT, by load, queues and its own parts",
+            Self::Joint => "`joint` against all of these, as published and with the least remaining work first and late reduces",
         }
     }
 
@@ -195,6 +200,7 @@ impl Paper {
             Self::Corral => 1.0,
             Self::Hit => 2.0 / 60.0,
             Self::Pushbox => 25.0,
+            Self::Joint => 60.0,
         }
     }
 
@@ -204,7 +210,7 @@ impl Paper {
             (_, true) => 3,
             (Self::Jobpacker | Self::CoScheduler, false) => 20,
             // One testbed, one run; ours are as many as give an interval.
-            (Self::Corral | Self::Hit | Self::Pushbox, false) => 10,
+            (Self::Corral | Self::Hit | Self::Pushbox | Self::Joint, false) => 10,
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod external;
 pub mod hdfs;
 pub mod hit;
 pub mod jobpacker;
+pub mod joint;
 pub mod latency;
 pub mod locality;
 pub mod network;
@@ -68,6 +69,8 @@ policies! {
     Hit = "hit" => hit::executor::HitOptions,
     /// Few tasks that fetch on a host at once, by strict priority, and others that compute meanwhile.
     Pushbox = "pushbox" => pushbox::PushBoxOptions,
+    /// Ours: the least remaining work first, late reduces where their shuffles end first, and circuits for them.
+    Joint = "joint" => joint::executor::JointOptions,
     /// A program of the user's says which task starts where.
     External = "external" => external::ExternalOptions,
 }

@@ -40,6 +40,20 @@ pub enum Order {
     Fair,
     /// Queues by slots held over weight, jobs of a queue as they came.
     Capacity,
+    /// By the work that has no slot yet, the least first, whatever their queue; what tasks take is known ahead.
+    Srpt,
+}
+
+impl Order {
+    /// Whether all queues are served as one.
+    pub fn is_one_queue(self) -> bool {
+        matches!(self, Self::Fifo | Self::Srpt)
+    }
+
+    /// Whether the jobs of a queue are served as they came.
+    pub fn is_by_arrival(self) -> bool {
+        matches!(self, Self::Fifo | Self::Capacity)
+    }
 }
 
 /// When tasks that wait for the stages before theirs get slots, once the slowstart is reached.
@@ -199,6 +213,8 @@ pub trait View {
     fn releases(&self, rack: RackId) -> Vec<Time>;
     /// Bytes of shuffles that are on their way into the rack from others.
     fn shuffling_into(&self, rack: RackId) -> Bytes;
+    /// Bytes of shuffles and blocks that are on their way between the rack and others: into it, and out of it.
+    fn crossing(&self, rack: RackId) -> (Bytes, Bytes);
 
     // What follows is known only under policies that say so by their needs.
 
@@ -225,7 +241,7 @@ pub trait View {
     fn computing_time(&self, job: JobId, stage: usize, task: u32) -> Span;
     /// The order of the job's queue.
     fn order(&self, job: JobId) -> Order;
-    /// The oldest unfinished job of the job's queue; of all queues if they are served as one ([`Order::Fifo`] for all).
+    /// The oldest unfinished job of the job's queue; of all queues if they are served as one ([`Order::is_one_queue`] for all).
     fn head(&self, job: JobId) -> Option<JobId>;
 }
 
@@ -304,6 +320,12 @@ pub trait Placement: Send {
     fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
         let _ = (view, job, stage);
         Shuffle::Start
+    }
+
+    /// The strict priority, 0 (first) to 7, of a coflow of these bytes that begins now; `None`: nothing is said.
+    fn priority(&self, bytes: Bytes) -> Option<u8> {
+        let _ = bytes;
+        None
     }
 
     /// The data of a job is placed: its tasks may start.

@@ -12,7 +12,7 @@ use super::stage::{Doing, Output, Stage};
 use super::state::{Account, JobState, Settings, State, Transfer};
 use super::{Action, Event, NEVER, Rejected, TaskRef};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
-use crate::placement::policy::{Locality, Order, Pick, Placement, ReduceStart};
+use crate::placement::policy::{Locality, Pick, Placement, ReduceStart};
 use crate::topology::Topology;
 use crate::units::Time;
 use crate::workload::jobs::JobSpec;
@@ -313,7 +313,7 @@ impl Scheduler {
             j.account.finished = Some(now);
             j.stages.iter_mut().for_each(Stage::retire);
             self.state.queues.leave(job);
-            if self.state.queues.order_of(job) != Order::Fair {
+            if self.state.queues.order_of(job).is_by_arrival() {
                 self.state.net.touch_all();
             }
             self.counters.jobs_finished += 1;
@@ -415,6 +415,7 @@ impl Scheduler {
         account.started.get_or_insert(now);
         account.reruns += u32::from(attempt > 1);
         self.state.queues.took(job);
+        self.state.note_work(job);
         self.state.fetching += 1;
         let task = TaskRef { job, stage: s as u32, task: k };
         self.state.expect_input(task, host);

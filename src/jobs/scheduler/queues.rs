@@ -2,7 +2,8 @@
 //!
 //! FIFO takes jobs as they came, over all queues. Fair gives every queue slots in proportion to its weight, and within a queue every
 //! job the same number; the one that has the least comes first. Capacity gives queues slots in proportion to their weight too, but
-//! within a queue the oldest job goes first. No queue has a limit: slots that others do not need are lent.
+//! within a queue the oldest job goes first. No queue has a limit: slots that others do not need are lent. SRPT takes the job whose tasks
+//! without slots need the least slot time, over all queues.
 //!
 //! Queues may have orders of their own. Slots are then shared between queues by weight, and a queue of FIFO is served as one of Capacity.
 
@@ -30,6 +31,8 @@ struct Job {
     ready: bool,
     /// See [`Queues::ready_below`].
     least: u64,
+    /// Slot time of its tasks without slots, ns.
+    work: u64,
 }
 
 /// All queues and the jobs in them. Every change is O(log n).
@@ -66,12 +69,12 @@ impl Queues {
 
     /// Takes in the next job by id; it is not ready yet.
     pub fn join(&mut self, queue: u32) {
-        let queue = if self.order == Order::Fifo && self.orders.is_empty() { 0 } else { queue };
+        let queue = if self.order.is_one_queue() && self.orders.is_empty() { 0 } else { queue };
         while self.queues.len() <= queue as usize {
             self.open_queue(1);
         }
         self.queues[queue as usize].open.insert(JobId::from(self.jobs.total()));
-        self.jobs.push(Job { queue, running: 0, ready: false, least: 0 });
+        self.jobs.push(Job { queue, running: 0, ready: false, least: 0, work: 0 });
     }
 
     /// A job has finished and will not be asked about again.
@@ -111,6 +114,16 @@ impl Queues {
         if j.ready != least.is_some() {
             self.change(job, |j| j.ready = least.is_some());
         }
+    }
+
+    /// Whether the order looks at the work of jobs: [`Self::set_work`] must be told of every change.
+    pub fn by_work(&self) -> bool {
+        self.order == Order::Srpt || self.orders.contains(&Order::Srpt)
+    }
+
+    /// Says how much slot time the tasks of a job need that have no slot, ns.
+    pub fn set_work(&mut self, job: JobId, work: u64) {
+        self.change(job, |j| j.work = work);
     }
 
     /// A job holds one slot more.
@@ -172,7 +185,11 @@ impl Queues {
 }
 
 fn key(order: Order, j: &Job) -> u64 {
-    if order == Order::Fair { j.running } else { 0 }
+    match order {
+        Order::Fair => j.running,
+        Order::Srpt => j.work,
+        Order::Fifo | Order::Capacity => 0,
+    }
 }
 
 fn share(q: &Queue) -> u64 {
@@ -194,6 +211,18 @@ mod tests {
         }
         (0..4).for_each(|j| q.set_ready(JobId(j), Some(0)));
         q
+    }
+
+    #[test]
+    fn srpt_takes_the_least_work_of_all_queues() {
+        let mut q = filled(Order::Srpt);
+        [30, 10, 20, 10].into_iter().enumerate().for_each(|(j, work)| q.set_work(JobId::from(j), work));
+        let order = |q: &Queues| q.ready().map(|j| j.0).collect::<Vec<_>>();
+        assert_eq!(order(&q), [1, 3, 2, 0]);
+        // What it holds does not count, what it still needs does.
+        q.took(JobId(1));
+        q.set_work(JobId(2), 5);
+        assert_eq!((order(&q), q.by_work(), filled(Order::Fair).by_work()), (vec![2, 1, 3, 0], true, false));
     }
 
     /// Jobs that get the first `n` slots, each job wanting all it can have.

@@ -9,7 +9,7 @@ use super::share::Spread;
 use crate::ids::{HostId, RackId};
 use crate::placement::policy::{Block, Locality, StageCounts};
 use crate::topology::Topology;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
 /// What a task does.
@@ -95,6 +95,8 @@ pub struct Stage {
     pub tasks: Vec<Task>,
     /// Numbers of its tasks by what they do.
     pub counts: StageCounts,
+    /// How long a task computes, in the mean.
+    pub mean: Span,
     /// Whether its tasks may get slots.
     pub open: bool,
     /// Since when they may.
@@ -161,6 +163,7 @@ impl Stage {
         Self {
             tasks: vec![task; n as usize],
             counts: StageCounts { pending: n, ..StageCounts::default() },
+            mean: Span(job.stages[s].times.total(n).0 / u64::from(n.max(1))),
             open: false,
             opened: Time::ZERO,
             unstuck: None,
@@ -352,7 +355,7 @@ fn racks_of(block: &Block, t: &Topology, mut f: impl FnMut(RackId)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{BitRate, Span};
+    use crate::units::BitRate;
     use crate::workload::jobs::{StageSpec, TaskTimes};
 
     fn stage() -> (Stage, Topology) {

@@ -134,8 +134,8 @@ pub struct Transfer {
     pub flows: Vec<Option<(HostId, u32)>>,
     /// How many have not arrived.
     pub missing: usize,
-    /// By flow: bytes into another rack.
-    pub crossing: Vec<(RackId, Bytes)>,
+    /// By flow: from which rack into which other how many bytes go; none within a rack.
+    pub crossing: Vec<(RackId, RackId, Bytes)>,
     /// By receiving end ([`State::end`]): flows that are missing, and the tasks that wait for them.
     pub to: BTreeMap<(HostId, u32), (u32, Vec<u32>)>,
     /// Of a shuffle: by incoming edge, how far the tasks' cursors go when it is there.
@@ -166,6 +166,8 @@ pub struct State {
     pub net: Net,
     /// By rack: bytes of shuffles on their way into it.
     pub inbound: Vec<u64>,
+    /// By rack: bytes of shuffles and blocks on their way into it and out of it.
+    pub between: Vec<(u64, u64)>,
     /// Tasks that compute.
     pub computing: u64,
     /// Tasks that hold a slot and do not compute.
@@ -181,6 +183,7 @@ impl State {
             slots: Slots::new(&topology),
             queues: Queues::new(settings.order, &settings.orders, &settings.weights),
             inbound: vec![0; topology.rack_count()],
+            between: vec![(0, 0); topology.rack_count()],
             topology,
             settings,
             now: Time::ZERO,
@@ -307,6 +310,26 @@ impl State {
         let waits = |s: &&Stage| s.open && s.counts.pending > 0;
         let least = self.jobs[job].stages.iter().filter(waits).map(|s| self.least(job, s)).min();
         self.queues.set_ready(job, least);
+        self.note_work(job);
+    }
+
+    /// Tasks of a job got slots or gave them up: its place in the order may be another. O(stages).
+    pub fn note_work(&mut self, job: JobId) {
+        if self.queues.by_work() {
+            let work = self.jobs[job].stages.iter().map(|s| s.mean.0.saturating_mul(s.counts.pending.into()));
+            let work = work.fold(0, u64::saturating_add);
+            self.queues.set_work(job, work);
+        }
+    }
+
+    /// Bytes begin to go between racks, or, not `on`, do so no more.
+    pub fn pass_between(&mut self, (from, to, bytes): (RackId, RackId, Bytes), shuffle: bool, on: bool) {
+        let change = |n: &mut u64| *n = if on { *n + bytes.0 } else { *n - bytes.0 };
+        change(&mut self.between[to.index()].0);
+        change(&mut self.between[from.index()].1);
+        if shuffle {
+            change(&mut self.inbound[to.index()]);
+        }
     }
 
     /// What the coflow into a stage comes to, if each of its tasks must fetch whatever host it is on; else 0. Known only for policies that
@@ -439,6 +462,10 @@ impl View for State {
     }
     fn shuffling_into(&self, rack: RackId) -> Bytes {
         Bytes(self.inbound[rack.index()])
+    }
+    fn crossing(&self, rack: RackId) -> (Bytes, Bytes) {
+        let (into, out) = self.between[rack.index()];
+        (Bytes(into), Bytes(out))
     }
     fn inputs(&self, host: HostId) -> Box<dyn Iterator<Item = Input> + '_> {
         Box::new(self.net.inputs(self.place(host)).map(|w| {

@@ -17,6 +17,7 @@ use crate::workload::jobs::{EdgeSpec, JobList, StageSpec, TaskTimes};
 mod by_hand;
 mod drawn;
 mod failing;
+mod joint;
 mod laws;
 mod network;
 mod policies;

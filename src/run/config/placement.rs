@@ -87,7 +87,7 @@ fn add_options(schema: &mut Schema) {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum RawOrder {
-    /// One order for all queues; under `fifo` they are served as one.
+    /// One order for all queues; under `fifo` and `srpt` they are served as one.
     All(Order),
     /// An order for each queue, from queue 0 on.
     Each(Vec<Order>),
@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for RawOrder {
         impl<'de> Visitor<'de> for Reader {
             type Value = RawOrder;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("fifo, fair or capacity, or a list of these")
+                f.write_str("fifo, fair, capacity or srpt, or a list of these")
             }
             fn visit_str<E: serde::de::Error>(self, v: &str) -> Result<RawOrder, E> {
                 Order::deserialize(serde::de::value::StrDeserializer::new(v)).map(RawOrder::All)

@@ -448,7 +448,7 @@ fn queues_may_have_orders_of_their_own() {
     let settings = |order: &str| read(order).unwrap().jobs.unwrap().settings;
     let of = |order: &str| (settings(order).order, settings(order).orders);
     assert_eq!((of("fifo"), of("[fifo, fair]"), of("[capacity]")), ((Fifo, vec![]), (Fair, vec![Fifo, Fair]), (Capacity, vec![Capacity])));
-    for (order, why) in [("[]", "orders of no queue"), ("[fifo, lifo]", "unknown value `lifo`"), ("7", "fifo, fair or capacity")] {
+    for (order, why) in [("[]", "orders of no queue"), ("[fifo, lifo]", "unknown value `lifo`"), ("7", "fifo, fair, capacity or srpt")] {
         let error = read(order).unwrap_err().to_string();
         assert!(error.contains(why), "{order}: {error}");
     }

@@ -4,7 +4,7 @@ use super::PushBoxOptions;
 use super::estimate::{Misjudged, counting, transfer_time};
 use super::select::Candidate;
 use crate::ids::{HostId, JobId};
-use crate::placement::policy::{Order, View};
+use crate::placement::policy::View;
 use crate::units::{Bytes, Span};
 
 /// What the network of a host has to do.
@@ -55,7 +55,7 @@ pub fn can_be_placed(view: &dyn View, o: &PushBoxOptions, (job, c): (JobId, &Can
         return Placed::Room;
     }
     let smaller = || view.coflow_size(job, c.stage) < wild_below(o, load);
-    if view.order(job) == Order::Fair && smaller() { Placed::WildCard } else { Placed::No }
+    if !view.order(job).is_by_arrival() && smaller() { Placed::WildCard } else { Placed::No }
 }
 
 /// Coflows that are smaller than this have wild cards.

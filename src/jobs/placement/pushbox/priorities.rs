@@ -2,7 +2,7 @@
 
 use crate::coflows::priority::LAST;
 use crate::ids::{CoflowId, FlowId, HostId, JobId};
-use crate::placement::policy::{Input, Order, View};
+use crate::placement::policy::{Input, View};
 use crate::units::Bytes;
 
 /// The last priority by rank; [`LAST`] is for jobs of a FIFO queue behind its head.
@@ -10,7 +10,7 @@ const LAST_RANK: usize = LAST as usize - 1;
 
 /// Whether a job waits behind the head of its queue, whose jobs go as they came.
 fn is_behind(view: &dyn View, job: JobId) -> bool {
-    view.order(job) != Order::Fair && view.head(job) != Some(job)
+    view.order(job).is_by_arrival() && view.head(job) != Some(job)
 }
 
 /// Priorities of flows into a host: tasks there by the sizes of their coflows, smallest first, those of one job as they were placed; the

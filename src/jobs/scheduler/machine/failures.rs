@@ -170,10 +170,8 @@ impl Scheduler {
         let Some(t) = self.take_transfer(id) else { return };
         self.actions.push_back(Action::CancelCoflow(id));
         self.state.net.closed(id, self.state.now);
-        if t.shuffle {
-            let open = t.flows.iter().zip(&t.crossing).filter(|f| f.0.is_some());
-            open.for_each(|(_, (rack, bytes))| self.state.inbound[rack.index()] -= bytes.0);
-        }
+        let open = t.flows.iter().zip(&t.crossing).filter(|f| f.0.is_some());
+        open.for_each(|(_, &crossing)| self.state.pass_between(crossing, t.shuffle, false));
         for k in t.to.into_values().flat_map(|d| d.1) {
             self.state.foresee((t.job, t.stage, t.shuffle), k, None);
             let s = self.state.stage_mut(t.job, t.stage);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Scheduler;
+use crate::coflows::priority::Priorities;
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::policy::Shuffle;
@@ -173,7 +174,7 @@ impl Scheduler {
             let crossing = if racks.0 == racks.1 { 0 } else { bytes };
             transfer.flows.push(Some(end));
             transfer.missing += 1;
-            transfer.crossing.push((racks.1, Bytes(crossing)));
+            transfer.crossing.push((racks.0, racks.1, Bytes(crossing)));
             let waits = transfer.to.get_mut(&end).expect("flows go where tasks wait");
             waits.0 += 1;
             if self.state.net.needs.network {
@@ -183,7 +184,7 @@ impl Scheduler {
             let account = &mut self.state.jobs[job].account;
             account.between_racks += Bytes(crossing);
             *(if shuffle { &mut account.shuffled } else { &mut account.read }) += Bytes(bytes);
-            self.state.inbound[racks.1.index()] += if shuffle { crossing } else { 0 };
+            self.state.pass_between((racks.0, racks.1, Bytes(crossing)), shuffle, true);
         }
         self.mark(&transfer);
         let there: Vec<End> = transfer.to.iter().filter(|d| d.1.0 == 0).map(|d| *d.0).collect();
@@ -194,7 +195,8 @@ impl Scheduler {
             let spec = &self.state.jobs[job].spec;
             let name = format!("{}/{}{}", spec.name, spec.stages[stage].name, if shuffle { "" } else { "-reads" });
             let types = if shuffle { spec.types_into(stage) } else { Default::default() };
-            let coflow = CoflowSpec { types, ..CoflowSpec::new(id, name, now, flows) };
+            let all = self.policy.priority(flows.iter().map(|f| f.bytes).sum());
+            let coflow = CoflowSpec { types, priorities: Priorities { all, flows: Vec::new() }, ..CoflowSpec::new(id, name, now, flows) };
             self.actions.push_back(Action::StartCoflow { coflow, job, stage, shuffle });
             self.state.net.began(id, (job, stage), now, begun);
             self.state.jobs[job].sending += 1;
@@ -251,7 +253,7 @@ impl Scheduler {
         let Some(end) = t.flows.get_mut(flow.index()).and_then(Option::take) else { return };
         t.missing -= 1;
         self.state.net.flow_ended(id, flow, now);
-        let (rack, bytes) = t.crossing[flow.index()];
+        let crossing = t.crossing[flow.index()];
         let what = (t.job, t.stage, t.shuffle);
         let done = t.to.get_mut(&end).is_some_and(|d| {
             d.0 -= 1;
@@ -261,8 +263,8 @@ impl Scheduler {
         let last = t.missing == 0 || t.to.is_empty();
         // Few flows are the last one of any task.
         let upto = if tasks.is_some() { t.upto.clone() } else { Vec::new() };
+        self.state.pass_between(crossing, what.2, false);
         if what.2 {
-            self.state.inbound[rack.index()] -= bytes.0;
             if let Some(s) = &mut self.state.stage_mut(what.0, what.1).shuffle {
                 s.1 = now;
             }

@@ -48,6 +48,7 @@ impl View for Drawn<'_> {
         fn released(rack: RackId, n: u32) -> Option<Time>;
         fn releases(rack: RackId) -> Vec<Time>;
         fn shuffling_into(rack: RackId) -> Bytes;
+        fn crossing(rack: RackId) -> (Bytes, Bytes);
         fn inputs(host: HostId) -> Box<dyn Iterator<Item = Input> + '_>;
         fn inputs_left(host: HostId) -> Bytes;
         fn flows_into(host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_>;

@@ -72,7 +72,7 @@ impl Checked {
         assert!(f.limit >= 1 && f.limit <= o.input_tasks);
         if f.fetches && f.inputs >= f.limit {
             self.saw(0, 1);
-            assert!(!o.no_wild_card && view.order(pick.job) == Order::Fair && f.smallest.is_some_and(|s| f.coflow < s));
+            assert!(!o.no_wild_card && !view.order(pick.job).is_by_arrival() && f.smallest.is_some_and(|s| f.coflow < s));
             assert!(o.most_input_tasks.is_none_or(|most| f.inputs < most));
         }
         if !f.fetches && !f.is_first {
@@ -210,7 +210,7 @@ fn ranks_go_by_size(view: &dyn View, host: HostId, told: &[(CoflowId, FlowId, u8
     let flows: Vec<_> = view.flows_into(host).filter(|f| f.counts).collect();
     let rank = |f: &crate::placement::network::FlowAt| told.iter().find(|t| (t.0, t.1) == (f.coflow, f.flow)).map(|t| t.2);
     for a in &flows {
-        let behind = view.order(a.job) != Order::Fair && view.head(a.job) != Some(a.job);
+        let behind = view.order(a.job).is_by_arrival() && view.head(a.job) != Some(a.job);
         assert!(rank(a).is_none_or(|r| (r == 7) == behind), "{a:?}");
         for b in &flows {
             let (Some(x), Some(y)) = (rank(a), rank(b)) else { continue };

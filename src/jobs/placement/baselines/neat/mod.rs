@@ -168,7 +168,7 @@ fn nic(view: &dyn View, host: HostId) -> u64 {
 }
 
 /// The priority of a coflow by its size, in tenfold steps from 10 MB.
-fn level(size: Bytes) -> u8 {
+pub fn level(size: Bytes) -> u8 {
     (0..LAST - 1).find(|&k| size.0 < 10_000_000 * 10u64.pow(k.into())).unwrap_or(LAST - 1)
 }
 

@@ -1,0 +1,146 @@
+//! `joint` beside every published system in that one's own setting, beside what no scheduler can be below, and beside baselines that are as
+//! strong as they can be: the published systems with the least remaining work first and late reduces.
+//!
+//! What `joint` gains against these, and not against the published ones, is what deciding placement and circuits together brings.
+
+use super::claim::Claim;
+use super::measure::Measure::{self, Makespan, MeanCct, MeanJct, MedianJct, P95Jct, P99Jct, ShuffleCost};
+use super::setting::{Setting, System, electrical, system};
+use super::{Paper, Size, Traces};
+use crate::coflows::elephants::Admit;
+use crate::coflows::network::NetworkKind;
+use crate::control::policy::SchedulerKind;
+use crate::placement::Kind;
+use crate::placement::policy::{Order, ReduceStart};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span};
+
+/// The system.
+pub const JOINT: &str = "joint";
+
+/// A paper's setting, what it is called here, and whether a quick run has it.
+type Chosen = (Paper, &'static str, &'static str, bool);
+const SETTINGS: [Chosen; 21] = [
+    (Paper::Jobpacker, "batch", "JobPacker batch", true),
+    (Paper::Jobpacker, "online", "JobPacker online", true),
+    (Paper::Jobpacker, "GENI batch", "GENI batch", true),
+    (Paper::Jobpacker, "GENI online", "GENI online", true),
+    (Paper::CoScheduler, "half recurring", "Co-scheduler", true),
+    (Paper::Corral, "W1 batch", "Corral W1 batch", true),
+    (Paper::Corral, "W1 online", "Corral W1 online", true),
+    (Paper::Corral, "W2 batch", "Corral W2 batch", true),
+    (Paper::Corral, "W2 online", "Corral W2 online", true),
+    (Paper::Corral, "W3 batch", "Corral W3 batch", true),
+    (Paper::Corral, "W3 online", "Corral W3 online", true),
+    (Paper::Hit, "one heavy job", "Hit, one heavy job", true),
+    (Paper::Hit, "6 jobs", "Hit, 6 jobs", true),
+    (Paper::Hit, "12 jobs", "Hit, 12 jobs", false),
+    (Paper::Hit, "18 jobs", "Hit, 18 jobs", true),
+    (Paper::Hit, "testbed", "Hit, testbed", true),
+    (Paper::Hit, "fat-tree", "Hit, fat tree", true),
+    (Paper::Hit, "VL2", "Hit, VL2", true),
+    (Paper::Hit, "BCube", "Hit, BCube", true),
+    (Paper::Pushbox, "Fair", "PushBox, Fair", true),
+    (Paper::Pushbox, "fan-in 6:1", "PushBox, fan-in 6:1", false),
+];
+
+/// Published systems, and what each is called with the least remaining work first and late reduces. F-EPS has another network.
+const PUBLISHED: [(&str, &str); 15] = [
+    ("F-Hybrid", "F-Hybrid, SRPT"),
+    ("Corral", "Corral, SRPT"),
+    ("JobPacker", "JobPacker, SRPT"),
+    ("Fair", "Fair, SRPT"),
+    ("Co-scheduler", "Co-scheduler, SRPT"),
+    ("co-decided", "co-decided, SRPT"),
+    ("Yarn-CS", "Yarn-CS, SRPT"),
+    ("LocalShuffle", "LocalShuffle, SRPT"),
+    ("ShuffleWatcher", "ShuffleWatcher, SRPT"),
+    ("Capacity", "Capacity, SRPT"),
+    ("PNA", "PNA, SRPT"),
+    ("Hit", "Hit, SRPT"),
+    ("Hadoop", "Hadoop, SRPT"),
+    ("NEAT", "NEAT, SRPT"),
+    ("PushBox", "PushBox, SRPT"),
+];
+
+/// What is run.
+pub fn settings(size: Size, traces: &Traces) -> Vec<Setting> {
+    let papers = [Paper::Jobpacker, Paper::CoScheduler, Paper::Corral, Paper::Hit, Paper::Pushbox];
+    papers.into_iter().flat_map(|p| of_paper(p, size, traces)).collect()
+}
+
+fn of_paper(paper: Paper, size: Size, traces: &Traces) -> Vec<Setting> {
+    let all = paper.experiment_with(Size { thin: false, ..size }, traces).settings;
+    let named = |s: Setting| {
+        let chosen = SETTINGS.iter().find(|c| (c.0, c.1) == (paper, s.name)).filter(|c| c.3 || !size.thin)?;
+        Some(Setting { name: chosen.2, systems: systems(&s), ..s })
+    };
+    all.into_iter().filter_map(named).collect()
+}
+
+/// The published systems of a setting as they are and as strong as they can be, and `joint`.
+fn systems(s: &Setting) -> Vec<System> {
+    let published = || s.systems.iter().filter_map(|y| Some((y, PUBLISHED.iter().find(|p| p.0 == y.name)?.1)));
+    let mut all: Vec<System> = published().map(|(y, _)| y.clone()).collect();
+    all.extend(published().map(|(y, name)| strong(name, y)));
+    all.extend(s.systems.first().map(|like| joint(&s.topology, like, &s.systems)));
+    all
+}
+
+/// A system with the least remaining work first, and reduces when all maps are done.
+fn strong(name: &'static str, of: &System) -> System {
+    let mut s = System { name, ..of.clone() };
+    let settings = &mut s.jobs_by.settings;
+    (settings.order, settings.reduces) = (Order::Srpt, ReduceStart::AllPlaced);
+    settings.orders.clear();
+    s.jobs_by.placement.common.slowstart = 100;
+    s
+}
+
+/// Ours, with flows between the same places as those of the others, and strict priorities where one of them has some.
+fn joint(topology: &Topology, like: &System, others: &[System]) -> System {
+    let network = |y: &System| y.plan.run.network.kind;
+    let ranked = others.iter().map(network).find(|&k| k == NetworkKind::Priority);
+    let mut s = match topology.planes.is_empty() {
+        true => electrical(JOINT, Kind::Joint, ranked.unwrap_or(network(like))),
+        false => system(JOINT, Kind::Joint, SchedulerKind::Sunflow, Span::millis(100), worth_a_circuit(topology)),
+    };
+    s.plan.run.admit = Admit::Marked;
+    s.jobs_by.settings.grain = like.jobs_by.settings.grain;
+    s.jobs_by.settings.flows = like.jobs_by.settings.flows;
+    s
+}
+
+/// The bytes from which on a circuit is sooner than the core, its dark time included: m / E = d + m / C.
+pub fn worth_a_circuit(t: &Topology) -> Bytes {
+    let core = t.racks.iter().map(|r| r.uplink.0).min().unwrap_or(0);
+    let worth = t.planes.iter().filter(|p| p.rate.0 > core).map(|p| {
+        let bits = u128::from(p.delta.0) * u128::from(core) * u128::from(p.rate.0) / (u128::from(p.rate.0 - core) * 1_000_000_000);
+        u64::try_from(bits / 8).unwrap_or(u64::MAX)
+    });
+    Bytes(worth.min().unwrap_or(u64::MAX))
+}
+
+/// Against the best published system, and against the best strong baseline.
+pub fn claims() -> Vec<Claim> {
+    let against = |setting, bases: &[&'static str], measures: &[Measure]| -> Vec<Claim> {
+        let one = |(&m, &base): (&Measure, &&'static str)| Claim::less(m, (setting, JOINT), base, None, "ours");
+        measures.iter().flat_map(|m| bases.iter().map(move |b| (m, b))).map(one).collect()
+    };
+    let usual = [Makespan, MeanJct, MedianJct, P95Jct, MeanCct];
+    let mut all = Vec::new();
+    for &(_, _, name, _) in &SETTINGS[..4] {
+        all.extend(against(name, &["JobPacker", "Corral", "JobPacker, SRPT", "Corral, SRPT"], &usual));
+    }
+    all.extend(against(SETTINGS[4].2, &["Co-scheduler", "co-decided", "Co-scheduler, SRPT", "co-decided, SRPT"], &usual));
+    for &(_, _, name, _) in &SETTINGS[5..11] {
+        all.extend(against(name, &["Yarn-CS", "Corral", "LocalShuffle", "Yarn-CS, SRPT", "Corral, SRPT"], &usual[..4]));
+    }
+    for &(_, _, name, _) in &SETTINGS[11..19] {
+        all.extend(against(name, &["Capacity", "Hit", "Capacity, SRPT", "Hit, SRPT"], &[Makespan, MeanJct, ShuffleCost]));
+    }
+    for &(_, _, name, _) in &SETTINGS[19..] {
+        all.extend(against(name, &["PushBox", "NEAT", "PushBox, SRPT", "NEAT, SRPT"], &[MeanJct, MedianJct, P95Jct, P99Jct]));
+    }
+    all
+}

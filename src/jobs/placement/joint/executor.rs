@@ -1,0 +1,510 @@
+//! The policy: a plan for all free slots, made once an instant, and promises to stages whose shuffles are placed.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::homes::Homes;
+use super::index::{Index, Learnt, Rank, Share, receives};
+use super::price::{Net, Placed, Question};
+use crate::ids::{HostId, JobId, RackId};
+use crate::placement::baselines::neat::level;
+use crate::placement::hdfs;
+use crate::placement::policy::{Alarm, Block, Locality, Order, Pick, Placement, Shuffle, View, is_over, startable};
+use crate::placement::replicas::Sets;
+use crate::placement::spec::{Common, PolicyOptions};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+use crate::workload::jobs::JobSpec;
+
+/// Options of the policy `joint`: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JointOptions {}
+
+impl PolicyOptions for JointOptions {
+    const SLOWSTART: u32 = 100;
+    /// It has an order of its own.
+    const ORDER: Order = Order::Fifo;
+
+    fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
+        Box::new(Joint::new(common.clone(), elephant))
+    }
+}
+
+/// What is kept of a job that is not over.
+#[derive(Clone, Debug)]
+struct Job {
+    index: Index,
+    /// Its work, as it was expected when it came.
+    work: u64,
+    /// By stage that reads: its homes, and the work of its maps, until they are done.
+    homes: BTreeMap<usize, (Sets, u64)>,
+    started: bool,
+}
+
+/// Slots that a stage was promised.
+#[derive(Clone, Debug)]
+struct Promise {
+    /// By rack: tasks that have not started.
+    left: Vec<u32>,
+    /// When all were to have slots.
+    by: Time,
+    /// Until when it is kept though they have not: twice as long.
+    until: Time,
+}
+
+/// Some tasks of a stage that start on a rack.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    job: JobId,
+    stage: usize,
+    tasks: u32,
+    /// Though their blocks are in other racks.
+    from_afar: bool,
+}
+
+/// What starts on the free slots of an instant.
+#[derive(Clone, Debug, Default)]
+struct Plan {
+    at: Option<Time>,
+    /// By rack.
+    parts: Vec<VecDeque<Part>>,
+    /// By rack: free slots that are left for nobody.
+    left: Vec<u32>,
+}
+
+/// When jobs came, and what they brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrivals {
+    jobs: u64,
+    work: u128,
+    first: Time,
+    last: Time,
+}
+
+/// A promise is kept for this long at least.
+const SOONEST: Span = Span::millis(1);
+/// More jobs are expected for this many mean gaps after the last one.
+const GAPS: u64 = 20;
+/// While more jobs are expected, one slot in so many of a rack is kept for small jobs, one at least.
+const KEPT: u32 = 50;
+/// The fewest slots of a rack of which one is kept.
+const FEW: u32 = 10;
+/// A job is small if it has this many times less work than jobs have in the mean.
+const SMALL: u128 = 4;
+
+/// The policy.
+pub struct Joint {
+    common: Common,
+    threshold: Bytes,
+    net: Net,
+    share: Share,
+    learnt: Learnt,
+    foreseen: BTreeMap<JobId, JobSpec>,
+    jobs: BTreeMap<JobId, Job>,
+    /// By user: jobs that are not over, and their work.
+    users: BTreeMap<u32, (u32, u64)>,
+    homes: Homes,
+    promises: BTreeMap<(JobId, usize), Promise>,
+    arrivals: Arrivals,
+    /// Jobs that are known to come.
+    to_come: usize,
+    plan: Plan,
+    /// Something else may start since the plan was made.
+    stale: bool,
+    /// When a promise has been kept for long enough, while slots are free.
+    alarm: Alarm,
+}
+
+impl Joint {
+    fn new(common: Common, threshold: Bytes) -> Self {
+        Self {
+            common,
+            threshold,
+            net: Net::default(),
+            share: Share::default(),
+            learnt: Learnt::default(),
+            foreseen: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            users: BTreeMap::new(),
+            homes: Homes::default(),
+            promises: BTreeMap::new(),
+            arrivals: Arrivals::default(),
+            to_come: 0,
+            plan: Plan::default(),
+            stale: true,
+            alarm: Alarm::default(),
+        }
+    }
+
+    /// A job comes: what is known of it, its place in the account of its user, and its guard.
+    fn take_in(&mut self, view: &dyn View, job: JobId) {
+        let spec = view.job(job);
+        let mut index = Index::new(spec, self.foreseen.get(&job), self.share);
+        let work = index.work(spec, &self.learnt);
+        let now = view.now();
+        let a = &mut self.arrivals;
+        *a = Arrivals { jobs: a.jobs + 1, work: a.work + u128::from(work), first: if a.jobs == 0 { now } else { a.first }, last: now };
+        self.to_come -= usize::from(self.foreseen.contains_key(&job));
+        let user = self.users.entry(spec.queue).or_default();
+        *user = (user.0 + 1, user.1.saturating_add(work));
+        let open = user.1;
+        let users = self.users.len() as u64;
+        index.guard(spec, now, &self.learnt, (open, users), self.share);
+        self.jobs.insert(job, Job { index, work, homes: BTreeMap::new(), started: false });
+    }
+
+    fn leave(&mut self, job: JobId) {
+        let Some(j) = self.jobs.remove(&job) else { return };
+        self.foreseen.remove(&job);
+        self.promises.retain(|k, _| k.0 != job);
+        j.homes.values().for_each(|(sets, work)| self.homes.leave(sets, *work));
+        if let Some(user) = self.users.get_mut(&j.index.queue) {
+            *user = (user.0 - 1, user.1.saturating_sub(j.work));
+            if user.0 == 0 {
+                self.users.remove(&j.index.queue);
+            }
+        }
+    }
+
+    /// Plans what starts on the slots that are free now. O(jobs log jobs + jobs that get slots x racks), and [`Question::best`] for each
+    /// shuffle that is placed.
+    fn make_plan(&mut self, view: &dyn View) {
+        let racks = view.topology().rack_count();
+        let mut free: Vec<u32> = (0..racks).map(|r| view.free(RackId::from(r))).collect();
+        self.plan = Plan { at: Some(view.now()), parts: vec![VecDeque::new(); racks], left: vec![0; racks] };
+        self.stale = false;
+        self.alarm = Alarm::default();
+        if free.iter().all(|&f| f == 0) {
+            return;
+        }
+        let kept = self.kept(view);
+        let ranked = self.ranked(view);
+        let stages = |job: JobId, late: bool| startable(view, job).filter(move |&s| receives(view.job(job), s) == late);
+        for &(job, small) in &ranked {
+            for stage in stages(job, true).collect::<Vec<_>>() {
+                self.apart(small, &kept, &mut free, |s, free| s.serve_reduces(view, (job, stage), free));
+            }
+        }
+        let mut waiting: Vec<(JobId, usize, u32)> = Vec::new();
+        for &(job, small) in &ranked {
+            if free.iter().all(|&f| f == 0) {
+                break;
+            }
+            for stage in stages(job, false) {
+                let left = self.apart(small, &kept, &mut free, |s, free| s.serve_maps(view, (job, stage), free));
+                if left > 0 {
+                    waiting.push((job, stage, left));
+                }
+            }
+        }
+        if free.iter().any(|&f| f > 0) {
+            self.apart(false, &kept, &mut free, |s, free| s.send_maps_away(view, &waiting, free));
+        }
+        if free.iter().any(|&f| f > 0) {
+            let open = self.promises.values().filter(|p| p.left.iter().any(|&n| n > 0));
+            open.for_each(|p| self.alarm.by(p.until.max(view.now() + SOONEST)));
+        }
+        self.plan.left = free;
+    }
+
+    /// Whether more jobs are expected: some are known to come, or the last came not long ago.
+    fn more_expected(&self, now: Time) -> bool {
+        let Arrivals { jobs, first, last, .. } = self.arrivals;
+        let gap = last.since(first).0 / jobs.saturating_sub(1).max(1);
+        last > first && (self.to_come > 0 || now.since(last).0 / GAPS < gap)
+    }
+
+    /// By rack: slots that only small jobs may take, since others would have to wait for long tasks to end.
+    fn kept(&self, view: &dyn View) -> Vec<u32> {
+        let more = self.more_expected(view.now());
+        let of = |slots: u32| if more && slots >= FEW { (slots / KEPT).max(1) } else { 0 };
+        view.topology().racks.iter().map(|r| of(view.slots(r.id))).collect()
+    }
+
+    /// Serves a job without the slots that are kept for small ones, if it is none.
+    fn apart<T>(&mut self, small: bool, kept: &[u32], free: &mut [u32], serve: impl FnOnce(&mut Self, &mut [u32]) -> T) -> T {
+        if small {
+            return serve(self, free);
+        }
+        let aside: Vec<u32> = free.iter().zip(kept).map(|(f, k)| *f.min(k)).collect();
+        free.iter_mut().zip(&aside).for_each(|(f, a)| *f -= a);
+        let result = serve(self, free);
+        free.iter_mut().zip(&aside).for_each(|(f, a)| *f += a);
+        result
+    }
+
+    /// Jobs that have a task which may start, in the order in which they are served, and whether each is small. O(jobs log jobs).
+    fn ranked(&mut self, view: &dyn View) -> Vec<(JobId, bool)> {
+        let mean = self.arrivals.work / u128::from(self.arrivals.jobs.max(1));
+        let (learnt, share) = (self.learnt, self.share);
+        let all: BTreeMap<JobId, Rank> = self.jobs.iter_mut().map(|(&job, j)| (job, j.index.rank(view, job, &learnt, share))).collect();
+        let work: u128 = all.values().map(|r| u128::from(r.work)).sum();
+        let ends = !self.more_expected(view.now());
+        let horizon = work / u128::from(share.slots);
+        let ready = view.ready().filter_map(|job| Some((all.get(&job)?.key(ends.then_some(horizon)), job)));
+        let mut order: Vec<((u8, u64), JobId)> = ready.collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, job)| (job, u128::from(all[&job].work) * SMALL <= mean)).collect()
+    }
+
+    /// The next stage of which a task starts on this rack by the plan.
+    fn next(&mut self, view: &dyn View, rack: RackId) -> Option<(JobId, usize)> {
+        let parts = &mut self.plan.parts[rack.index()];
+        while let Some(part) = parts.front_mut() {
+            let Part { job, stage, from_afar, .. } = *part;
+            let able = part.tasks > 0 && view.may_start(job, stage) && view.counts(job, stage).pending > 0;
+            if able && view.free(rack) > 0 && (from_afar || view.locality(job, stage, rack).is_some_and(|n| n < Locality::Remote)) {
+                part.tasks -= 1;
+                return Some((job, stage));
+            }
+            parts.pop_front();
+        }
+        None
+    }
+
+    fn start(&mut self, (job, stage): (JobId, usize), rack: usize, tasks: u32, from_afar: bool) {
+        self.plan.parts[rack].push_back(Part { job, stage, tasks, from_afar });
+    }
+
+    /// Gives a stage whose input is ready the slots that it was promised; places it first, if need be. Where a promise was not kept, slots that
+    /// are free now come first: what was waited for may wait for this stage.
+    fn serve_reduces(&mut self, view: &dyn View, key: (JobId, usize), free: &mut [u32]) {
+        let pending = view.counts(key.0, key.1).pending;
+        let kept = self.promises.get(&key).is_some_and(|p| p.until >= view.now() && (1..=pending).contains(&p.left.iter().sum()));
+        if !kept {
+            let broken = self.promises.remove(&key).is_some_and(|p| p.left.iter().any(|&n| n > 0));
+            let now = if broken { self.place(view, key, pending, true) } else { None };
+            if let Some(p) = now.or_else(|| self.place(view, key, pending, false)) {
+                let until = p.start + p.start.since(view.now()).max(SOONEST);
+                self.promises.insert(key, Promise { left: p.tasks, by: p.start, until });
+            }
+        }
+        let Some(p) = self.promises.get(&key) else { return };
+        let now: Vec<(usize, u32)> = p.left.iter().zip(&*free).map(|(l, f)| *l.min(f)).enumerate().filter(|n| n.1 > 0).collect();
+        for (r, n) in now {
+            free[r] -= n;
+            // Their blocks, if they have some, count for less than their shuffle.
+            self.start(key, r, n, true);
+        }
+    }
+
+    /// Where the pending tasks of a stage go, as far as the cluster has slots for them, or has some free now.
+    fn place(&self, view: &dyn View, (job, stage): (JobId, usize), pending: u32, now_only: bool) -> Option<Placed> {
+        let (spec, now) = (view.job(job), view.now());
+        let racks = view.topology().racks.iter().map(|r| r.id);
+        let each = self.jobs.get(&job).map_or(Span::ZERO, |j| j.index.task(spec, stage, &self.learnt));
+        let free: Vec<Vec<Time>> = racks.clone().map(|r| self.slots(view, r, each)).collect();
+        let keep = |mut f: Vec<Time>| {
+            f.retain(|&t| !now_only || t <= now);
+            f
+        };
+        let free: Vec<Vec<Time>> = free.into_iter().map(keep).collect();
+        let all: usize = free.iter().map(Vec::len).sum();
+        if all == 0 {
+            return None;
+        }
+        let output = |r: RackId| {
+            let of = |e: &crate::workload::jobs::EdgeSpec| {
+                let from = &spec.stages[e.from];
+                u128::from(e.bytes.0) * u128::from(view.output_in(job, e.from, r)) / u128::from(from.tasks.max(1))
+            };
+            spec.edges_into(stage).map(of).sum::<u128>().min(u128::from(u64::MAX)) as u64
+        };
+        let question = Question {
+            net: &self.net,
+            output: &racks.clone().map(output).collect::<Vec<_>>(),
+            tasks: pending.min(u32::try_from(all).unwrap_or(u32::MAX)),
+            free: &free,
+            hosts: &racks.clone().map(|r| view.hosts_up(r)).collect::<Vec<_>>(),
+            crossing: &racks.map(|r| view.crossing(r)).collect::<Vec<_>>(),
+            now,
+            behind: self.jobs.values().filter(|j| j.started).count() as u64,
+        };
+        question.best()
+    }
+
+    /// When each slot of a rack will be free, but for those that are promised, which are taken for a while. O(slots).
+    fn slots(&self, view: &dyn View, rack: RackId, each: Span) -> Vec<Time> {
+        let mut all: Vec<Time> = view.releases(rack).into_iter().map(|t| t.max(view.now())).collect();
+        let promised: u32 = self.promises.values().map(|p| p.left[rack.index()]).sum();
+        let taken = (promised as usize).min(all.len());
+        all[..taken].iter_mut().for_each(|t| *t = *t + each);
+        all.sort_unstable();
+        all
+    }
+
+    /// Gives maps the free slots of their homes: where they run already, then on the fewest racks. How many are left.
+    fn serve_maps(&mut self, view: &dyn View, (job, stage): (JobId, usize), free: &mut [u32]) -> u32 {
+        let mut left = view.counts(job, stage).pending;
+        let near = |r: usize| view.locality(job, stage, RackId::from(r)).is_some_and(|n| n < Locality::Remote);
+        let mut open: Vec<usize> = (0..free.len()).filter(|&r| free[r] > 0 && near(r)).collect();
+        while left > 0 && !open.is_empty() {
+            let runs = |r: usize| view.running_in(job, stage, RackId::from(r)) > 0;
+            // One that has room for all, the fullest; else the emptiest. Where the stage runs already, first.
+            let key = |&r: &usize| (!runs(r), free[r] < left, if free[r] < left { u32::MAX - free[r] } else { free[r] }, r);
+            let Some(k) = (0..open.len()).min_by_key(|&k| key(&open[k])) else { break };
+            let r = open.swap_remove(k);
+            let n = left.min(free[r]);
+            (free[r], left) = (free[r] - n, left - n);
+            self.start((job, stage), r, n, false);
+        }
+        left
+    }
+
+    /// Has maps that wait for slots at home start on slots that no other map wants, where reading over the network ends sooner than waiting.
+    fn send_maps_away(&mut self, view: &dyn View, waiting: &[(JobId, usize, u32)], free: &mut [u32]) {
+        let racks = free.len();
+        // By rack: slot time of maps that wait for it, those that go first first.
+        let mut ahead = vec![0u64; racks];
+        for &(job, stage, left) in waiting {
+            if free.iter().all(|&f| f == 0) {
+                return;
+            }
+            let spec = view.job(job);
+            let Some(j) = self.jobs.get(&job) else { continue };
+            let home: Vec<usize> = match j.homes.get(&stage) {
+                Some((sets, _)) => sets.racks().into_iter().map(RackId::index).filter(|&r| view.slots(RackId::from(r)) > 0).collect(),
+                None => vec![],
+            };
+            let each = j.index.task(spec, stage, &self.learnt).0;
+            let work = each.saturating_mul(left.into()) / home.len().max(1) as u64;
+            home.iter().for_each(|&r| ahead[r] = ahead[r].saturating_add(work));
+            // Until the last of them has a slot at home.
+            let wait = home.iter().map(|&r| ahead[r] / u64::from(view.slots(RackId::from(r)))).min().unwrap_or(u64::MAX);
+            let block = spec.stages[stage].input.0 / u64::from(spec.stages[stage].tasks);
+            let mut left = left;
+            for r in (0..racks).filter(|r| !home.contains(r)) {
+                let coming = view.crossing(RackId::from(r)).0.0;
+                let mut n = left.min(free[r]);
+                while n > 0 && self.net.by_core(r, Bytes(coming.saturating_add(block.saturating_mul(n.into())))).0 >= wait {
+                    n /= 2;
+                }
+                if n > 0 {
+                    (free[r], left) = (free[r] - n, left - n);
+                    self.start((job, stage), r, n, true);
+                }
+            }
+        }
+    }
+}
+
+/// The host of a rack with a free slot that suits a stage best: near a block, then with the most free slots. O(hosts of the rack).
+fn host(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> Option<HostId> {
+    let hosts = view.topology().hosts_of(rack).iter().map(|h| h.id).filter(|&h| view.free_on(h) > 0);
+    hosts.min_by_key(|&h| (view.nearest(job, stage, h).map(|n| n.1), std::cmp::Reverse(view.free_on(h)), h))
+}
+
+impl Placement for Joint {
+    fn name(&self) -> &'static str {
+        "joint"
+    }
+
+    fn plan(&mut self, topology: &Topology, jobs: &[JobSpec]) -> Result<(), String> {
+        self.net = Net::new(topology, self.threshold);
+        self.share = Share::of(topology);
+        self.homes = Homes::new(topology.rack_count());
+        self.foreseen = jobs.iter().filter(|j| j.recurring).map(|j| (j.id, j.clone())).collect();
+        self.to_come = self.foreseen.len();
+        for j in self.foreseen.values() {
+            (0..j.stages.len()).for_each(|s| self.learnt.note(j, s));
+        }
+        Ok(())
+    }
+
+    fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
+        self.take_in(view, job);
+        let slots: Vec<u32> = view.topology().racks.iter().map(|r| view.slots(r.id)).collect();
+        let Some(j) = self.jobs.get_mut(&job) else { return hdfs::blocks(view, job, self.common.seed) };
+        let spec = view.job(job);
+        for (s, stage) in spec.stages.iter().enumerate().filter(|s| s.1.input > Bytes::ZERO) {
+            let work = j.index.task(spec, s, &self.learnt).0.saturating_mul(stage.tasks.into());
+            if let Some(sets) = self.homes.choose(stage.tasks, work, &slots) {
+                j.homes.insert(s, (sets, work));
+            }
+        }
+        if j.homes.is_empty() {
+            return hdfs::blocks(view, job, self.common.seed);
+        }
+        hdfs::in_racks(view, job, self.common.seed, |s| j.homes.get(&s).map_or(vec![], |(sets, _)| sets.blocks(spec.stages[s].tasks)))
+    }
+
+    fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
+        self.common.slowstart
+    }
+
+    fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
+        let r = rack.index();
+        for again in [false, true] {
+            let old = self.stale || self.plan.at != Some(view.now());
+            let freed = || self.plan.parts[r].is_empty() && view.free(rack) > self.plan.left[r];
+            if old || again && freed() {
+                self.make_plan(view);
+            }
+            if let Some((job, stage)) = self.next(view, rack) {
+                return Some(Pick::of(job, stage));
+            }
+            // A rack whose slots were declined before is not offered again when they are planned for something.
+            for other in view.topology().racks.iter().map(|r| r.id).filter(|&o| o != rack) {
+                if let Some((job, stage)) = self.next(view, other) {
+                    return Some(Pick { host: host(view, (job, stage), other), ..Pick::of(job, stage) });
+                }
+            }
+        }
+        None
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.alarm.at()
+    }
+
+    fn woken(&mut self, now: Time) {
+        self.stale = true;
+        self.alarm.woken(now);
+    }
+
+    fn started(&mut self, _: &dyn View, pick: Pick, rack: RackId, _: Locality) {
+        if let Some(j) = self.jobs.get_mut(&pick.job) {
+            j.started = true;
+        }
+        if let Some(p) = self.promises.get_mut(&(pick.job, pick.stage)) {
+            p.left[rack.index()] = p.left[rack.index()].saturating_sub(1);
+        }
+    }
+
+    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
+        let promise = self.promises.get(&(job, stage));
+        let waits = promise.filter(|p| p.by > view.now() && p.left.iter().any(|&n| n > 0));
+        waits.map_or(Shuffle::Start, |p| Shuffle::Hold(p.by))
+    }
+
+    fn priority(&self, bytes: Bytes) -> Option<u8> {
+        Some(level(bytes))
+    }
+
+    fn submitted(&mut self, _: &dyn View, _: JobId) {
+        self.stale = true;
+    }
+
+    fn stage_finished(&mut self, view: &dyn View, job: JobId, stage: usize) {
+        self.stale = true;
+        let spec = view.job(job);
+        if !self.foreseen.contains_key(&job) {
+            self.learnt.note(spec, stage);
+        }
+        if let Some((sets, work)) = self.jobs.get_mut(&job).and_then(|j| j.homes.remove(&stage)) {
+            self.homes.leave(&sets, work);
+        }
+        self.promises.remove(&(job, stage));
+        if is_over(view, job) {
+            self.leave(job);
+        }
+    }
+
+    fn cluster_changed(&mut self, _: &dyn View) {
+        self.stale = true;
+        self.promises.clear();
+    }
+}

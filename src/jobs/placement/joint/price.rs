@@ -1,0 +1,280 @@
+//! The estimate: when a shuffle ends if its tasks go to these racks, and what it costs other shuffles.
+
+use crate::ids::RackId;
+use crate::topology::Topology;
+use crate::units::{BitRate, Bytes, Span, Time};
+
+/// The network as an estimate sees it: racks with a port to the core and one to the circuits, each way, and hosts with interfaces.
+#[derive(Clone, Debug, Default)]
+pub struct Net {
+    /// One circuit, and all that a rack can hold at once, payload; none: no circuits.
+    circuit: BitRate,
+    circuits: BitRate,
+    /// Dark time before a circuit.
+    dark: Span,
+    /// Pairs below this never wait for a circuit.
+    threshold: Bytes,
+    /// By rack: its link to the core.
+    core: Vec<BitRate>,
+    /// By rack: the interface of one host.
+    nic: Vec<BitRate>,
+}
+
+impl Net {
+    /// Of a network; pairs below `threshold` take the core. O(hosts).
+    pub fn new(t: &Topology, threshold: Bytes) -> Self {
+        let share = |rate: BitRate| BitRate((u128::from(rate.0) * u128::from(100 - t.eps.background_percent.min(100)) / 100) as u64);
+        Self {
+            circuit: t.payload(t.planes.iter().map(|p| p.rate).max().unwrap_or(BitRate::ZERO)),
+            circuits: t.payload(t.ocs_rate()),
+            dark: t.planes.iter().map(|p| p.delta).max().unwrap_or(Span::ZERO),
+            threshold,
+            core: t.racks.iter().map(|r| t.payload(share(r.uplink))).collect(),
+            nic: t.racks.iter().map(|r| t.payload(t.hosts_of(r.id).iter().map(|h| h.nic).min().unwrap_or(BitRate::ZERO))).collect(),
+        }
+    }
+
+    /// The time of bytes through a rack's port to the core.
+    pub fn by_core(&self, rack: usize, bytes: Bytes) -> Span {
+        self.core[rack].time_for(bytes)
+    }
+}
+
+/// Largest number of placements for which all are tried.
+const FEW: u64 = 64;
+
+/// Ways to spread tasks over racks; one more than [`FEW`] or more, if they are more than that.
+fn ways(tasks: u32, racks: usize) -> u64 {
+    let more = |ways: u64, k: u64| (ways.saturating_mul(u64::from(tasks) + k) / k).min(FEW * 64);
+    (1..racks as u64).fold(1, more)
+}
+
+/// A stage whose tasks are to be placed.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    /// The network.
+    pub net: &'a Net,
+    /// By rack: bytes that wait there for the stage.
+    pub output: &'a [u64],
+    /// Tasks to place.
+    pub tasks: u32,
+    /// By rack: when each of its slots will be free, ascending; those that are promised to others are not among them.
+    pub free: &'a [Vec<Time>],
+    /// By rack: hosts that are up.
+    pub hosts: &'a [u32],
+    /// By rack: bytes on their way into it and out of it.
+    pub crossing: &'a [(Bytes, Bytes)],
+    /// Now.
+    pub now: Time,
+    /// How many shuffles wait behind this one, in all.
+    pub behind: u64,
+}
+
+/// A placement and what it brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Tasks by rack.
+    pub tasks: Vec<u32>,
+    /// When they all have slots.
+    pub start: Time,
+    /// When their shuffle ends.
+    pub finish: Time,
+    /// What decides, smallest first: from now to the end, and what others wait for it.
+    pub price: u64,
+}
+
+/// Nanoseconds of ports, by side (out, in) and rack.
+type Ports = [Vec<u64>; 2];
+
+impl Question<'_> {
+    /// The placement with the least price; of equal ones the first that is found. `None` if there are fewer slots than tasks.
+    ///
+    /// O(log W x W x S) for W racks and S racks that send: each number of racks is tried with the racks that have most of the output, and
+    /// with those that have slots soonest.
+    pub fn best(&self) -> Option<Placed> {
+        let all = self.candidates();
+        let mut best: Option<Placed> = None;
+        for tasks in all {
+            if let Some(p) = self.estimate(tasks)
+                && best.as_ref().is_none_or(|b| p.price < b.price)
+            {
+                best = Some(p);
+            }
+        }
+        best
+    }
+
+    /// Placements worth an estimate.
+    pub fn candidates(&self) -> Vec<Vec<u32>> {
+        let racks = self.free.len();
+        let mut found: Vec<Vec<u32>> = Vec::new();
+        let mut keep = |tasks: Vec<u32>| {
+            if tasks.iter().sum::<u32>() == self.tasks && !found.contains(&tasks) {
+                found.push(tasks);
+            }
+        };
+        let mut local: Vec<usize> = (0..racks).collect();
+        local.sort_by_key(|&r| (std::cmp::Reverse(self.output[r]), r));
+        // What is free now, where most of the output is; and what is free soonest, wherever.
+        keep(self.filled(&local, |r| self.free[r].partition_point(|&t| t <= self.now) as u32));
+        keep(self.soonest());
+        keep(self.proportional(&local));
+        let mut width = 1;
+        while width <= racks && width <= self.tasks as usize {
+            let each = self.tasks.div_ceil(width as u32);
+            keep(self.even(&local, width, each));
+            let mut order = local.clone();
+            let ready = |r: usize| self.free[r].get(each as usize - 1).copied().unwrap_or(Time::MAX);
+            order.sort_by_key(|&r| ready(r));
+            keep(self.even(&order, width, each));
+            order.sort_by_key(|&r| (ready(r).max(self.now) + self.net.port(self.crossing[r].0), r));
+            keep(self.even(&order, width, each));
+            width += (width / 3).max(1);
+        }
+        if ways(self.tasks, racks) <= FEW {
+            self.every(&mut vec![0; racks], 0, self.tasks, &mut keep);
+        }
+        found
+    }
+
+    /// Every placement of `left` tasks on the racks from `r` on.
+    fn every(&self, tasks: &mut [u32], r: usize, left: u32, keep: &mut impl FnMut(Vec<u32>)) {
+        if r == tasks.len() {
+            return if left == 0 {
+                keep(tasks.to_vec())
+            };
+        }
+        for n in 0..=left.min(self.free[r].len() as u32) {
+            tasks[r] = n;
+            self.every(tasks, r + 1, left - n, keep);
+        }
+        tasks[r] = 0;
+    }
+
+    /// As many as `room` says on each rack in this order, until none are left.
+    fn filled(&self, order: &[usize], room: impl Fn(usize) -> u32) -> Vec<u32> {
+        let (mut tasks, mut left) = (vec![0; self.free.len()], self.tasks);
+        for &r in order {
+            tasks[r] = room(r).min(left);
+            left -= tasks[r];
+        }
+        tasks
+    }
+
+    fn even(&self, order: &[usize], width: usize, each: u32) -> Vec<u32> {
+        self.filled(&order[..width], |r| each.min(self.free[r].len() as u32))
+    }
+
+    fn soonest(&self) -> Vec<u32> {
+        let mut all: Vec<(Time, usize)> =
+            self.free.iter().enumerate().flat_map(|(r, f)| f.iter().map(move |&t| (t.max(self.now), r))).collect();
+        let n = (self.tasks as usize).min(all.len());
+        if n < all.len() && n > 0 {
+            all.select_nth_unstable(n - 1);
+        }
+        let mut tasks = vec![0; self.free.len()];
+        all[..n].iter().for_each(|&(_, r)| tasks[r] += 1);
+        tasks
+    }
+
+    /// In proportion to the output, what rounding leaves where most of it is.
+    fn proportional(&self, local: &[usize]) -> Vec<u32> {
+        let all: u128 = self.output.iter().map(|&b| u128::from(b)).sum::<u128>().max(1);
+        let room = |r: usize| self.free[r].len() as u32;
+        let share = |r: usize| ((u128::from(self.tasks) * u128::from(self.output[r]) / all) as u32).min(room(r));
+        let mut tasks: Vec<u32> = (0..self.free.len()).map(share).collect();
+        let mut left = self.tasks - tasks.iter().sum::<u32>();
+        for &r in local {
+            let more = left.min(room(r) - tasks[r]).min(self.tasks.div_ceil(8));
+            (tasks[r], left) = (tasks[r] + more, left - more);
+        }
+        tasks
+    }
+
+    /// When a placement ends, and its price; `None` where a rack has fewer slots. O(racks that send x racks that receive).
+    pub fn estimate(&self, tasks: Vec<u32>) -> Option<Placed> {
+        let mut start = self.now;
+        for (r, &n) in tasks.iter().enumerate().filter(|t| *t.1 > 0) {
+            start = start.max(*self.free[r].get(n as usize - 1)?);
+        }
+        let (time, taken) = self.shuffle(&tasks);
+        let finish = start + time;
+        // A second of a port makes those behind wait for a second, each of them for one port in R.
+        let others = u128::from(taken) * u128::from(self.behind) / (2 * self.free.len().max(1) as u128);
+        let price = u128::from(finish.since(self.now).0) + others;
+        Some(Placed { tasks, start, finish, price: u64::try_from(price).unwrap_or(u64::MAX) })
+    }
+
+    /// How long the shuffle takes from its start, and the time of all ports that it takes. Each pair of racks goes the way that is sooner.
+    fn shuffle(&self, tasks: &[u32]) -> (Span, u64) {
+        let net = self.net;
+        let none = || -> Ports { [vec![0; tasks.len()], vec![0; tasks.len()]] };
+        let (mut circuits, mut core) = (none(), none());
+        let mut longest = Span::ZERO;
+        let all: u32 = tasks.iter().sum();
+        for (a, &out) in self.output.iter().enumerate().filter(|o| *o.1 > 0) {
+            for (b, &n) in tasks.iter().enumerate().filter(|t| *t.1 > 0 && t.0 != a) {
+                let bytes = Bytes((u128::from(out) * u128::from(n) / u128::from(all.max(1))) as u64);
+                let by_core = net.core[a].min(net.core[b]).time_for(bytes);
+                let by_circuit = if net.circuit == BitRate::ZERO { Span::MAX } else { net.circuit.time_for(bytes) + net.dark };
+                let rides = bytes >= net.threshold && by_circuit < by_core;
+                let (ports, each) = match rides {
+                    true => (&mut circuits, net.circuits.time_for(bytes).0 + net.dark.0),
+                    false => (&mut core, by_core.0),
+                };
+                longest = longest.max(if rides { by_circuit } else { by_core });
+                ports[0][a] = ports[0][a].saturating_add(each);
+                ports[1][b] = ports[1][b].saturating_add(each);
+            }
+        }
+        let mut end = longest.0.max(self.interfaces(tasks, all));
+        let mut taken = 0u64;
+        for (ports, others) in [(&circuits, net.circuit > BitRate::ZERO), (&core, net.circuit == BitRate::ZERO)] {
+            for (side, port) in ports.iter().enumerate() {
+                for (r, &own) in port.iter().enumerate().filter(|p| *p.1 > 0) {
+                    let (into, out) = self.crossing[r];
+                    let busy = if others { net.port_of(r, if side == 0 { out } else { into }) } else { Span::ZERO };
+                    end = end.max(own.saturating_add(busy.0));
+                    taken = taken.saturating_add(own);
+                }
+            }
+        }
+        (Span(end), taken)
+    }
+
+    /// What the hosts' interfaces need: those that have the output, and those that receive it.
+    fn interfaces(&self, tasks: &[u32], all: u32) -> u64 {
+        let total: u128 = self.output.iter().map(|&b| u128::from(b)).sum();
+        let mut end = 0;
+        for r in 0..tasks.len() {
+            let hosts = u64::from(self.hosts[r].max(1));
+            let time = |bytes: u128, busy: u64| {
+                let each = Bytes(u64::try_from(bytes / u128::from(busy.clamp(1, hosts))).unwrap_or(u64::MAX));
+                if self.net.nic[r] == BitRate::ZERO { 0 } else { self.net.nic[r].time_for(each).0 }
+            };
+            // Of what stays in the rack, one host's part stays on the host.
+            let own = u128::from(self.output[r]) * u128::from(tasks[r]) / u128::from(all.max(1));
+            let home = own / u128::from(hosts);
+            end = end.max(time((total * u128::from(tasks[r]) / u128::from(all.max(1))).saturating_sub(home), tasks[r].into()));
+            end = end.max(time(u128::from(self.output[r]).saturating_sub(home), hosts));
+        }
+        end
+    }
+}
+
+impl Net {
+    /// The time of bytes through the faster of a rack's ports.
+    fn port_of(&self, rack: usize, bytes: Bytes) -> Span {
+        self.circuits.max(self.core[rack]).time_for(bytes)
+    }
+
+    /// The same of any rack.
+    fn port(&self, bytes: Bytes) -> Span {
+        self.circuits.max(self.core.first().copied().unwrap_or(BitRate::ZERO)).time_for(bytes)
+    }
+}
+
+/// Tasks of racks as the scheduler names them.
+pub fn by_rack(tasks: &[u32]) -> impl Iterator<Item = (RackId, u32)> + '_ {
+    tasks.iter().enumerate().filter(|t| *t.1 > 0).map(|(r, &n)| (RackId::from(r), n))
+}

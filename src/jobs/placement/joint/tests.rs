@@ -1,0 +1,165 @@
+use super::homes::Homes;
+use super::price::{Net, Question};
+use crate::coflows::bounds::hybrid_racks;
+use crate::demand::DemandMatrix;
+use crate::ids::{PlaneId, RackId};
+use crate::topology::{Framing, Plane, StopMode, Topology};
+use crate::units::{BitRate, Bytes, Span, Time};
+use proptest::prelude::*;
+
+/// Racks of two hosts of one slot, a byte a nanosecond each; a core of a quarter of that, and a circuit of two.
+fn network(racks: usize, circuits: bool) -> Topology {
+    let plane = Plane { id: PlaneId(0), rate: BitRate(16_000_000_000), delta: Span(10), stop: StopMode::NotAllStop, duplex: false };
+    let (nic, core) = (BitRate(8_000_000_000), BitRate(2_000_000_000));
+    let mut t = Topology::uniform("t", 0, 0, nic, core, if circuits { vec![plane] } else { vec![] });
+    (0..racks).for_each(|_| t.push_rack(2, 1, nic, core));
+    t.framing = Framing::None;
+    t
+}
+
+#[derive(Debug)]
+struct Case {
+    net: Net,
+    output: Vec<u64>,
+    tasks: u32,
+    free: Vec<Vec<Time>>,
+    crossing: Vec<(Bytes, Bytes)>,
+    behind: u64,
+}
+
+impl Case {
+    fn question<'a>(&'a self, hosts: &'a [u32]) -> Question<'a> {
+        let Self { net, output, tasks, free, crossing, behind } = self;
+        Question { net, output, tasks: *tasks, free, hosts, crossing, now: Time(100), behind: *behind }
+    }
+}
+
+fn case() -> impl Strategy<Value = (Case, Topology)> {
+    let rack = (0u64..4000, prop::collection::vec(100u64..900, 0..4), 0u64..2000, 0u64..2000);
+    (prop::collection::vec(rack, 2..4), any::<bool>(), 1u32..6, 0u64..4, prop_oneof![Just(0u64), Just(300)]).prop_map(
+        |(racks, circuits, tasks, behind, threshold)| {
+            let t = network(racks.len(), circuits);
+            let free = |f: &[u64]| {
+                let mut all: Vec<Time> = f.iter().map(|&t| Time(t)).collect();
+                all.sort_unstable();
+                all
+            };
+            let case = Case {
+                net: Net::new(&t, Bytes(threshold)),
+                output: racks.iter().map(|r| r.0).collect(),
+                tasks,
+                free: racks.iter().map(|r| free(&r.1)).collect(),
+                crossing: racks.iter().map(|r| (Bytes(r.2), Bytes(r.3))).collect(),
+                behind,
+            };
+            (case, t)
+        },
+    )
+}
+
+/// Every way to put `left` tasks on the racks.
+fn every(free: &[Vec<Time>], left: u32) -> Vec<Vec<u32>> {
+    let Some((first, others)) = free.split_first() else { return if left == 0 { vec![vec![]] } else { vec![] } };
+    let with = |n: u32| every(others, left - n).into_iter().map(move |rest| [vec![n], rest].concat());
+    (0..=left.min(first.len() as u32)).flat_map(with).collect()
+}
+
+proptest! {
+    #![proptest_config(crate::testing::drawn(400))]
+
+    /// Where there are few placements, the best is that of all; and none is promised to end before the network's lower bound.
+    #[test]
+    fn the_best_of_few_placements_is_found_and_none_is_below_its_bound((c, t) in case()) {
+        let hosts = vec![2; c.free.len()];
+        let q = c.question(&hosts);
+        let all: Vec<_> = every(&c.free, c.tasks).into_iter().filter_map(|tasks| q.estimate(tasks)).collect();
+        let least = all.iter().map(|p| p.price).min();
+        prop_assert_eq!(q.best().map(|p| p.price), least);
+        for p in all {
+            let mut demand = DemandMatrix::zero(c.free.len());
+            for (a, &out) in c.output.iter().enumerate() {
+                for (b, &n) in p.tasks.iter().enumerate().filter(|b| b.0 != a) {
+                    let bytes = u128::from(out) * u128::from(n) / u128::from(c.tasks);
+                    demand.set(RackId::from(a), RackId::from(b), bytes as u64);
+                }
+            }
+            prop_assert!(p.finish.since(p.start) >= hybrid_racks(&demand, &t), "{:?}", p);
+            prop_assert!(p.start >= Time(100) && p.price >= p.finish.since(Time(100)).0);
+        }
+    }
+
+    /// A job's homes have room for its tasks each, are of usable racks, and share none while there are enough; work that leaves is gone.
+    #[test]
+    fn homes_have_room_and_are_apart(slots in prop::collection::vec(0u32..5, 1..12), jobs in prop::collection::vec((1u32..9, 1u64..1000), 1..9)) {
+        let mut homes = Homes::new(slots.len());
+        let idle = format!("{homes:?}");
+        let usable = slots.iter().filter(|&&s| s > 0).count();
+        let mut all = vec![];
+        for (tasks, work) in jobs {
+            let Some(sets) = homes.choose(tasks, work, &slots) else {
+                prop_assert_eq!(usable, 0);
+                continue;
+            };
+            for set in &sets.sets {
+                let room: u32 = set.iter().map(|r| slots[r.index()]).sum();
+                prop_assert!(room >= tasks || set.len() == usable);
+                prop_assert!(set.iter().all(|r| slots[r.index()] > 0) && set.windows(2).all(|w| w[0] < w[1]));
+            }
+            let racks: usize = sets.sets.iter().map(Vec::len).sum();
+            prop_assert_eq!(sets.disjoint, sets.racks().len() == racks, "{:?}", sets);
+            all.push((sets, work));
+        }
+        all.iter().for_each(|(sets, work)| homes.leave(sets, *work));
+        prop_assert_eq!(format!("{homes:?}"), idle);
+    }
+}
+
+#[test]
+fn a_shuffle_stays_where_its_maps_are_unless_slots_there_come_late() {
+    // 2000 bytes in rack 0, two reduces. There at once: 500 from each host to the other. Elsewhere by circuit: 10 + 1000.
+    let t = network(3, true);
+    let net = Net::new(&t, Bytes(0));
+    let place = |at: u64| {
+        let free = [vec![Time(at); 2], vec![Time(0); 2], vec![Time(0); 2]];
+        let crossing = [(Bytes(0), Bytes(0)); 3];
+        let q = Question {
+            net: &net,
+            output: &[2000, 0, 0],
+            tasks: 2,
+            free: &free,
+            hosts: &[2; 3],
+            crossing: &crossing,
+            now: Time(0),
+            behind: 0,
+        };
+        q.best().unwrap()
+    };
+    let home = place(0);
+    assert_eq!((home.tasks, home.start, home.finish), (vec![2, 0, 0], Time(0), Time(500)));
+    // One reduce at home and one away would need its slot at home; both away wait for none, and on one rack need one circuit.
+    let away = place(5000);
+    assert_eq!((away.tasks[0], away.start, away.finish), (0, Time(0), Time(1010)));
+}
+
+#[test]
+fn each_pair_goes_the_way_that_is_sooner() {
+    let t = network(2, true);
+    let at = |threshold: u64, bytes: u64| {
+        let net = Net::new(&t, Bytes(threshold));
+        let (free, crossing) = ([vec![], vec![Time(0)]], [(Bytes(0), Bytes(0)); 2]);
+        let q = Question {
+            net: &net,
+            output: &[bytes, 0],
+            tasks: 1,
+            free: &free,
+            hosts: &[2; 2],
+            crossing: &crossing,
+            now: Time(0),
+            behind: 0,
+        };
+        q.best().unwrap().finish.0
+    };
+    // By the core 4 ns a byte; by a circuit 10 + 1 / 2, but one host takes no more than a byte a nanosecond; from the threshold on.
+    assert_eq!([at(0, 1), at(0, 2), at(0, 3), at(0, 100)], [4, 8, 12, 100]);
+    assert_eq!((at(0, 4), at(5, 4)), (12, 16));
+}

@@ -1,0 +1,109 @@
+//! `joint`: the worked example of docs/joint.md, and what holds for all jobs.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::placement::Kind;
+use crate::placement::registry::Spec;
+use crate::units::BitRate;
+
+/// A byte takes a nanosecond, here and in the world.
+fn fast(racks: usize, slots: u32) -> Arc<Topology> {
+    let rate = BitRate(8_000_000_000);
+    let mut t = Topology::uniform("t", 0, 0, rate, rate, vec![]);
+    (0..racks).for_each(|_| t.push_rack(1, slots, rate, rate));
+    t.framing = crate::topology::Framing::None;
+    Arc::new(t)
+}
+
+fn run_with(t: &Arc<Topology>, kind: Kind, order: Order, jobs: Vec<JobSpec>) -> World {
+    let jobs = JobList::new("l", jobs).jobs;
+    let mut spec = Spec::new(kind);
+    spec.common.slowstart = 100;
+    let mut policy = spec.build(Bytes(0));
+    policy.plan(t, &jobs).unwrap();
+    let mut w = World::with(t, Settings { order, ..Settings::default() }, policy);
+    w.submit(jobs);
+    w.run(Time::MAX);
+    w
+}
+
+fn no_blocks(at: u64, map: (u32, u64), reduce: (u32, u64), shuffle: u64, recurring: bool) -> JobSpec {
+    let job = JobSpec::map_reduce("j", Time(at), stage("map", map.0, map.1, 0), stage("reduce", reduce.0, reduce.1, 0), Bytes(shuffle));
+    JobSpec { recurring, ..job }
+}
+
+/// Two racks of two slots; three jobs at once, all known: A of 4 maps of 10 and 2 reduces of 10 with 40 bytes, B of 2 of 5 and 2 of 5 with
+/// 20, C of 2 of 4 and one of 4 with 8.
+fn example() -> Vec<JobSpec> {
+    let job = |map, reduce, shuffle| no_blocks(0, map, reduce, shuffle, true);
+    vec![job((4, 10), (2, 10), 40), job((2, 5), (2, 5), 20), job((2, 4), (1, 4), 8)]
+}
+
+#[test]
+fn the_worked_example_of_the_document() {
+    let t = fast(2, 2);
+    let ends = |kind, order| run_with(&t, kind, order, example()).ends().into_iter().map(Option::unwrap).collect::<Vec<u64>>();
+    let all = [(Kind::Fair, Order::Fifo), (Kind::Fair, Order::Srpt), (Kind::Joint, Order::Fifo)].map(|(kind, order)| ends(kind, order));
+    assert_eq!(all, [[30, 25, 37], [45, 15, 12], [40, 10, 8]]);
+}
+
+fn jobs() -> impl Strategy<Value = Vec<JobSpec>> {
+    let job = (0u64..60, (1u32..7, 1u64..30), (1u32..5, 1u64..30), 0u64..100, any::<bool>(), 0u32..3);
+    let make = |(at, map, reduce, shuffle, recurring, queue)| JobSpec { queue, ..no_blocks(at, map, reduce, shuffle, recurring) };
+    prop::collection::vec(job.prop_map(make), 1..6)
+}
+
+proptest! {
+    #![proptest_config(crate::testing::drawn(200))]
+
+    /// No job ends before its longest path, and all together not before the slots can have computed what came.
+    #[test]
+    fn no_run_is_below_a_bound(racks in 1usize..4, slots in 1u32..4, jobs in jobs()) {
+        let w = run_with(&fast(racks, slots), Kind::Joint, Order::Fifo, jobs.clone());
+        let all = racks as u64 * u64::from(slots);
+        let ends = w.ends();
+        let specs = JobList::new("l", jobs).jobs;
+        let work = |j: &JobSpec| j.stages.iter().map(|s| s.times.total(s.tasks).0).sum::<u64>();
+        for (j, end) in specs.iter().zip(&ends) {
+            let waves = |s: &StageSpec| u64::from(s.tasks).div_ceil(all) * s.times.longest().0;
+            prop_assert!(end.unwrap() >= j.arrival.0 + j.stages.iter().map(waves).sum::<u64>());
+        }
+        let last = ends.into_iter().flatten().max().unwrap();
+        for j in &specs {
+            let later: u64 = specs.iter().filter(|k| k.arrival >= j.arrival).map(work).sum();
+            prop_assert!(last * all >= j.arrival.0 * all + later);
+        }
+    }
+
+    /// The same jobs run the same way.
+    #[test]
+    fn the_same_jobs_run_the_same_way(racks in 1usize..4, slots in 1u32..4, jobs in jobs()) {
+        let one = || run_with(&fast(racks, slots), Kind::Joint, Order::Fifo, jobs.clone()).log;
+        prop_assert_eq!(one(), one());
+    }
+
+    /// Where tasks need nothing of others, no slot is free while one waits: list scheduling's bound holds.
+    #[test]
+    fn no_slot_is_free_while_a_task_could_start(racks in 1usize..4, slots in 1u32..4, mut jobs in jobs()) {
+        for j in &mut jobs {
+            (j.arrival, j.edges) = (Time::ZERO, vec![]);
+        }
+        let all = racks as u64 * u64::from(slots);
+        let work: u64 = jobs.iter().flat_map(|j| &j.stages).map(|s| s.times.total(s.tasks).0).sum();
+        let longest = jobs.iter().flat_map(|j| &j.stages).map(|s| s.times.longest().0).max().unwrap();
+        let w = run_with(&fast(racks, slots), Kind::Joint, Order::Fifo, jobs);
+        let last = w.ends().into_iter().flatten().max().unwrap();
+        prop_assert!(last * all <= work + longest * (all - 1), "{last} for {work} on {all}");
+    }
+}
+
+#[test]
+fn a_large_job_does_not_wait_for_ever_behind_small_ones() {
+    // Two slots; small jobs that fill them come without end, a large one at the beginning.
+    let small = (0..400).map(|k| no_blocks(k * 10, (2, 10), (1, 1), 0, true));
+    let jobs: Vec<JobSpec> = std::iter::once(no_blocks(0, (4, 40), (1, 20), 0, true)).chain(small).collect();
+    let end = |kind, order| run_with(&fast(1, 2), kind, order, jobs.clone()).ends()[0].unwrap();
+    let (guarded, starved) = (end(Kind::Joint, Order::Fifo), end(Kind::Fair, Order::Srpt));
+    assert!(guarded < 1000 && starved > 4000, "{guarded} {starved}");
+}
