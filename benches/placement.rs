@@ -212,8 +212,8 @@ fn pushbox() {
     }
 }
 
-/// The policy `joint` on 12,000 slots, with JobPacker's mix at once and coflows that take `longer` times what a circuit needs: how long all that
-/// follows from what happens at one instant takes, where some task started, by how many coflows are on their way.
+/// The policy `joint` on 12,000 slots, with JobPacker's mix at once and coflows that take `longer` times what a circuit needs: how long
+/// all that follows from what happens at one instant takes, where some task started, by how many coflows are on their way.
 fn joint(longer: u64) {
     let topology = Arc::new(network("joint", &Cluster::jobpacker()));
     let jobs = mix(Mix::Jobpacker, 1000, 0);

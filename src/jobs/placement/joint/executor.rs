@@ -269,8 +269,8 @@ impl Joint {
         self.plan.parts[rack].push_back(Part { job, stage, tasks, from_afar });
     }
 
-    /// Gives a stage whose input is ready the slots that it was promised; places it first, if need be. Where a promise was not kept, slots that
-    /// are free now come first: what was waited for may wait for this stage.
+    /// Gives a stage whose input is ready the slots that it was promised; places it first, if need be. Where a promise was not kept,
+    /// slots that are free now come first: what was waited for may wait for this stage.
     fn serve_reduces(&mut self, view: &dyn View, key: (JobId, usize), free: &mut [u32]) {
         let pending = view.counts(key.0, key.1).pending;
         let kept = self.promises.get(&key).is_some_and(|p| p.until >= view.now() && (1..=pending).contains(&p.left.iter().sum()));
@@ -354,7 +354,8 @@ impl Joint {
         left
     }
 
-    /// Has maps that wait for slots at home start on slots that no other map wants, where reading over the network ends sooner than waiting.
+    /// Has maps that wait for slots at home start on slots that no other map wants, where reading over the network ends sooner than
+    /// waiting.
     fn send_maps_away(&mut self, view: &dyn View, waiting: &[(JobId, usize, u32)], free: &mut [u32]) {
         let racks = free.len();
         // By rack: slot time of maps that wait for it, those that go first first.

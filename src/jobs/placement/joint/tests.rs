@@ -90,7 +90,10 @@ proptest! {
 
     /// A job's homes have room for its tasks each, are of usable racks, and share none while there are enough; work that leaves is gone.
     #[test]
-    fn homes_have_room_and_are_apart(slots in prop::collection::vec(0u32..5, 1..12), jobs in prop::collection::vec((1u32..9, 1u64..1000), 1..9)) {
+    fn homes_have_room_and_are_apart(
+        slots in prop::collection::vec(0u32..5, 1..12),
+        jobs in prop::collection::vec((1u32..9, 1u64..1000), 1..9),
+    ) {
         let mut homes = Homes::new(slots.len());
         let idle = format!("{homes:?}");
         let usable = slots.iter().filter(|&&s| s > 0).count();
