@@ -219,6 +219,7 @@ documents_with_blocks! {
     experiments => "docs/experiments.md",
     external => "docs/external.md",
     faq => "docs/faq.md",
+    joint => "docs/joint.md",
     lab_1 => "docs/labs/1-circuits.md",
     lab_8 => "docs/labs/8-decide.md",
     lab_9 => "docs/labs/9-mirror.md",

@@ -331,7 +331,7 @@ impl Joint {
         let mut all: Vec<Time> = view.releases(rack).into_iter().map(|t| t.max(view.now())).collect();
         let promised: u32 = self.promises.values().map(|p| p.left[rack.index()]).sum();
         let taken = (promised as usize).min(all.len());
-        all[..taken].iter_mut().for_each(|t| *t = *t + each);
+        all[..taken].iter_mut().for_each(|t| *t += each);
         all.sort_unstable();
         all
     }

@@ -246,16 +246,16 @@ impl Question<'_> {
     fn interfaces(&self, tasks: &[u32], all: u32) -> u64 {
         let total: u128 = self.output.iter().map(|&b| u128::from(b)).sum();
         let mut end = 0;
-        for r in 0..tasks.len() {
+        for (r, &n) in tasks.iter().enumerate() {
             let hosts = u64::from(self.hosts[r].max(1));
             let time = |bytes: u128, busy: u64| {
                 let each = Bytes(u64::try_from(bytes / u128::from(busy.clamp(1, hosts))).unwrap_or(u64::MAX));
                 if self.net.nic[r] == BitRate::ZERO { 0 } else { self.net.nic[r].time_for(each).0 }
             };
             // Of what stays in the rack, one host's part stays on the host.
-            let own = u128::from(self.output[r]) * u128::from(tasks[r]) / u128::from(all.max(1));
+            let own = u128::from(self.output[r]) * u128::from(n) / u128::from(all.max(1));
             let home = own / u128::from(hosts);
-            end = end.max(time((total * u128::from(tasks[r]) / u128::from(all.max(1))).saturating_sub(home), tasks[r].into()));
+            end = end.max(time((total * u128::from(n) / u128::from(all.max(1))).saturating_sub(home), n.into()));
             end = end.max(time(u128::from(self.output[r]).saturating_sub(home), hosts));
         }
         end

@@ -264,10 +264,10 @@ impl Scheduler {
         // Few flows are the last one of any task.
         let upto = if tasks.is_some() { t.upto.clone() } else { Vec::new() };
         self.state.pass_between(crossing, what.2, false);
-        if what.2 {
-            if let Some(s) = &mut self.state.stage_mut(what.0, what.1).shuffle {
-                s.1 = now;
-            }
+        if what.2
+            && let Some(s) = &mut self.state.stage_mut(what.0, what.1).shuffle
+        {
+            s.1 = now;
         }
         if last {
             self.state.net.closed(id, now);
