@@ -50,6 +50,7 @@ class RunRow(_About, total=False):
     average_cct_ns: int | None
     median_cct_ns: int | None
     p95_cct_ns: int | None
+    jobs_sending: int | None
     slot_time_ns: int | None
     ocs_share: float | None
     circuits_set: int | None

@@ -278,13 +278,16 @@ class Counters(TypedDict):
 class JobsSummary(TypedDict):
     """The sums of a run of jobs."""
 
-    average_cct_ns: int  # Mean time of a job's shuffle over the network, from its first flow to its last.
+    # Mean time of a shuffle over the network, from its first flow to its last; a job that finished and sent nothing counts as zero, so that
+    # a policy which sends less does not look worse.
+    average_cct_ns: int
     average_jct_ns: int  # Mean job completion time.
     between_racks_bytes: int  # Bytes between racks, among these.
     counters: Counters  # The scheduler's counters.
     finished: int  # Jobs that finished.
     first_fallback: NotRequired[str | None]  # Why the fallback decided the first of.
     guidelines_dropped: list[list[Any]]  # Jobs whose guideline was dropped, and why. Older results call it `fallbacks`.
+    jobs_sending: int  # Jobs with a shuffle over the network.
     makespan_ns: int  # Time from the first arrival to the last finish.
     median_cct_ns: int  # Median of these.
     median_jct_ns: int  # Median job completion time (nearest rank).
