@@ -5,8 +5,8 @@
 //! wakes for each change). Both live in the same namespaces, behind the same [`KernelFabric`].
 //!
 //! Five folders: [`netlink`] speaks to the kernel, [`optical`] has both mechanisms, [`graph`] the packet networks of several switches,
-//! [`mod@guard`] compares the network with what was built, and [`machine`] knows what this machine and this process may do. Beside them stand
-//! the BPF programs ([`bpf`]), the senders and receivers ([`traffic`]), and what builds, names, owns and removes a network.
+//! [`mod@guard`] compares the network with what was built, and [`machine`] knows what this machine and this process may do. Beside them
+//! stand the BPF programs ([`bpf`]), the senders and receivers ([`traffic`]), and what builds, names, owns and removes a network.
 #![deny(unsafe_code)]
 
 use heliostat_base::{ids, paths, topology, units};
