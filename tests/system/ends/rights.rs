@@ -217,6 +217,35 @@ fn may_run(test: &str) -> bool {
 }
 
 #[test]
+fn a_policy_s_program_runs_as_the_user_who_called_sudo() {
+    let test = "a_policy_s_program_runs_as_the_user_who_called_sudo";
+    if !root(test) {
+        return;
+    }
+    let scratch = Scratch::new("sudo");
+    chown(&scratch.0, Some(NOBODY), Some(NOBODY)).expect("root may");
+    let says = "[sh, -c, 'echo $(id -u) $USER ${HOME-none} $(grep CapEff: /proc/self/status | cut -f 2) > who']";
+    let own = |privileges: &str| {
+        let text = format!(
+            "name: own\ninterval: 50ms\nelephants: {{admit: all}}\ndemand: backlog\nscheduler: external\n\
+             external: {{command: {says}, privileges: {privileges}}}\n"
+        );
+        let policy = scratch.write(&format!("{privileges}.yaml"), &text);
+        let mut c = heliostat();
+        c.args(["simulate", "hybrid-4x2", "--workload", "shuffle-4", "--policy"]).arg(policy);
+        let id = NOBODY.to_string();
+        let o = output(c.envs([("SUDO_UID", id.as_str()), ("SUDO_GID", &id), ("SUDO_USER", "nobody"), ("USER", "root")]));
+        assert!(!o.status.success(), "it says nothing, and ends: {}", said(&o));
+        let who = std::fs::read_to_string(scratch.0.join("who")).unwrap_or_default();
+        std::fs::remove_file(scratch.0.join("who")).unwrap_or_else(|e| panic!("{e}: {}", said(&o)));
+        who.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(own("drop"), [&NOBODY.to_string(), "nobody", "none", "0000000000000000"]);
+    let kept = own("keep");
+    assert!(kept[..2] == ["0", "root"] && kept[3] != "0000000000000000", "{kept:?}");
+}
+
+#[test]
 fn a_user_with_the_capabilities_runs_a_network_of_the_machine_without_root() {
     let test = "a_user_with_the_capabilities_runs_a_network_of_the_machine_without_root";
     if !root(test) || !may_run(test) {

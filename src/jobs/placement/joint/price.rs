@@ -1,6 +1,5 @@
 //! The estimate: when a shuffle ends if its tasks go to these racks, and what it costs other shuffles.
 
-use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 
@@ -272,9 +271,4 @@ impl Net {
     fn port(&self, bytes: Bytes) -> Span {
         self.circuits.max(self.core.first().copied().unwrap_or(BitRate::ZERO)).time_for(bytes)
     }
-}
-
-/// Tasks of racks as the scheduler names them.
-pub fn by_rack(tasks: &[u32]) -> impl Iterator<Item = (RackId, u32)> + '_ {
-    tasks.iter().enumerate().filter(|t| *t.1 > 0).map(|(r, &n)| (RackId::from(r), n))
 }
