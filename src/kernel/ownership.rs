@@ -472,11 +472,10 @@ pub struct Cleaned {
 }
 
 /// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not running, what is marked in nodes
-/// of Mininet's, and stale notes; of all of them, or of the fabric of that name `only`.
+/// of Mininet's, and stale notes; of all of them, or of the fabric of that name `only`. What another process removes meanwhile is gone.
 pub fn clean(base: &Path, only: Option<&str>) -> Cleaned {
-    let alive = held(base);
-    let meant = |fabric: &str| only.is_none_or(|name| name == fabric);
-    let dead = |fabric: &str| meant(fabric) && !alive.iter().any(|a| a == fabric);
+    // Asked for each mark that is found: its fabric may have been started a moment ago.
+    let dead = |fabric: &str| only.is_none_or(|name| name == fabric) && !is_held(&base.join(fabric));
     let mut done = Cleaned { gone: detach::clean(dead), left: vec![] };
     let stale: Vec<PathBuf> = directories(base).filter(|d| d.file_name().and_then(|n| n.to_str()).is_some_and(dead)).collect();
     // What lies under a mount shows no mark: the note says whose it is.
@@ -485,6 +484,7 @@ pub fn clean(base: &Path, only: Option<&str>) -> Cleaned {
         if dead(&fabric) {
             match take_dead(base, &name, &fabric) {
                 Ok(()) => done.gone.push(format!("namespace {name}")),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => done.left.push(format!("namespace {name}: {e}")),
             }
         }
@@ -498,6 +498,7 @@ pub fn clean(base: &Path, only: Option<&str>) -> Cleaned {
         if let Ok(held) = lock(&d) {
             match fs::remove_dir_all(&d) {
                 Ok(()) => done.gone.push(d.display().to_string()),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => done.left.push(format!("{}: {e}", d.display())),
             }
             drop(held);

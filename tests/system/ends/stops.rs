@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::support::*;
@@ -32,6 +33,27 @@ fn a_daemon_stops_at_a_signal_and_leaves_nothing() {
             assert_eq!(d.ended(), Some(0), "{}", d.log());
             assert_nothing_left(&name);
         }
+    }
+}
+
+#[test]
+fn several_who_clean_at_once_are_not_in_each_others_way() {
+    if !root("several_who_clean_at_once_are_not_in_each_others_way") {
+        return;
+    }
+    let _turn = together();
+    for _ in 0..5 {
+        let name = unique("cleaners");
+        let mut d = Daemon::start(&name, &[]);
+        d.signal("KILL");
+        d.ended();
+        let clean = |_| heliostat().args(["clean", &name]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let all: Vec<std::process::Child> = (0..4).map(clean).collect();
+        for one in all {
+            let o = one.wait_with_output().expect("our child");
+            assert!(o.status.success(), "{}", said(&o));
+        }
+        assert_nothing_left(&name);
     }
 }
 
