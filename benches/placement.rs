@@ -13,7 +13,7 @@ use heliostat::ids::{CoflowId, PlaneId, RackId};
 use heliostat::paths::{Switches, Units};
 use heliostat::placement::Kind;
 use heliostat::placement::cluster::Cluster;
-use heliostat::placement::codecide::{self, Open, Request, Shuffle, Standing};
+use heliostat::placement::advisor::{self, Open, Request, Shuffle, NetworkState};
 use heliostat::placement::corral::{self, Options, Scenario};
 use heliostat::placement::coscheduler::decide::{Question, decide};
 use heliostat::placement::coscheduler::network::Idle;
@@ -154,15 +154,15 @@ fn co_decided(coflows: u32, now: u32) {
         };
         Arc::new(Open { id: CoflowId(k), start: Time::ZERO, heavy: (0..64).map(pair).collect(), light: vec![] })
     };
-    let standing = Standing { coflows: (0..coflows).map(&mut open).collect(), ..Standing::idle(&t, cluster.elephant) };
-    let (laid, _) = time(21, || codecide::Busy::new(&t, &standing));
+    let standing = NetworkState { coflows: (0..coflows).map(&mut open).collect(), ..NetworkState::idle(&t, cluster.elephant) };
+    let (laid, _) = time(21, || advisor::Occupancy::new(&t, &standing));
     println!("co-decided\t{coflows} open\tlaid out\t{laid:?}");
     for (gb, racks, reduces) in [(10, 2, 10), (82, 8, 80), (1350, 20, 1000)] {
         let maps: Vec<(RackId, Bytes)> = (0..racks).map(|r| (RackId(r), Bytes(gb * 1_000_000_000 / u64::from(racks)))).collect();
         let shuffle = Shuffle::Open { maps, reduces, free: free.clone(), at_most: None, waves: true };
         let request = Request { shuffle, ready: Span::ZERO, deadline: None };
-        let (took, p) = time(51, || codecide::decide(&t, &standing, &request).expect("there are slots"));
-        let (slowly, twin) = time(5, || codecide::decide_slowly(&t, &standing, &request).expect("there are slots"));
+        let (took, p) = time(51, || advisor::decide(&t, &standing, &request).expect("there are slots"));
+        let (slowly, twin) = time(5, || advisor::decide_slowly(&t, &standing, &request).expect("there are slots"));
         assert_eq!(p.chosen, twin.chosen);
         let (judged, all) = (p.losers.len() + 1, twin.losers.len() + 1);
         println!(

@@ -16,7 +16,7 @@ use super::tables::{self, Rows};
 use super::user_namespace::REMEDY;
 use super::{CliError, can_write, print, read_workload, write_text};
 use crate::experiment::claim::Verdict;
-use crate::experiment::free::Free;
+use crate::experiment::assumptions::Assumptions;
 use crate::experiment::live::{self, Place, Slower};
 use crate::experiment::report::{Live, Report, Row, name};
 use crate::experiment::runs::{Measure, Progress, run as run_all};
@@ -169,7 +169,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     can_write(&args.json)?;
     let repeats = args.repeat.map_or_else(|| paper.repeats(args.quick), |n| n as usize);
     let Unprinted { task_rate, testbed_rate, window, port_block, trace_window, p_min } = args.unprinted;
-    let free = Free { task_rate, testbed_rate, window_permille: window, port_block, trace_window, p_min };
+    let free = Assumptions { task_rate, testbed_rate, window_permille: window, port_block, trace_window, p_min };
     let size = Size { seed: args.seed, repeats, jobs_percent: 100, thin: args.quick, free };
     let mut experiment = paper.experiment_with(size, &traces(args, paper)?);
     let report = if args.emulated.live {
@@ -413,7 +413,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::experiment::free::Free;
+    use crate::experiment::assumptions::Assumptions;
     use crate::experiment::report::Measured;
 
     #[test]
@@ -426,7 +426,7 @@ mod tests {
     #[test]
     fn every_output_has_every_number_of_the_paper() {
         // Stopped before it begins: all numbers of the paper, none of ours.
-        let size = Size { seed: 1, repeats: 2, jobs_percent: 1, thin: false, free: Free::default() };
+        let size = Size { seed: 1, repeats: 2, jobs_percent: 1, thin: false, free: Assumptions::default() };
         let e = Paper::CoScheduler.experiment(size);
         let outcomes = run_all(&e, size, 2, &AtomicBool::new(true), &|_| {}).unwrap();
         let r = Report::new(&e, &outcomes, 0.0, 2);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::files::read_shipped;
-use super::sums::{self, Shown};
+use super::summary::{self, Shown};
 use super::tables::{self, Rows};
 use super::workload::reading::{self, JobsArgs, ModelArgs};
 use super::workload::{Mix, Reading};
@@ -245,7 +245,7 @@ pub fn result(r: &JobsResult, shown: Shown) -> String {
         }
         (Output::Json, false) => tables::json(r),
         (Output::Csv, false) => exact(r).csv(),
-        (output, true) => sums::for_programs(r, output),
+        (output, true) => summary::for_programs(r, output),
     }
 }
 
@@ -259,7 +259,7 @@ fn caption(r: &JobsResult) -> String {
         r.placement,
         r.policy,
         r.mechanism,
-        sums::ended(r.end)
+        summary::ended(r.end)
     )
 }
 
@@ -342,7 +342,7 @@ pub fn summary(r: &JobsResult) -> Rows {
     row("JCT average / median / p95", three(s.average_jct, s.median_jct, s.p95_jct));
     row("shuffle CCT average / median / p95", three(s.average_cct, s.median_cct, s.p95_cct));
     row("jobs that send", s.sending.to_string());
-    if sums::has_circuits(&r.network) {
+    if summary::has_circuits(&r.network) {
         row("OCS share", tables::percent(s.ocs_share));
     }
     row("slot time", tables::span(s.slot_time));

@@ -61,7 +61,7 @@ pub mod simulate;
 mod sketch;
 pub mod stop;
 pub mod study;
-pub mod sums;
+pub mod summary;
 pub mod sweep;
 mod swept;
 pub mod tables;

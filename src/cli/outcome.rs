@@ -1,6 +1,6 @@
 //! A run of coflows as it is printed: its coflows, its sums, and what a reader must know before they are believed.
 
-use super::sums::{self, Shown};
+use super::summary::{self, Shown};
 use super::tables::{Rows, bytes, coflows_exact, json, percent, ratio, span};
 use super::{Output, study};
 use crate::runtime::report::RunResult;
@@ -11,13 +11,13 @@ use crate::runtime::report::caveats::{Caveat, lines};
 /// Table: the coflows, then what was run and the sums. JSON: the whole [`RunResult`]. CSV: the coflows in base units (bytes, nanoseconds),
 /// so that nothing is lost. With `--summary`, all but the coflows.
 pub fn run_result(result: &RunResult, shown: Shown) -> String {
-    let about = || format!("{}\n{}\n{}", sums::caption(result), sums::summary(&result.summary).table(), remarks(result));
+    let about = || format!("{}\n{}\n{}", summary::caption(result), summary::summary(&result.summary).table(), remarks(result));
     match (shown.output, shown.summary) {
         (Output::Table, false) => format!("{}\n\n{}", coflows(result).table(), about()),
         (Output::Table, true) => about(),
         (Output::Json, false) => json(result),
         (Output::Csv, false) => coflows_exact(&result.coflows).csv(),
-        (output, true) => sums::for_programs(result, output),
+        (output, true) => summary::for_programs(result, output),
     }
 }
 
@@ -42,16 +42,16 @@ pub fn with_baseline(off: &RunResult, on: &RunResult, summary: bool) -> String {
         row.push(gain.map_or("-".into(), |g| format!("{g:.2}x")));
     }
     let coflows = if summary { String::new() } else { format!("{}\n\n", rows.table()) };
-    let sums = sums::of_runs(&[("with circuits", &on.summary), ("circuits off", &off.summary)]);
+    let sums = summary::of_runs(&[("with circuits", &on.summary), ("circuits off", &off.summary)]);
     let both: String = study::caveat_lines(&[("with circuits", &on.caveats), ("circuits off", &off.caveats)]);
     let both = if both.is_empty() { both } else { format!("\n{both}") };
     let lost = |r: &RunResult| remarks(&RunResult { caveats: vec![], ..r.clone() });
-    format!("{coflows}{}\n{}\n{}{}{both}", sums::caption(on), sums.table(), lost(on), lost(off))
+    format!("{coflows}{}\n{}\n{}{}{both}", summary::caption(on), sums.table(), lost(on), lost(off))
 }
 
 /// The coflows of a run, for people. Where no circuit was set, none has a share over circuits.
 pub fn coflows(result: &RunResult) -> Rows {
-    let lit = sums::has_circuits(&result.summary);
+    let lit = summary::has_circuits(&result.summary);
     let mut rows = Rows::new(&["coflow", "flows", "bytes", "OCS share", "CCT", "bound", "CCT/bound"]);
     rows.header.retain(|column| lit || column != "OCS share");
     for c in &result.coflows {

@@ -178,7 +178,7 @@ mod tests {
     use crate::control::policy::{CircuitPolicy, SchedulerKind};
     use crate::placement::Kind;
     use crate::runtime::jobs::report::JobsResult;
-    use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
+    use crate::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_with};
     use crate::runtime::study::AnyResult;
     use crate::scheduler::spec::JobPolicy;
     use crate::testing::shipped;
@@ -191,8 +191,8 @@ mod tests {
         jobs.jobs.truncate(6);
         let jobs_by = JobPolicy::new(Kind::Fair);
         let ask =
-            Ask { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
-        simulate_with(&ask, &Course { rows, ..Course::default() }, &mut |_| {}).expect("a run")
+            SimulatedJobs { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+        simulate_with(&ask, &JobRunOptions { rows, ..JobRunOptions::default() }, &mut |_| {}).expect("a run")
     }
 
     fn write(directory: &Path) -> Result<(), CliError> {

@@ -19,7 +19,7 @@ use super::event_log::{Clock, Head};
 use super::log::{self, say};
 use super::numbers::{self, several};
 use super::record::RecordArgs;
-use super::sums::Shown;
+use super::summary::Shown;
 use super::workload::Reading;
 use super::{
     CliError, attach, can_write, files, interrupt, jobs, limits, machine, origin, read_policy_with, read_topology_with, schedule,
@@ -35,7 +35,7 @@ use crate::kernel::scale::Capacity;
 use crate::kernel::{Mechanism, rights, sys};
 use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::journal::Writing;
-use crate::runtime::posted::Posted;
+use crate::runtime::api_sender::ApiSender;
 use crate::runtime::record::{Pace, Recorder};
 use crate::runtime::report::caveats::Given;
 use crate::runtime::report::{Names, Origin, RunResult};
@@ -421,7 +421,7 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let log = |file: &PathBuf| EventFile::start((file, args.journal.is_some()), &head, &e.live.handle, plan.reopen.subscribe());
     let events = args.events.as_ref().map(log).transpose()?;
     let records = records.map(|j| journal::start(j, &e)).transpose()?;
-    let (sender, journal): (Arc<dyn api::Sender>, _) = (Arc::new(Posted::new(&e)), records.as_ref().map(|r| r.journal.clone()));
+    let (sender, journal): (Arc<dyn api::Sender>, _) = (Arc::new(ApiSender::new(&e)), records.as_ref().map(|r| r.journal.clone()));
     let of = api::Run { name: Some(plan.options.name.clone()), started_at: Some(origin::epoch(e.clock.now())) };
     let options = api::Options { socket: Some(socket), sender: Some(sender), journal, run: of, ..plan.api.clone() };
     let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
@@ -512,7 +512,7 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
     let running = start(args, plan, &plan.run)?;
     let manager = Manager::up(&running.e.live.handle);
     let client = Arc::new(running.place(plan).client()?);
-    let ask = schedule::Ask {
+    let ask = schedule::RemoteJobs {
         topology: Some(&args.topology),
         client: client.clone(),
         workload: jobs,

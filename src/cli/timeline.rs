@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{CliError, tables, write_sheet};
 use crate::draw::chart::{Key, Sample};
 use crate::draw::paper::Paper;
-use crate::draw::rows::{self, Bar, Rows};
+use crate::draw::gantt::{self, Bar, Rows};
 use crate::draw::{Fill, Ink, many};
 use crate::runtime::jobs::report::JobsResult;
 use crate::scheduler::record::TaskRun;
@@ -51,8 +51,8 @@ impl Timeline {
             slots.iter().enumerate().map(|(row, (host, slot))| ((host.as_str(), *slot), row)).collect();
         let name = |k: usize| if k > 0 && slots[k - 1].0 == slots[k].0 { String::new() } else { slots[k].0.clone() };
         let bars =
-            self.tasks.iter().filter_map(|t| Some((t, *rows.get(&(t.host.as_str(), t.slot))?))).flat_map(|(t, row)| self.bars(t, row));
-        let mut keys = rows::legend(&self.jobs);
+            self.tasks.iter().filter_map(|t| Some((t, *gantt.get(&(t.host.as_str(), t.slot))?))).flat_map(|(t, row)| self.bars(t, row));
+        let mut keys = gantt::legend(&self.jobs);
         keys.push(Key { label: "pale: waiting for input".into(), sample: Sample::Filled(Ink::new(110, 110, 110).tint(PALE).into()) });
         if self.tasks.iter().any(|t| !t.finished) {
             keys.push(Key { label: "given up".into(), sample: Sample::Filled(LOST.into()) });

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::caveats::Allow;
 use super::client::Where;
 use super::tables::{self, Rows};
-use super::{CliError, Output, can_write, interrupt, origin, outcome, print, sums, write_text};
+use super::{CliError, Output, can_write, interrupt, origin, outcome, print, summary, write_text};
 use crate::api::wire;
 use crate::client::counters::Counters;
 use crate::client::remote::Remote;
@@ -21,7 +21,7 @@ use crate::client::{Client, parse};
 use crate::coflows::{CoflowRecord, CoflowSpec, FlowSpec};
 use crate::config;
 use crate::ids::{CoflowId, HostId};
-use crate::runtime::jobs::live::{Network as _, Word};
+use crate::runtime::jobs::live::{Network as _, NetworkEvent};
 use crate::runtime::report::caveats::Given;
 use crate::runtime::report::{End, Names, Origin, RunResult};
 use crate::runtime::spans::percentile;
@@ -227,7 +227,7 @@ impl Sending<'_> {
             (0..load.open).try_for_each(|_| begin(self, pair))?;
         }
         while !self.open.is_empty() && !stop.load(Relaxed) {
-            let Some(Word::Coflow(id)) = self.remote.next(LOOK)? else { continue };
+            let Some(NetworkEvent::Coflow(id)) = self.remote.next(LOOK)? else { continue };
             let Some(exchange) = self.open.remove(&id) else { continue };
             let pair = exchange.pair;
             if exchange.coflows.len() < self.pairs[pair].steps.len() {
@@ -310,8 +310,8 @@ fn show(r: &Report, output: Output) -> String {
         Output::Json => tables::json(r),
         Output::Csv => rows(&r.traffic, true).csv(),
         Output::Table => {
-            let (pairs, sums) = (rows(&r.traffic, false).table(), sums::summary(&r.run.summary).table());
-            format!("{pairs}\n\n{}\n{sums}\n{}", sums::caption(&r.run), outcome::caveats(&r.run.caveats))
+            let (pairs, sums) = (rows(&r.traffic, false).table(), summary::summary(&r.run.summary).table());
+            format!("{pairs}\n\n{}\n{sums}\n{}", summary::caption(&r.run), outcome::caveats(&r.run.caveats))
         }
     }
 }

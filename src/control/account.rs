@@ -8,7 +8,7 @@ use crate::coflows::RackBytes;
 use crate::coflows::flows::Pairs;
 use crate::coflows::priority::Said;
 use crate::ids::{CoflowId, RackId};
-use crate::placement::codecide::Open;
+use crate::placement::advisor::Open;
 use crate::units::{Bytes, Span, Time};
 
 /// What has arrived between two racks of one coflow, in bytes.

@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::account::Account;
 use super::closed::Closed;
-use super::counted::Counted;
+use super::counter_progress::CounterProgress;
 use super::histogram::Histogram;
 use super::live::Live;
-use super::past::{LOST, Past};
+use super::previous_run::{LOST, PreviousRun};
 use super::record::{CoflowTotals, CoflowView, Coflows};
-use super::used::UsedIds;
+use super::used_ids::UsedIds;
 use super::{ProgressBy, Rejected};
 use crate::circuits::OpenCoflow;
 use crate::coflows::RackBytes;
@@ -57,7 +57,7 @@ pub struct Accounts {
     /// Those of `live` of which bytes have arrived that are not yet told apart, by circuits and by EPS.
     news: BTreeSet<CoflowId>,
     /// Open ones whose progress is read from the ToRs' counters.
-    by_counters: Counted,
+    by_counters: CounterProgress,
     /// The last of the others.
     closed: Closed,
     totals: CoflowTotals,
@@ -81,7 +81,7 @@ impl Accounts {
     ///
     /// # Errors
     /// There are accounts already, or racks of which the records tell do not exist.
-    pub fn resume(&mut self, mut past: Past, now: Time, racks: usize) -> Result<Vec<CoflowId>, Rejected> {
+    pub fn resume(&mut self, mut past: PreviousRun, now: Time, racks: usize) -> Result<Vec<CoflowId>, Rejected> {
         if self.used.max().is_some() {
             return Err(Rejected::Conflict("coflows have begun already: records of an earlier controller come first".into()));
         }

@@ -8,8 +8,8 @@ use super::faults::Faults;
 use super::manual::Manual;
 use super::meter::Meter;
 use super::policy::{CircuitPolicy, SchedulerKind};
-use super::promises::Promises;
-use super::record::{Failure, PromiseState, PromiseView, Record, Stats, What};
+use super::proposals::Proposals;
+use super::record::{Failure, ProposalState, ProposalView, Record, Stats, What};
 use super::routes::Paths;
 use super::world::World;
 use super::{Action, Event, Rejected, Skip, Trouble, Wake, Why};
@@ -25,7 +25,7 @@ use crate::units::{Bytes, Span, Time};
 mod coflows;
 mod deciding;
 mod probes;
-mod rest;
+mod idle;
 mod steering;
 #[cfg(test)]
 mod tests;
@@ -76,7 +76,7 @@ pub struct Controller {
     /// No demand between the network's racks.
     nothing: DemandMatrix,
     accounts: Accounts,
-    promises: Promises,
+    promises: Proposals,
     manual: Manual,
     paths: Paths,
     faults: Faults,
@@ -127,7 +127,7 @@ impl Controller {
             demand: DemandMatrix::zero(racks),
             nothing: DemandMatrix::zero(racks),
             accounts: Accounts::default(),
-            promises: Promises::default(),
+            promises: Proposals::default(),
             manual: Manual::default(),
             faults: Faults::default(),
             failures: BTreeMap::new(),
@@ -167,7 +167,7 @@ impl Controller {
     /// What cannot be accepted; the state is then as before.
     pub fn handle(&mut self, event: Event, now: Time) -> Result<(), Rejected> {
         self.revision += 1;
-        self.resting &= rest::ends_a_cycle(&event);
+        self.resting &= idle::ends_a_cycle(&event);
         match event {
             Event::Resumed { past } => self.resumed(*past, now)?,
             Event::Tick => self.tick(now),
@@ -198,7 +198,7 @@ impl Controller {
                 self.flows_ended(id, now);
             }
             Event::CoflowProposed { id, name, proposal, weight, expires, send } => {
-                self.proposed(PromiseView { id, name, weight, proposed: now, expires, state: PromiseState::Held, send, proposal }, now)?;
+                self.proposed(ProposalView { id, name, weight, proposed: now, expires, state: ProposalState::Held, send, proposal }, now)?;
             }
             Event::CoflowConfirmed { id, pairs, bound, progress, priorities } => {
                 self.confirmed(id, (&pairs, &priorities), (bound, progress), now)?;

@@ -25,7 +25,7 @@ use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::fabric::{Observation, OpResult, ProbeReport};
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::paths::List;
-use crate::placement::codecide::Proposal;
+use crate::placement::advisor::Proposal;
 use crate::plan::Op;
 use crate::plan::paths::{Ports, Steer, SteerResult};
 use crate::topology::types::Types;
@@ -36,19 +36,19 @@ mod accounts;
 pub mod closed;
 mod coflow;
 mod controller;
-mod counted;
+mod counter_progress;
 mod faults;
 pub mod histogram;
 pub mod live;
 mod manual;
 pub mod meter;
-pub mod past;
+pub mod previous_run;
 pub mod policy;
-mod promises;
+mod proposals;
 pub mod record;
 pub mod routes;
 mod trouble;
-pub mod used;
+pub mod used_ids;
 mod world;
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ pub enum Event {
     /// An earlier controller of this network has left records: said once, before all else.
     Resumed {
         /// The records.
-        past: Box<past::Past>,
+        past: Box<previous_run::PreviousRun>,
     },
     /// Time has passed: the deadline of [`Controller::poll_timeout`] is reached.
     Tick,

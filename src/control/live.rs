@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::account::{Account, Kept};
 use super::coflow::CoflowView;
 use crate::ids::CoflowId;
-use crate::placement::codecide::Open;
+use crate::placement::advisor::Open;
 use crate::units::Bytes;
 
 /// Accounts by number. Cloning costs O(1): the two share all that neither changes, and a change copies one account and O(log n) links

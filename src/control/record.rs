@@ -11,11 +11,11 @@ use super::live::Live;
 use super::policy::CircuitPolicy;
 use super::routes::PathsView;
 use super::trouble::Trouble;
-use super::used::UsedIds;
+use super::used_ids::UsedIds;
 use crate::demand::DemandMatrix;
 use crate::fabric::{PortCounters, PortQueues, SwitchCounters};
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
-use crate::placement::codecide::{Open, Proposal, Standing};
+use crate::placement::advisor::{Open, Proposal, NetworkState};
 use crate::plan::paths::Steer;
 use crate::units::{BitRate, Bytes, Span, Time, is_zero};
 
@@ -45,11 +45,11 @@ pub struct Snapshot {
     /// All coflows that are remembered.
     pub coflows: Coflows,
     /// Coflows that were proposed, by id: held, expired, or confirmed and then in `coflows` too. The oldest are forgotten.
-    pub proposals: Vec<Arc<PromiseView>>,
+    pub proposals: Vec<Arc<ProposalView>>,
     /// What is held of the proposals, by id.
     pub held: Vec<Arc<Open>>,
     /// What placements are judged by, without coflows: [`Snapshot::standing`] has them.
-    pub ground: Standing,
+    pub ground: NetworkState,
     /// Counters of the control loop.
     pub stats: Stats,
     /// Durations by ranges, since the start.
@@ -73,17 +73,17 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// What placements are judged by. O(open coflows, and the pairs of those that have changed).
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> NetworkState {
         standing(self.ground.clone(), &self.coflows.live, self.held.iter().cloned())
     }
 }
 
 /// What placements are judged by: `ground`, and all coflows that are open or `held`.
-pub(super) fn standing(ground: Standing, live: &Live, held: impl Iterator<Item = Arc<Open>>) -> Standing {
+pub(super) fn standing(ground: NetworkState, live: &Live, held: impl Iterator<Item = Arc<Open>>) -> NetworkState {
     let mut coflows = live.to_carry(ground.threshold);
     coflows.extend(held);
     coflows.sort_by_key(|c| c.id);
-    Standing { coflows, ..ground }
+    NetworkState { coflows, ..ground }
 }
 
 /// The network was not as it was built: what was measured meanwhile may not be what it says.
@@ -211,7 +211,7 @@ pub struct CoflowTotals {
 
 /// A coflow that was proposed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PromiseView {
+pub struct ProposalView {
     /// Its number.
     pub id: CoflowId,
     /// What people call it.
@@ -223,7 +223,7 @@ pub struct PromiseView {
     /// Time until which it is held.
     pub expires: Time,
     /// Whether it still is.
-    pub state: PromiseState,
+    pub state: ProposalState,
     /// Whether its bytes are to be sent once it is confirmed.
     pub send: bool,
     /// What was proposed.
@@ -233,7 +233,7 @@ pub struct PromiseView {
 /// What became of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PromiseState {
+pub enum ProposalState {
     /// Its circuits are kept in mind when others are judged.
     Held,
     /// Its coflow has begun.

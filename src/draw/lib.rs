@@ -13,7 +13,7 @@ mod ink;
 pub mod paper;
 mod pdf;
 mod png;
-pub mod rows;
+pub mod gantt;
 mod svg;
 #[cfg(test)]
 mod tests;

@@ -184,11 +184,11 @@ proptest! {
     fn names_fit_on_rows_of_any_size(
         width in 2.5f64..12.0, size in 5.0f64..14.0, end in 1u64..u64::MAX, names in prop::collection::vec("[a-zA-Z0-9 -]{0,70}", 1..20),
     ) {
-        let bar = |(k, name): (usize, &String)| rows::Bar {
+        let bar = |(k, name): (usize, &String)| gantt::Bar {
             row: k as f64, height: 1.0, from: end / 3, until: end, fill: many(k), label: name.clone(), title: name.clone(),
         };
         let bars = names.iter().enumerate().map(bar).collect();
-        let rows = rows::Rows { names: names.clone(), bars, end, keys: rows::legend(&names) };
+        let rows = gantt::Rows { names: names.clone(), bars, end, keys: gantt::legend(&names) };
         let sheet = rows.draw(&Look { title: names.join(" "), log: false, paper: paper(width, size) });
         prop_assert_eq!(sheet.legible(), Ok(()));
     }

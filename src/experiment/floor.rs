@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::coflows::network::NetworkKind;
     use crate::placement::Kind;
-    use crate::runtime::jobs::simulate::{Ask, simulate};
+    use crate::runtime::jobs::simulate::{SimulatedJobs, simulate};
     use crate::scheduler::queues::Order;
     use crate::setting::electrical;
     use crate::topology::Framing;
@@ -242,7 +242,7 @@ mod tests {
             system.jobs_by.placement.common.slowstart = if late { 100 } else { 5 };
             let list = JobList::new("l", jobs);
             let (plan, jobs_by) = (&system.plan, &system.jobs_by);
-            let ask = Ask { topology: &t, plan, jobs_by, jobs: &list, failures: &[], faults: &[], until: None };
+            let ask = SimulatedJobs { topology: &t, plan, jobs_by, jobs: &list, failures: &[], faults: &[], until: None };
             let r = simulate(&ask, &mut |_| ()).unwrap();
             let floor = floors(&Cluster::new(&t, true, late), &list.jobs);
             let mean = r.jobs.iter().map(|j| seconds(j.jct.unwrap())).sum::<f64>() / r.jobs.len() as f64;

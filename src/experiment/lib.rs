@@ -29,7 +29,7 @@ pub mod corral;
 pub mod coscheduler;
 pub mod decision;
 pub mod floor;
-pub mod free;
+pub mod assumptions;
 pub mod hit;
 pub mod jobpacker;
 pub mod joint;
@@ -42,14 +42,14 @@ pub mod setting;
 pub mod stored;
 #[cfg(test)]
 mod tests;
-pub mod ways;
+pub mod hops;
 
 #[cfg(test)]
 #[path = "../testing.rs"]
 mod testing;
 
 use claim::{Claim, Side};
-use free::{Calibration, Free};
+use assumptions::{Calibration, Assumptions};
 use setting::Setting;
 
 use crate::scheduler::state::Grain;
@@ -88,7 +88,7 @@ pub struct Size {
     #[serde(default)]
     pub thin: bool,
     /// What the paper does not print; [`Paper::experiment`] fills in the calibration's.
-    pub free: Free,
+    pub free: Assumptions,
 }
 
 /// An evaluation: what is run, and what the paper says of it.
@@ -98,7 +98,7 @@ pub struct Experiment {
     /// What was chosen for the numbers that the paper does not print, for these jobs.
     pub calibration: Calibration,
     /// What was taken for them.
-    pub free: Free,
+    pub free: Assumptions,
     /// What ends of flows leave is shared anew at multiples of this only; zero: at once
     /// ([`Extras::resolution`](crate::runtime::simulate::Extras::resolution)); `None`: as each setting has it.
     pub resolution: Option<Span>,

@@ -15,7 +15,7 @@ use tokio::sync::broadcast::Receiver;
 use super::measure::Measure;
 use super::runs::{Outcome, Outcomes, Progress, Run, outcome, simulated};
 use super::setting::{Setting, System, Work};
-use super::ways::Ways;
+use super::hops::Hops;
 use super::{Experiment, Size};
 use crate::config::Select;
 use crate::control::record::{Record, Snapshot};
@@ -26,7 +26,7 @@ use crate::runtime::emulation::{Emulation, Options};
 use crate::runtime::jobs::emulated::Emulated;
 use crate::runtime::jobs::live::{self, Outcome as Ended};
 use crate::runtime::jobs::report::JobsResult;
-use crate::runtime::jobs::simulate::{Ask, Course};
+use crate::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions};
 use crate::runtime::report::{Counted, Names, RunResult};
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::{Core, Framing, Topology};
@@ -189,8 +189,8 @@ fn play(setting: &Setting, system: &System, seed: u64, place: &Place, stop: &Ato
     let slower = place.slower;
     let (topology, jobs) = (Arc::new(slower.network(&setting.topology)), slower.jobs(setting.load.draw(seed)));
     let jobs_by = slower.policy(&system.jobs_by, seed);
-    let ask = Ask { topology: &topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
-    let course = Course { stop: Some(stop), ..Course::default() };
+    let ask = SimulatedJobs { topology: &topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let course = JobRunOptions { stop: Some(stop), ..JobRunOptions::default() };
     let both = simulated(&ask, &course, setting.load.window).and_then(|s| Ok((s, emulated(&ask, &topology, setting, place, stop)?)));
     let stopped = stop.load(Relaxed);
     match both {
@@ -199,18 +199,18 @@ fn play(setting: &Setting, system: &System, seed: u64, place: &Place, stop: &Ato
     }
 }
 
-fn emulated(ask: &Ask, topology: &Arc<Topology>, setting: &Setting, place: &Place, stop: &AtomicBool) -> Result<Outcome, String> {
+fn emulated(ask: &SimulatedJobs, topology: &Arc<Topology>, setting: &Setting, place: &Place, stop: &AtomicBool) -> Result<Outcome, String> {
     let o = &place.options;
     let owned = Owned::take(&o.base, &o.name).map_err(|e| e.to_string())?;
     let e = Emulation::start(owned, topology.clone(), ask.plan.clone(), o, None).map_err(|e| e.to_string())?;
     let mut events = e.live.handle.events();
-    let mut ways = Ways::new(topology).ok_or("the network has no graph of switches")?;
+    let mut ways = Hops::new(topology).ok_or("the network has no graph of switches")?;
     let began = std::cell::RefCell::new(vec![]);
     let mut note = |at, coflow: &_| began.borrow_mut().push((at, Clone::clone(coflow)));
     let mut network = Emulated::new(&e, &mut note);
-    let live = live::Ask { topology, jobs_by: ask.jobs_by, elephant: ask.plan.policy.elephant_threshold, jobs: ask.jobs, failures: &[] };
+    let live = live::LiveJobs { topology, jobs_by: ask.jobs_by, elephant: ask.plan.policy.elephant_threshold, jobs: ask.jobs, failures: &[] };
     let mut missed = Ok(());
-    let mut hear = |ways: &mut Ways| {
+    let mut hear = |ways: &mut Hops| {
         began.borrow_mut().drain(..).for_each(|(at, c)| ways.begins(at, &c));
         let heard = listen(&mut events, |r| ways.record(r));
         missed = std::mem::replace(&mut missed, Ok(())).and(heard);
@@ -261,7 +261,7 @@ fn counted(e: &Emulation) -> Result<u64, String> {
 }
 
 /// What the scheduler says of a run whose network is measured elsewhere.
-fn result(ask: &Ask, ended: &Ended, e: &Emulation) -> JobsResult {
+fn result(ask: &SimulatedJobs, ended: &Ended, e: &Emulation) -> JobsResult {
     let policy = &ask.plan.policy.name;
     let names = Names { mechanism: e.mechanism.name(), topology: &ask.topology.name, policy, workload: &ask.jobs.name };
     let network = RunResult::new(names, vec![], Counted { ended: ended.end.now, ..Counted::default() }, Bytes::ZERO);

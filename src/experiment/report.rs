@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::claim::{Claim, Printed, Reach, Verdict};
-use super::free::{Calibration, Free};
+use super::assumptions::{Calibration, Assumptions};
 use super::live::{Both, Pair, Slower};
 use super::runs::{FLOOR, Measure, Outcomes};
 use super::setting::Setting;
@@ -83,7 +83,7 @@ pub struct Report {
     /// What was chosen for the numbers that the paper does not print.
     pub calibration: Calibration,
     /// What was taken for them.
-    pub free: Free,
+    pub free: Assumptions,
     /// It was stopped before its end.
     pub partial: bool,
     /// Real time that it took, in seconds.

@@ -11,13 +11,13 @@ use super::floor::{Cluster as Bounds, floors};
 pub use super::measure::{Measure, Outcome};
 use super::setting::{Setting, System, Work};
 use super::stored::Stored;
-use super::ways::Ways;
+use super::hops::Hops;
 use super::{Experiment, Size};
 use crate::placement::Policy;
 use crate::placement::cluster::{Cluster, ELEPHANT};
 use crate::placement::corral::{self, Provisioning, Scenario};
 use crate::runtime::jobs::report::JobsResult;
-use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
+use crate::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_with};
 use crate::runtime::parallel::in_parallel;
 use crate::runtime::spans::percentile;
 use crate::runtime::study::SMALL_JOB;
@@ -126,16 +126,16 @@ fn play(setting: &Setting, system: &System, seed: u64, resolution: Span, stop: &
     let mut jobs_by = system.jobs_by.clone();
     jobs_by.placement.common.seed = seed;
     let ask =
-        Ask { topology: &setting.topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+        SimulatedJobs { topology: &setting.topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
     let writes = setting.load.writes;
-    let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), writes, resolution, ..Course::default() };
+    let course = JobRunOptions { foreseen: Some(&foreseen), remaining, stop: Some(stop), writes, resolution, ..JobRunOptions::default() };
     simulated(&ask, &course, setting.load.window).map(|o| (!stop.load(Ordering::Relaxed)).then_some(o))
 }
 
 /// A run in virtual time of jobs that arrive within `window`.
-pub(super) fn simulated(ask: &Ask, course: &Course, window: Span) -> Result<Outcome, String> {
-    let (mut ways, mut stored) = (Ways::new(ask.topology), Stored::new(ask.topology, ask.jobs));
+pub(super) fn simulated(ask: &SimulatedJobs, course: &JobRunOptions, window: Span) -> Result<Outcome, String> {
+    let (mut ways, mut stored) = (Hops::new(ask.topology), Stored::new(ask.topology, ask.jobs));
     let result = simulate_with(ask, course, &mut |line| {
         ways.iter_mut().for_each(|w| w.hear(&line));
         stored.hear(&line);
@@ -146,7 +146,7 @@ pub(super) fn simulated(ask: &Ask, course: &Course, window: Span) -> Result<Outc
 }
 
 /// What a run measured; `ways` has heard its shuffles, if its network has several switches.
-pub(super) fn outcome(r: &JobsResult, jobs: &JobList, topology: &Topology, window: Span, ways: Option<&Ways>) -> Outcome {
+pub(super) fn outcome(r: &JobsResult, jobs: &JobList, topology: &Topology, window: Span, ways: Option<&Hops>) -> Outcome {
     let slots = topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
     let mut out = measured(r, jobs, slots, window);
     out.extend(by_job(r, jobs));

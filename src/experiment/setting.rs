@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::Size;
-use super::free::Free;
+use super::assumptions::Assumptions;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::config::Select;
@@ -80,7 +80,7 @@ pub struct Load {
     /// Whether output is written over the network, as HDFS does.
     pub writes: bool,
     /// What the paper does not print; its window is in `window` already.
-    pub free: Free,
+    pub free: Assumptions,
 }
 
 /// Coflows of Facebook's trace.

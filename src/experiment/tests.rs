@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use super::claim::{Claim, Printed, Side, Verdict};
-use super::free::Free;
+use super::assumptions::Assumptions;
 use super::report::{Report, SAME};
 use super::runs::{Measure, run};
 use super::setting::Load;
@@ -13,7 +13,7 @@ use crate::workload::synth_jobs::Mix;
 const PAPERS: [Paper; 5] = [Paper::Jobpacker, Paper::CoScheduler, Paper::Corral, Paper::Hit, Paper::Pushbox];
 
 fn size(repeats: usize, jobs_percent: usize) -> Size {
-    Size { seed: 5, repeats, jobs_percent, thin: false, free: Free::default() }
+    Size { seed: 5, repeats, jobs_percent, thin: false, free: Assumptions::default() }
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn what_was_calibrated_never_counts_as_agreement() {
     for paper in PAPERS {
         let calibrated: Vec<Claim> = paper.experiment(size(1, 100)).claims.into_iter().filter(|c| c.calibrated).collect();
         // A row for every number that was chosen; Co-scheduler's are JobPacker's.
-        let Free { task_rate, testbed_rate, window_permille, p_min, .. } = paper.calibrated(false).free;
+        let Assumptions { task_rate, testbed_rate, window_permille, p_min, .. } = paper.calibrated(false).free;
         let chosen =
             [task_rate.is_some(), testbed_rate.is_some(), window_permille.is_some(), p_min.is_some()].into_iter().filter(|c| *c).count();
         assert_eq!(calibrated.len(), if paper == Paper::CoScheduler { 0 } else { chosen }, "{paper:?}");
@@ -345,9 +345,9 @@ fn swims_rows_of_2009_with_shuffles_from_80_mb_are_jobpackers_table_1() {
 #[test]
 fn free_numbers_change_times_and_arrivals() {
     let drawn = |free| Load::new(Mix::CoScheduler, 1000, Span::secs(5400), 50, Size { free, ..size(1, 100) }).draw(3);
-    let plain = drawn(Free::default());
-    let slow = drawn(Free { task_rate: Some(Bytes(1_000_000)), ..Free::default() });
-    let dense = drawn(Free { window_permille: Some(125), ..Free::default() });
+    let plain = drawn(Assumptions::default());
+    let slow = drawn(Assumptions { task_rate: Some(Bytes(1_000_000)), ..Assumptions::default() });
+    let dense = drawn(Assumptions { window_permille: Some(125), ..Assumptions::default() });
     let last = |l: &crate::workload::jobs::JobList| l.jobs.iter().map(|j| j.arrival).max().unwrap();
     assert!(last(&dense).0.abs_diff(last(&plain).0 / 8) <= 1);
     for (k, job) in plain.jobs.iter().enumerate() {

@@ -15,7 +15,7 @@ use crate::demand::DemandMatrix;
 use crate::fabric::{Observation, PortCounters, ProbeRequest};
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::runtime::drive::{Driver, Host};
-use crate::runtime::handle::{Ends, Handle};
+use crate::runtime::handle::{HandlePeer, Handle};
 use crate::runtime::settings::RunPlan;
 use crate::sim::{Settings, SimFabric};
 use crate::topology::{Plane, StopMode, Topology};
@@ -106,7 +106,7 @@ impl Host<SimFabric> for Outside {
 }
 
 /// Drives the controller: every tick that is sent is one cycle, 100 ms later.
-fn drive(controller: Controller, topology: Arc<Topology>, ends: &Ends, stop: &AtomicBool) {
+fn drive(controller: Controller, topology: Arc<Topology>, ends: &HandlePeer, stop: &AtomicBool) {
     let outside = Outside { now: Time::ZERO, events: ends.events.clone() };
     let mut driver = Driver::new(controller, SimFabric::new(topology, Settings::default()), outside);
     while let Ok(command) = ends.commands.recv() {

@@ -14,7 +14,7 @@ use netlink_packet_route::route::{RouteAttribute, RouteFlags, RouteMessage};
 use netlink_packet_route::rule::RuleAttribute;
 
 use super::attached;
-use super::doors::TABLE;
+use super::admission::TABLE;
 use super::network::{Network, Node};
 use super::nl::{Netlink, Request};
 use super::ownership::{PREFIX, link_mark};

@@ -40,18 +40,18 @@ pub mod queues;
 pub mod traffic;
 
 use graph::uplinks;
-pub use graph::{labels, packet, priorities, route_lists, steering, ways};
+pub use graph::{labels, packet, priorities, route_lists, steering, egress};
 use guard::believed;
-pub use guard::{book, keeper, kept, settings};
-pub use machine::{features, lacks, programs, rights, scale, sys};
+pub use guard::{build_log, drift, watched, settings};
+pub use machine::{features, missing, programs, rights, scale, sys};
 pub use netlink::{diag, inventory, msg, nl, tc, wire};
-pub use optical::{backlog, doors, flips, nudges, prober, slots, switched, timed};
+pub use optical::{backlog, admission, switcher, queue_waker, prober, slots, switched, timed};
 
 #[cfg(test)]
 #[path = "../testing.rs"]
 mod testing;
 
-use flips::{Flips, Late, Lateness};
+use switcher::{CircuitSwitcher, Late, Lateness};
 use network::Network;
 use steering::Steering;
 
@@ -176,7 +176,7 @@ enum Circuits {
 
 impl Circuits {
     /// The thread that changes what the kernel cannot time by itself.
-    fn flips(&self) -> Option<&Flips> {
+    fn flips(&self) -> Option<&CircuitSwitcher> {
         match self {
             Self::Timed(t) => t.gates(),
             Self::Switched(s) => Some(s.flips()),
@@ -213,7 +213,7 @@ pub struct Labelled {
 /// The emulated fabric.
 pub struct KernelFabric {
     /// Comes first: it must not write again what is taken down at the end.
-    keeper: keeper::Keeper,
+    keeper: drift::DriftMonitor,
     /// Comes before the network: the thread that changes circuits must have stopped when attached nodes are left.
     circuits: Circuits,
     /// Where the packet network is a graph.
@@ -259,8 +259,8 @@ impl KernelFabric {
         let steering = Steering::install(&mut net, (mechanism, service), clock)?;
         let backlog = backlog::Backlog::start(&net)?;
         let uplinks = uplinks::Uplinks::open(&net)?;
-        let turner = circuits.flips().map(Flips::turner);
-        let keeper = keeper::Keeper::start(&mut net, turner)?;
+        let turner = circuits.flips().map(CircuitSwitcher::turner);
+        let keeper = drift::DriftMonitor::start(&mut net, turner)?;
         let believed = believed::Believed::new(net.topology.clone());
         Ok(Self { keeper, net, circuits, steering, service, guard, backlog, uplinks, believed })
     }
@@ -289,12 +289,12 @@ impl KernelFabric {
     /// How late circuits were switched. With `timed` circuits are never late: there it is how late the gates of packets that wait for them
     /// were, and `None` where no packets wait.
     pub fn lateness(&self) -> Option<Lateness> {
-        self.circuits.flips().map(Flips::lateness)
+        self.circuits.flips().map(CircuitSwitcher::lateness)
     }
 
     /// The changes of which [`KernelFabric::lateness`] tells, the oldest first; none where that is `None`.
     pub fn late(&self) -> Vec<Late> {
-        self.circuits.flips().map(Flips::late).unwrap_or_default()
+        self.circuits.flips().map(CircuitSwitcher::late).unwrap_or_default()
     }
 
     /// What became of every packet that ToRs admitted to circuits, as the kernel handles them; `None` where they are not counted one by
@@ -426,7 +426,7 @@ impl Fabric for KernelFabric {
 
     fn lost(&self) -> Option<String> {
         let threads = [
-            (self.circuits.flips().is_none_or(Flips::is_alive), "switches circuits"),
+            (self.circuits.flips().is_none_or(CircuitSwitcher::is_alive), "switches circuits"),
             (self.backlog.is_alive(), READS),
             (self.keeper.is_alive(), COMPARES),
         ];

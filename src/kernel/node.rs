@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::link::LinkAttribute;
 
-use super::book::Book;
+use super::build_log::BuildLog;
 use super::msg;
 use super::nl::{Netlink, Request};
 
@@ -19,7 +19,7 @@ pub struct Node {
     /// A socket in it.
     pub netlink: Netlink,
     /// What was written into it while the network was set up.
-    pub book: Book,
+    pub book: BuildLog,
 }
 
 impl Node {
@@ -29,7 +29,7 @@ impl Node {
     /// When no socket can be had.
     pub fn new(name: String, ns: OwnedFd) -> io::Result<Self> {
         let netlink = Netlink::open(ns.as_fd())?;
-        Ok(Self { name, ns, netlink, book: Book::default() })
+        Ok(Self { name, ns, netlink, book: BuildLog::default() })
     }
 
     /// Sends messages; an error names this node.

@@ -12,15 +12,15 @@ use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::units::{Bytes, NANOS};
 
 /// Units of work in a byte.
-pub const BYTE: u128 = 8 * NANOS as u128;
+pub const WORK_PER_BYTE: u128 = 8 * NANOS as u128;
 
 /// Units as whole bytes, rounded down.
 pub fn bytes(units: u128) -> Bytes {
     // A byte has 2^12 x 5^9 units: after a shift 64 bits nearly always do.
-    let shift = BYTE.trailing_zeros();
+    let shift = WORK_PER_BYTE.trailing_zeros();
     match u64::try_from(units >> shift) {
-        Ok(small) => Bytes(small / (BYTE >> shift) as u64),
-        Err(_) => Bytes(u64::try_from(units / BYTE).unwrap_or(u64::MAX)),
+        Ok(small) => Bytes(small / (WORK_PER_BYTE >> shift) as u64),
+        Err(_) => Bytes(u64::try_from(units / WORK_PER_BYTE).unwrap_or(u64::MAX)),
     }
 }
 
@@ -193,31 +193,31 @@ mod tests {
     #[test]
     fn work_is_exact_and_what_lies_beyond_the_end_is_known() {
         let mut b = Bundle::new(HostId(0), HostId(1), (RackId(0), RackId(1)), true);
-        b.push(CoflowId(0), FlowId(1), 2 * BYTE);
-        b.push(CoflowId(0), FlowId(0), BYTE);
+        b.push(CoflowId(0), FlowId(1), 2 * WORK_PER_BYTE);
+        b.push(CoflowId(0), FlowId(0), WORK_PER_BYTE);
         assert_eq!(b.book(3_000_000_000), 6_000_000_000);
         assert_eq!(b.pop(), None);
         b.route = Route::Ocs(PlaneId(0));
         b.book(9_000_000_000);
         let (f, ocs, beyond) = b.pop().unwrap();
-        assert_eq!((f.flow, f.size, ocs, beyond), (FlowId(0), BYTE, 5_000_000_000, 1_000_000_000));
+        assert_eq!((f.flow, f.size, ocs, beyond), (FlowId(0), WORK_PER_BYTE, 5_000_000_000, 1_000_000_000));
         assert_eq!((b.pop(), b.left(b.first().unwrap())), (None, 7_000_000_000));
-        b.push(CoflowId(0), FlowId(2), 9 * BYTE);
+        b.push(CoflowId(0), FlowId(2), 9 * WORK_PER_BYTE);
         assert_eq!((b.backlog(7), b.backlog(9_000_000_000)), (14, 16_000_000_000));
         (b.link, b.ahead) = (Some(3), 2);
-        assert!(b.is_due_at(3, 2 * BYTE - 2) && !b.is_due_at(4, 2 * BYTE - 2));
+        assert!(b.is_due_at(3, 2 * WORK_PER_BYTE - 2) && !b.is_due_at(4, 2 * WORK_PER_BYTE - 2));
     }
 
     #[test]
     fn when_the_first_is_cancelled_the_next_one_is_expected() {
         let mut b = Bundle::new(HostId(0), HostId(1), (RackId(0), RackId(1)), true);
-        b.push(CoflowId(0), FlowId(0), BYTE);
-        b.push(CoflowId(1), FlowId(0), 2 * BYTE);
+        b.push(CoflowId(0), FlowId(0), WORK_PER_BYTE);
+        b.push(CoflowId(1), FlowId(0), 2 * WORK_PER_BYTE);
         b.link = Some(3);
         b.cancel(CoflowId(0));
-        assert!(b.is_due_at(3, 2 * BYTE) && b.flows().count() == 1);
+        assert!(b.is_due_at(3, 2 * WORK_PER_BYTE) && b.flows().count() == 1);
         b.cancel(CoflowId(1));
-        b.push(CoflowId(2), FlowId(0), 5 * BYTE);
-        assert!(b.is_due_at(3, 5 * BYTE));
+        b.push(CoflowId(2), FlowId(0), 5 * WORK_PER_BYTE);
+        assert!(b.is_due_at(3, 5 * WORK_PER_BYTE));
     }
 }

@@ -56,7 +56,7 @@ impl World<'_> {
         self.ledger.open(coflow);
         let free = f.from == f.to && !self.links.topology().loopback || f.bytes == Bytes::ZERO;
         if free {
-            self.ledger.close(coflow, racks, u128::from(f.bytes.0) * super::bundle::BYTE, 0);
+            self.ledger.close(coflow, racks, u128::from(f.bytes.0) * super::bundle::WORK_PER_BYTE, 0);
             self.done.push(FlowFinished { coflow, flow: flow.into(), at: self.now });
         }
         free
@@ -65,7 +65,7 @@ impl World<'_> {
 
 /// Bytes of one coflow that are on their way between two hosts, in units.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct InFlight {
     /// Its coflow.
     pub coflow: CoflowId,
     /// The flow, or one of several that share their rates.
@@ -147,7 +147,7 @@ pub trait Engine: Send {
     }
 
     /// What is under way, as of the last [`Engine::settle`].
-    fn parts(&self, each: &mut dyn FnMut(Part));
+    fn parts(&self, each: &mut dyn FnMut(InFlight));
 
     /// Passes units that wait at the senders now, of each flow at most `most`, which must be the same at every call or grow: `each(sender
     /// and receiver, units)`, perhaps several times for the same two. `books`: [`Engine::settle`], too; otherwise at least what circuits

@@ -449,7 +449,7 @@ fn slow_demand(n: &Network, links: &links::Links, c: &CoflowSpec, class: u8) -> 
     by.retain(|_, bytes| *bytes > 0);
     let route = |(a, b)| if t.rack_of(a) == t.rack_of(b) { bundle::Route::Local } else { bundle::Route::Eps };
     let group =
-        |(&(a, b), &n): (&(HostId, HostId), &u64)| Group { path: links.path(a, b, route((a, b))), left: u128::from(n) * bundle::BYTE };
+        |(&(a, b), &n): (&(HostId, HostId), &u64)| Group { path: links.path(a, b, route((a, b))), left: u128::from(n) * bundle::WORK_PER_BYTE };
     let mut demand = Demand::new(by.iter().map(group));
     demand.weigh();
     demand.index();
@@ -519,7 +519,7 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
                 first = first.min(now + c.demand.left(g).div_ceil(u128::from(rate)) as u64);
             }
             if let (Aalo, Decide::FlowEnds, Some(limit)) = (n.kind, n.decide, n.aalo.limit(c.queue)) {
-                let left = (u128::from(limit.0) * bundle::BYTE).saturating_sub(c.sent);
+                let left = (u128::from(limit.0) * bundle::WORK_PER_BYTE).saturating_sub(c.sent);
                 let after = if left == 0 { Some(1) } else { left.checked_div(r.total().into()).map(|_| left.div_ceil(r.total().into())) };
                 let looked = after.map(|ns| n.aalo.looks_from(Time(now + ns as u64)).0);
                 first = first.min(looked.unwrap_or(u64::MAX));

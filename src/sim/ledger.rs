@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::bundle::{Route, bytes};
-use super::engine::Part;
+use super::engine::InFlight;
 use super::meter::Totals;
 use super::table::Table;
 use crate::coflows::RackBytes;
@@ -248,7 +248,7 @@ impl Ledger {
     pub fn progress(
         &mut self,
         ids: &BTreeSet<CoflowId>,
-        underway: impl Iterator<Item = ((RackId, RackId), Part)>,
+        underway: impl Iterator<Item = ((RackId, RackId), InFlight)>,
     ) -> Vec<(CoflowId, Vec<RackBytes>)> {
         assert!(self.by_pair || ids.is_empty(), "what has arrived by pair was not kept");
         // By coflow; of each, parts come nearly in the order of rack pairs, which a stable sort makes use of.
@@ -284,7 +284,7 @@ impl Ledger {
     }
 
     /// What every coflow has received that was not forgotten.
-    pub fn delivered(&self, underway: impl Iterator<Item = ((RackId, RackId), Part)>) -> BTreeMap<CoflowId, Delivered> {
+    pub fn delivered(&self, underway: impl Iterator<Item = ((RackId, RackId), InFlight)>) -> BTreeMap<CoflowId, Delivered> {
         let mut units: BTreeMap<CoflowId, (u128, u128, u128)> = BTreeMap::new();
         for (&id, a) in &self.coflows {
             units.insert(id, (a.within, a.between + a.sum(), a.over_ocs));

@@ -59,15 +59,15 @@ mod links;
 pub mod maxmin;
 pub mod meter;
 mod model;
-mod numbers;
+mod bit_set;
 mod ordered;
-mod paced;
-mod pairs;
+mod service_clocks;
+mod big_switch;
 mod queues;
 mod settings;
-mod shared;
-mod soonest;
-mod sums;
+mod fair_share;
+mod earliest;
+mod aggregate;
 mod sunflow;
 mod table;
 mod waiting;
@@ -84,7 +84,7 @@ mod testing;
 use crate::fabric::meter::Utilisation;
 use crossbar::Crossbars;
 use delays::Delays;
-use engine::{Engine, Part, World};
+use engine::{Engine, InFlight, World};
 use faults::{Broken, Which};
 pub use ledger::Delivered;
 use ledger::Ledger;
@@ -224,7 +224,7 @@ impl SimFabric {
         self.run(now);
         self.engine.settle(world!(self));
         let mut left = Vec::new();
-        self.engine.left(&mut |coflow, flow, units| left.push((coflow, flow, bundle::bytes(units + bundle::BYTE - 1))));
+        self.engine.left(&mut |coflow, flow, units| left.push((coflow, flow, bundle::bytes(units + bundle::WORK_PER_BYTE - 1))));
         left.sort_unstable();
         left
     }
@@ -329,7 +329,7 @@ impl SimFabric {
         [totals.up.iter().sum::<u128>() + over_ocs, over_ocs].map(bundle::bytes)
     }
 
-    fn parts(&mut self, wanted: impl Fn(CoflowId) -> bool) -> Vec<((RackId, RackId), Part)> {
+    fn parts(&mut self, wanted: impl Fn(CoflowId) -> bool) -> Vec<((RackId, RackId), InFlight)> {
         self.engine.settle(world!(self));
         let (mut parts, t) = (Vec::new(), self.links.topology());
         self.engine.parts(&mut |p| {
@@ -440,7 +440,7 @@ impl SimFabric {
 
     /// The bytes that wait at the senders, by rack pair. Brings the books up to now as far as they are read.
     fn backlog(&mut self) -> DemandMatrix {
-        let (most, books) = (u128::from(self.buffer.0) * bundle::BYTE, self.ledger.counts_pairs());
+        let (most, books) = (u128::from(self.buffer.0) * bundle::WORK_PER_BYTE, self.ledger.counts_pairs());
         if self.waits
             && let Some(whole) = self.engine.backlog_by_rack(most, books, world!(self))
         {
@@ -510,7 +510,7 @@ impl Fabric for SimFabric {
     }
 
     fn elephants(&mut self, tenths: &[u64]) -> Result<Option<Elephants>, FabricError> {
-        let least: Vec<u128> = tenths.iter().map(|&bytes| u128::from(bytes) * bundle::BYTE).collect();
+        let least: Vec<u128> = tenths.iter().map(|&bytes| u128::from(bytes) * bundle::WORK_PER_BYTE).collect();
         Ok(self.engine.elephants(&least, world!(self)))
     }
 

@@ -92,7 +92,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::bundle::BYTE;
+    use super::super::bundle::WORK_PER_BYTE;
     use super::*;
     use crate::ids::PlaneId;
     use crate::topology::{Plane, StopMode};
@@ -124,7 +124,7 @@ mod tests {
 
         #[test]
         fn buckets_sum_up_and_are_those_of_a_slow_twin(
-            steps in prop::collection::vec((0u64..40_000, 0u128..3 * BYTE), 1..40),
+            steps in prop::collection::vec((0u64..40_000, 0u128..3 * WORK_PER_BYTE), 1..40),
             bucket in 1u64..9,
         ) {
             let t = topology();

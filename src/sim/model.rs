@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::engine::Engine;
 use super::links::Links;
-use super::pairs::{self, MAX_CHANGING, MAX_HOSTS};
-use super::{ordered, shared, sums, sunflow};
+use super::big_switch::{self, MAX_CHANGING, MAX_HOSTS};
+use super::{ordered, fair_share, aggregate, sunflow};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::topology::Topology;
@@ -83,12 +83,12 @@ impl Model {
         let interfaces = &links.capacity()[..2 * topology.hosts.len()];
         match self {
             Self::Sunflow => Box::new(sunflow::Sunflow::new(network, &links.shared_topology())),
-            Self::Pairs { classes, circuits: false } => Box::new(pairs::Pairs::<pairs::Fixed>::new(interfaces, classes)),
-            Self::Pairs { classes, circuits: true } => Box::new(pairs::Pairs::<pairs::Changing>::new(interfaces, classes)),
-            Self::Shared { .. } => Box::new(shared::Shared::new(links.capacity(), links.queues())),
+            Self::Pairs { classes, circuits: false } => Box::new(big_switch::Pairs::<big_switch::Fixed>::new(interfaces, classes)),
+            Self::Pairs { classes, circuits: true } => Box::new(big_switch::Pairs::<big_switch::Changing>::new(interfaces, classes)),
+            Self::Shared { .. } => Box::new(fair_share::FairShare::new(links.capacity(), links.queues())),
             Self::Ordered => Box::new(ordered::Ordered::new(network, links.capacity())),
-            Self::Sums { fair: true } => Box::new(sums::MaxMin::new(interfaces)),
-            Self::Sums { fair: false } => Box::new(sums::Sums::new(network, interfaces)),
+            Self::Sums { fair: true } => Box::new(aggregate::MaxMin::new(interfaces)),
+            Self::Sums { fair: false } => Box::new(aggregate::Sums::new(network, interfaces)),
         }
     }
 
@@ -148,7 +148,7 @@ fn classes(links: &Links, dark: bool, admit: Admit) -> Option<usize> {
         Admit::Wait => return None,
     };
     let most = if dark { MAX_HOSTS } else { MAX_CHANGING };
-    (hosts <= most && links.two_sided(!dark) && pairs::serves(&links.capacity()[..2 * hosts])).then_some(classes)
+    (hosts <= most && links.two_sided(!dark) && big_switch::serves(&links.capacity()[..2 * hosts])).then_some(classes)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use heliostat::config;
 use heliostat::placement::external::{ExternalOptions, FALLBACKS, ProgramOptions};
 use heliostat::placement::{Kind, Policy};
 use heliostat::runtime::jobs::report::JobsResult;
-use heliostat::runtime::jobs::simulate::{Ask, Course, simulate_with};
+use heliostat::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_with};
 use heliostat::runtime::record::replay::replay;
 use heliostat::runtime::record::{Pace, Recording};
 use heliostat::runtime::report::End;
@@ -44,11 +44,11 @@ fn has_python(test: &str) -> bool {
 }
 
 /// A run of the shipped jobs, and every line of its event log.
-fn run(jobs_by: &JobPolicy, course: &Course) -> Result<(JobsResult, Vec<String>), String> {
+fn run(jobs_by: &JobPolicy, course: &JobRunOptions) -> Result<(JobsResult, Vec<String>), String> {
     let topology = config::read_topology(&text("topologies/hybrid-8x2.yaml"), "t").unwrap();
     let plan = config::read_policy(&text("policies/fair.yaml"), "p").unwrap();
     let jobs = config::read_jobs(&text("workloads/jobs-8.yaml"), "j").unwrap();
-    let ask = Ask { topology: &topology, plan: &plan, jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let mut log = vec![];
     let result = simulate_with(&ask, course, &mut |line| log.push(serde_json::to_string(&line).unwrap()))?;
     Ok((result, log))
@@ -56,8 +56,8 @@ fn run(jobs_by: &JobPolicy, course: &Course) -> Result<(JobsResult, Vec<String>)
 
 /// Runs under the policy `fair`, and under a program, whose result is given the name of the other and its counters of failures.
 fn decide_alike(program: &JobPolicy) -> JobsResult {
-    let (ours, our_log) = run(&JobPolicy::new(Kind::Fair), &Course::default()).unwrap();
-    let (own, own_log) = run(program, &Course::default()).unwrap();
+    let (ours, our_log) = run(&JobPolicy::new(Kind::Fair), &JobRunOptions::default()).unwrap();
+    let (own, own_log) = run(program, &JobRunOptions::default()).unwrap();
     assert!(our_log == own_log, "the event logs differ");
     let mut alike = own.clone();
     (alike.placement, alike.summary.counters.fallbacks, alike.summary.first_fallback) = (ours.placement.clone(), 0, None);
@@ -162,7 +162,7 @@ const NOTHING: &str = r#"s/{"offer":\([0-9]*\).*/{"offer":\1,"start":null}/"#;
 
 #[test]
 fn a_program_that_starts_nothing_ends_the_run() {
-    let (r, _) = run(&shell(&format!("sed -u '{NOTHING}'")), &Course::default()).unwrap();
+    let (r, _) = run(&shell(&format!("sed -u '{NOTHING}'")), &JobRunOptions::default()).unwrap();
     assert_eq!((r.end, r.summary.counters.starts, r.summary.counters.fallbacks), (End::Stuck, 0, 0));
 }
 
@@ -171,7 +171,7 @@ fn an_offer_is_made_again_when_the_program_asks_for_it() {
     let declined = NOTHING.replace("null", r#"null,"again_at_ns":5000000000"#);
     // In the first five seconds.
     let early = format!(r#"/"at_ns":\([0-4][0-9]\{{9\}}\|[0-9]\{{1,9\}}\),/{{{declined};b}}"#);
-    let (r, _) = run(&shell(&format!("sed -u -e '{early}' -e '{LAST}'")), &Course::default()).unwrap();
+    let (r, _) = run(&shell(&format!("sed -u -e '{early}' -e '{LAST}'")), &JobRunOptions::default()).unwrap();
     assert_eq!((r.end, r.summary.unfinished, r.summary.counters.fallbacks), (End::Finished, 0, 0), "{:?}", r.summary.first_fallback);
     assert_eq!(r.timeline.iter().map(|t| t.started).min(), Some(Time::ZERO + Span::secs(5)));
 }
@@ -180,7 +180,7 @@ fn an_offer_is_made_again_when_the_program_asks_for_it() {
 fn a_program_that_does_not_start_is_refused() {
     for (command, why) in [(&["/nowhere/x"][..], "cannot be started"), (&["true"], "has ended"), (&["echo", "hello"], "said `hello` first")]
     {
-        let refused = run(&by_program(command), &Course::default()).unwrap_err();
+        let refused = run(&by_program(command), &JobRunOptions::default()).unwrap_err();
         assert!(refused.contains(why), "{refused}");
     }
 }
@@ -216,7 +216,7 @@ fn a_recording_plays_without_the_program() {
     let recording = Recording::start(std::fs::File::create(&file).unwrap(), Pace::Virtual, Some(1)).unwrap();
     let recorder = recording.recorder();
     let program = shell(&format!("sed -u '{LAST}'"));
-    let (r, _) = run(&program, &Course { record: Some(&recorder), ..Course::default() }).unwrap();
+    let (r, _) = run(&program, &JobRunOptions { record: Some(&recorder), ..JobRunOptions::default() }).unwrap();
     drop(recorder);
     recording.finish().unwrap();
     let again = replay(std::io::BufReader::new(std::fs::File::open(&file).unwrap()), None).unwrap();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::counters::Counters;
 use super::hedera::{self, Elephants, HostFlow, Meter};
-use super::natural::Shares;
+use super::natural::NaturalDemand;
 use super::{DemandMatrix, declared};
 use crate::topology::Topology;
 use crate::units::Span;
@@ -78,13 +78,13 @@ pub struct EstimatorState {
     kind: Estimator,
     counters: Counters,
     meter: Meter,
-    shares: Shares,
+    shares: NaturalDemand,
 }
 
 impl EstimatorState {
     /// A fresh one for `racks` racks; `ageing` percent of what the counters gave stay with each update.
     pub fn new(kind: Estimator, ageing: u8, racks: usize) -> Self {
-        Self { kind, counters: Counters::new(racks, ageing), meter: Meter::default(), shares: Shares::default() }
+        Self { kind, counters: Counters::new(racks, ageing), meter: Meter::default(), shares: NaturalDemand::default() }
     }
 
     /// Estimates in another way from the next update on. What was counted so far stays: the first interval is not the whole history.

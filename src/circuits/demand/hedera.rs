@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::DemandMatrix;
-use super::natural::Shares;
+use super::natural::NaturalDemand;
 use crate::ids::{HostId, RackId};
 use crate::topology::Topology;
 use crate::units::{BitRate, Span};
@@ -164,7 +164,7 @@ fn tenth(nic: BitRate, interval: Span) -> u64 {
 ///
 /// # Panics
 /// If they are not of as many hosts as the topology has.
-pub fn between_hosts(elephants: &Elephants, topology: &Topology, interval: Span, shares: &mut Shares) -> DemandMatrix {
+pub fn between_hosts(elephants: &Elephants, topology: &Topology, interval: Span, shares: &mut NaturalDemand) -> DemandMatrix {
     let link: Vec<u64> = topology.hosts.iter().map(|h| h.nic.bytes_in(interval).0).collect();
     let shares = shares.natural(&elephants.counts, &link, &link);
     if link.len() == topology.rack_count() && topology.hosts.iter().all(|h| h.rack.0 == h.id.0) {
@@ -193,7 +193,7 @@ pub fn between_racks(
     backlog: &DemandMatrix,
     topology: &Topology,
     interval: Span,
-    shares: &mut Shares,
+    shares: &mut NaturalDemand,
 ) -> DemandMatrix {
     let racks = topology.rack_count();
     assert!(sent.racks() == racks && backlog.racks() == racks, "matrices of one network");
@@ -224,7 +224,7 @@ mod tests {
 
     fn estimate(flows: &[HostFlow], t: &Topology) -> DemandMatrix {
         let mut meter = Meter::default();
-        between_hosts(&meter.elephants(flows, t, Span::millis(100)), t, Span::millis(100), &mut Shares::default())
+        between_hosts(&meter.elephants(flows, t, Span::millis(100)), t, Span::millis(100), &mut NaturalDemand::default())
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(found.row(RackId(0)), [0, 333_333, 2 * 333_333 + 1_000_000]);
         // By pairs of racks the four are one flow, and weigh as much as the other.
         let backlog = DemandMatrix::from_rows(&[&[0, 500_000, 2_000_000], &[0; 3], &[0; 3]]);
-        let racks = between_racks(&DemandMatrix::zero(3), &backlog, &network(3), Span::millis(100), &mut Shares::default());
+        let racks = between_racks(&DemandMatrix::zero(3), &backlog, &network(3), Span::millis(100), &mut NaturalDemand::default());
         assert_eq!(racks.row(RackId(0)), [0, 1_000_000, 1_000_000]);
     }
 
@@ -287,7 +287,7 @@ mod tests {
         // A rack's links carry 2 MB.
         let sent = DemandMatrix::from_rows(&[&[0, 100_000, 20_000], &[3_000, 0, 0], &[0, 99_999, 0]]);
         let backlog = DemandMatrix::from_rows(&[&[0, 0, 80_000], &[0, 0, 0], &[0, 0, 0]]);
-        let found = between_racks(&sent, &backlog, &network(3), Span::millis(100), &mut Shares::default());
+        let found = between_racks(&sent, &backlog, &network(3), Span::millis(100), &mut NaturalDemand::default());
         assert_eq!(found, DemandMatrix::from_rows(&[&[0, 1_000_000, 1_000_000], &[3_000, 0, 0], &[0, 99_999, 0]]));
     }
 
@@ -315,10 +315,10 @@ mod tests {
         fn extremes_do_not_panic(cells in prop::collection::vec(any::<u64>(), 9), capacity: u64) {
             let m = DemandMatrix::zero(3).map_pairs(|i, j, _| cells[i.index() * 3 + j.index()]);
             let t = Topology::uniform("t", 3, 1, BitRate(capacity), BitRate::mbit(8), vec![]);
-            between_racks(&m, &m, &t, Span::secs(capacity % 1000), &mut Shares::default());
+            between_racks(&m, &m, &t, Span::secs(capacity % 1000), &mut NaturalDemand::default());
             let flows = [HostFlow { flows: cells[0] as u32, ..flow(0, 2, 0, cells[1], cells[2]) }];
             let elephants = Meter::default().elephants(&flows, &t, Span::secs(capacity % 1000));
-            between_hosts(&elephants, &t, Span::secs(capacity % 1000), &mut Shares::default());
+            between_hosts(&elephants, &t, Span::secs(capacity % 1000), &mut NaturalDemand::default());
         }
     }
 }

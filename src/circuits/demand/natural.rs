@@ -33,19 +33,19 @@ use crate::ids::RackId;
 /// # Source
 /// Hedera, NSDI 2010, figures 7 and 8.
 pub fn natural(flows: &DemandMatrix, out: &[u64], into: &[u64]) -> DemandMatrix {
-    Shares::default().natural(flows, out, into).clone()
+    NaturalDemand::default().natural(flows, out, into).clone()
 }
 
 /// What was asked last, and the answer: mostly the same pairs have large flows in the next interval.
 #[derive(Clone, Debug, Default)]
-pub struct Shares {
+pub struct NaturalDemand {
     flows: DemandMatrix,
     /// What ends could send and receive.
     ends: [Vec<u64>; 2],
     bytes: DemandMatrix,
 }
 
-impl Shares {
+impl NaturalDemand {
     /// [`natural()`], at once where it is what was asked last.
     pub fn natural(&mut self, flows: &DemandMatrix, out: &[u64], into: &[u64]) -> &DemandMatrix {
         let ends = flows.racks();
@@ -375,7 +375,7 @@ mod tests {
             let count = |i: usize, j: usize| if i == j || counts[i * 11 + j] < 6 { 0 } else { counts[i * 11 + j] % most + 1 };
             let flows: Vec<Vec<u64>> = (0..ends).map(|i| (0..ends).map(|j| count(i, j)).collect()).collect();
             let [out, into] = [out, into].map(|c| c[..ends].iter().map(|c| c * 1_000_000).collect::<Vec<_>>());
-            let mut shares = Shares::default();
+            let mut shares = NaturalDemand::default();
             for pick in picks {
                 let some = matrix(&flows).map_pairs(|i, j, n| if pick >> ((i.0 + j.0) % 3) & 1 == 0 { n } else { 0 });
                 let into = if pick < 8 { &into } else { &out };

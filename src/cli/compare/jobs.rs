@@ -153,7 +153,7 @@ pub fn exact(c: &Comparison) -> Rows {
 mod tests {
     use super::*;
     use crate::config;
-    use crate::runtime::jobs::simulate::{Ask, simulate};
+    use crate::runtime::jobs::simulate::{SimulatedJobs, simulate};
 
     fn result(policy: &str, jobs: usize) -> JobsResult {
         let text = |f: &str| std::fs::read_to_string(f).unwrap();
@@ -162,7 +162,7 @@ mod tests {
         let mut list = config::read_jobs(&text("workloads/jobs-20.yaml"), "j").unwrap();
         list.jobs.truncate(jobs);
         let jobs_by = p.jobs.clone().unwrap();
-        let ask = Ask { topology: &t, plan: &p, jobs_by: &jobs_by, jobs: &list, failures: &[], faults: &[], until: None };
+        let ask = SimulatedJobs { topology: &t, plan: &p, jobs_by: &jobs_by, jobs: &list, failures: &[], faults: &[], until: None };
         simulate(&ask, &mut |_| ()).unwrap()
     }
 

@@ -3,7 +3,7 @@
 use clap::ValueEnum as _;
 
 use crate::cli::tables::wrapped;
-use crate::experiment::free::Free;
+use crate::experiment::assumptions::Assumptions;
 use crate::experiment::setting::Setting;
 use crate::experiment::{Paper, Size};
 
@@ -14,7 +14,7 @@ pub fn listed(paper: Option<Paper>) -> String {
 
 /// As much as the names of settings need.
 fn size() -> Size {
-    Size { seed: 1, repeats: 1, jobs_percent: 1, thin: false, free: Free::default() }
+    Size { seed: 1, repeats: 1, jobs_percent: 1, thin: false, free: Assumptions::default() }
 }
 
 /// A paragraph: name and paper, what it shows, how much it is and how long it takes.

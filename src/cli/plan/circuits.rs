@@ -195,7 +195,7 @@ fn name(r: &Report) -> String {
 }
 
 /// The ports over time.
-fn picture(r: &Report) -> draw::rows::Rows {
+fn picture(r: &Report) -> draw::gantt::Rows {
     let bar = |c: &Circuit| Bar {
         plane: c.plane,
         input: c.from,

@@ -1,7 +1,7 @@
 //! Racks over time: a row a rack, as high as its slots; a job is a colour.
 
 use crate::draw::many;
-use crate::draw::rows::{self, Rows};
+use crate::draw::gantt::{self, Rows};
 
 /// Slots of a rack that one job holds for a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub fn chart(names: &[String], mut bars: Vec<Bar>, racks: usize, slots: u32) -> 
     bars.sort_by_key(|b| (b.from, b.rack));
     let end = bars.iter().map(|b| b.until).max().unwrap_or(0);
     let slots = slots.max(1);
-    let bar = |Piece { bar, first, count }: Piece<'_>| rows::Bar {
+    let bar = |Piece { bar, first, count }: Piece<'_>| gantt::Bar {
         row: bar.rack as f64 + first as f64 / f64::from(slots),
         height: count as f64 / f64::from(slots),
         from: bar.from,
@@ -62,7 +62,7 @@ pub fn chart(names: &[String], mut bars: Vec<Bar>, racks: usize, slots: u32) -> 
         title: bar.title.clone(),
     };
     let bars = pieces(&bars, racks, slots).into_iter().map(bar).collect();
-    Rows { names: (0..racks).map(|r| format!("r{r}")).collect(), bars, end, keys: rows::legend(names) }
+    Rows { names: (0..racks).map(|r| format!("r{r}")).collect(), bars, end, keys: gantt::legend(names) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::input::{Bar, Circuits};
 use crate::cli::tables;
 use crate::draw::chart::{Key, Sample};
-use crate::draw::rows::{self, Rows};
+use crate::draw::gantt::{self, Rows};
 use crate::draw::{Fill, Ink, many};
 use crate::units::{Bytes, Time};
 
@@ -15,7 +15,7 @@ pub fn chart(c: &Circuits) -> Rows {
     let most = |f: fn(&Bar) -> u32| c.bars.iter().map(f).max().map_or(1, |m| m + 1);
     let (planes, racks) = (most(|b| b.plane), most(|b| b.input.max(b.output)));
     let name = |row: u32| if planes > 1 { format!("p{} r{}", row / racks, row % racks) } else { format!("r{row}") };
-    let mut keys = rows::legend(&(0..racks).map(|r| format!("to r{r}")).collect::<Vec<_>>());
+    let mut keys = gantt::legend(&(0..racks).map(|r| format!("to r{r}")).collect::<Vec<_>>());
     if c.bars.iter().any(|b| b.up_from > b.setup_at) {
         keys.push(Key { label: "dark".into(), sample: Sample::Filled(DARK.into()) });
     }
@@ -24,11 +24,11 @@ pub fn chart(c: &Circuits) -> Rows {
 }
 
 /// The dark time and the light of a circuit.
-fn bars(b: &Bar, racks: u32) -> impl Iterator<Item = rows::Bar> {
+fn bars(b: &Bar, racks: u32) -> impl Iterator<Item = gantt::Bar> {
     let time = |t: Time| tables::span(t.since(Time::ZERO));
     let (row, pair) = (f64::from(b.plane * racks + b.input), format!("r{} -> r{}", b.input, b.output));
     let bar = |from: Time, until: Time, fill: Fill, label: String, title: String| {
-        (until > from).then_some(rows::Bar { row, height: 1.0, from: from.0, until: until.0, fill, label, title })
+        (until > from).then_some(gantt::Bar { row, height: 1.0, from: from.0, until: until.0, fill, label, title })
     };
     let dark = format!("{pair}: dark from {} to {}", time(b.setup_at), time(b.up_from));
     let carries = b.bytes.map_or(String::new(), |bytes| format!(", {}", tables::bytes(Bytes(bytes))));

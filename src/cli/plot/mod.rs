@@ -9,7 +9,7 @@ use super::{CliError, can_draw, print, results, rows, write_sheet};
 use crate::draw::Sheet;
 use crate::draw::chart::Look;
 use crate::draw::paper::Paper;
-use crate::draw::rows::Rows;
+use crate::draw::gantt::Rows;
 use crate::runtime::report::caveats::explained;
 use crate::runtime::study::AnyResult;
 use input::Input;
@@ -17,7 +17,7 @@ use input::Input;
 mod cdf;
 pub(super) mod circuits;
 pub(super) mod input;
-mod lines;
+mod series;
 mod normalised;
 mod swept;
 
@@ -156,7 +156,7 @@ fn read(file: &Path, pool: &Pool) -> Result<Vec<Input>, CliError> {
 /// A chart with its data.
 enum Chart {
     Cdf(cdf::Cdf),
-    Lines(lines::Lines),
+    Lines(series::Lines),
     Rows(Rows),
     Bars(normalised::Bars),
 }
@@ -181,18 +181,18 @@ impl Chart {
                 let what = |i: &Input| unknown(i).map_or("utilisation or circuits".into(), |name| format!("link {name}"));
                 // A name before the lines of the only file would say what its title says.
                 let prefix = |label: String| if inputs.len() > 1 { format!("{label}: ") } else { String::new() };
-                let of = |i: &Input, l: String| if unknown(i).is_some() { None } else { lines::utilisation(i, links, &prefix(l)) };
+                let of = |i: &Input, l: String| if unknown(i).is_some() { None } else { series::utilisation(i, links, &prefix(l)) };
                 let all = named.map(|(i, l)| of(i, l).ok_or_else(|| lacks(i, &what(i))));
                 let all = all.collect::<Result<Vec<_>, _>>()?.concat();
                 // An event log tells which ports had light, and not what they carried.
                 let carried = inputs.iter().any(|i| i.utilisation.is_some());
                 let axis = if carried { "Utilisation" } else { "OCS ports with light" };
-                Ok(Self::Lines(lines::Lines { axis: axis.into(), percent: true, lines: all }))
+                Ok(Self::Lines(series::Lines { axis: axis.into(), percent: true, lines: all }))
             }
             Kind::Demand => {
                 let named = named.map(|(i, l)| (i, if inputs.len() > 1 { l } else { String::new() }));
                 let all = named.map(|(i, l)| i.demand.clone().map(|d| (l, d)).ok_or_else(|| lacks(i, "event log")));
-                Ok(Self::Lines(lines::Lines { axis: "Demand".into(), percent: false, lines: all.collect::<Result<_, _>>()? }))
+                Ok(Self::Lines(series::Lines { axis: "Demand".into(), percent: false, lines: all.collect::<Result<_, _>>()? }))
             }
             Kind::Circuits => {
                 let input = only("circuits")?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::cli::{CliError, files};
 use crate::config::shipped::Shelf;
 use crate::config::{ConfigError, Flaw, Step, yaml};
-use crate::kernel::lacks::{self, Lack};
+use crate::kernel::missing::{self, MissingFeature};
 use crate::topology::Topology;
 
 /// Says before anything is built which links the kernel cannot make, and where the file asks for them.
@@ -13,7 +13,7 @@ use crate::topology::Topology;
 /// # Errors
 /// There are such links.
 pub fn check_links(file: &Path, topology: &Topology) -> Result<(), CliError> {
-    let missing = lacks::lacks(topology).map_err(|e| CliError::Failed(format!("try what links need: {e}")))?;
+    let missing = missing::lacks(topology).map_err(|e| CliError::Failed(format!("try what links need: {e}")))?;
     if missing.is_empty() {
         return Ok(());
     }
@@ -22,8 +22,8 @@ pub fn check_links(file: &Path, topology: &Topology) -> Result<(), CliError> {
 }
 
 /// An error at every key of the file that asks for it.
-pub fn at_their_keys(text: &str, file: &str, missing: &[Lack]) -> ConfigError {
-    let flaw = |lack: &Lack| {
+pub fn at_their_keys(text: &str, file: &str, missing: &[MissingFeature]) -> ConfigError {
+    let flaw = |lack: &MissingFeature| {
         let path = |kind: &str| ["links", kind, lack.key].map(Step::from).to_vec();
         let own = Some(path(lack.kind)).filter(|p| yaml::locate(text, p).is_some());
         let allowed = "links without this key, or `heliostat simulate`";
@@ -39,11 +39,11 @@ pub fn at_their_keys(text: &str, file: &str, missing: &[Lack]) -> ConfigError {
 mod tests {
     use super::*;
     use crate::config;
-    use crate::kernel::lacks::Module;
+    use crate::kernel::missing::Module;
 
     #[test]
     fn what_the_kernel_lacks_is_told_at_the_key_that_asks_for_it() {
-        let lack = |kind, key, module| Lack { kind, key, module, said: "No such file or directory".into() };
+        let lack = |kind, key, module| MissingFeature { kind, key, module, said: "No such file or directory".into() };
         let missing = [
             lack("access", "delay", Module::Netem),
             lack("aggregation", "delay", Module::Netem),

@@ -18,7 +18,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::caveats::Allow;
 use super::client::Where;
 use super::numbers::several;
-use super::sums::{Shown, ShownOnce};
+use super::summary::{Shown, ShownOnce};
 use super::timeline;
 use super::workload::Reading;
 use super::{CliError, can_write, interrupt, jobs, machine, origin, print, read_policy, tables, write_text};
@@ -82,7 +82,7 @@ pub struct Args {
 }
 
 /// What is run, and where the result goes.
-pub(super) struct Ask<'a> {
+pub(super) struct RemoteJobs<'a> {
     /// The file of the daemon's network, if it is known.
     pub topology: Option<&'a Path>,
     pub client: Arc<Client>,
@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     runtime.spawn(interrupt::wait_for_signal(stop.clone(), (PathBuf::new(), Vec::new)));
-    let ask = Ask {
+    let ask = RemoteJobs {
         topology: None,
         client: Arc::new(args.place.client()?),
         workload: &args.workload,
@@ -133,7 +133,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 ///
 /// # Errors
 /// As [`run()`].
-pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
+pub(super) fn carry(ask: &RemoteJobs, stop: &AtomicBool) -> Result<(), CliError> {
     can_write([ask.json, ask.tuning.timeline.as_deref()].into_iter().flatten())?;
     ask.tuning.timeline.as_deref().map_or(Ok(()), super::can_draw)?;
     let client = &ask.client;
@@ -154,7 +154,7 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     let list = ask.tuning.read(ask.workload, (&plan, &topology), &ask.reading, ask.seed)?;
     let failures = ask.tuning.failures(&topology)?;
     let what =
-        live::Ask { topology: &topology, jobs_by: &jobs_by, elephant: plan.policy.elephant_threshold, jobs: &list, failures: &failures };
+        live::LiveJobs { topology: &topology, jobs_by: &jobs_by, elephant: plan.policy.elephant_threshold, jobs: &list, failures: &failures };
     let origin = origin::here_and_now(&origin::of(ask.topology, ask.policy, Some(ask.workload)));
     // The daemon sets circuits by its own policy, and tasks are placed by this one.
     let settings = config::settings(&RunPlan { jobs: plan.jobs.clone(), ..theirs.clone() });
@@ -205,7 +205,7 @@ fn fits(topology: &Topology, jobs_by: &JobPolicy, (policy, theirs): (&CircuitPol
 /// The run itself: the result, and why it ended early if it did.
 fn play(
     client: &Arc<Client>,
-    ask: &live::Ask,
+    ask: &live::LiveJobs,
     (policy, theirs): (&CircuitPolicy, &CircuitPolicy),
     (stop, recorder): (&AtomicBool, Option<&Recorder>),
 ) -> Result<(JobsResult, Result<(), CliError>), CliError> {

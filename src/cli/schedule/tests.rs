@@ -84,7 +84,7 @@ impl Bed {
     fn play_by(&self, kind: Kind, stop: &AtomicBool) -> (JobsResult, Result<(), CliError>) {
         let (policy, by) = (CircuitPolicy { name: "p".into(), ..CircuitPolicy::default() }, JobPolicy::new(kind));
         let (elephant, jobs) = (policy.elephant_threshold, few());
-        let ask = live::Ask { topology: &self.topology, jobs_by: &by, elephant, jobs: &jobs, failures: &[] };
+        let ask = live::LiveJobs { topology: &self.topology, jobs_by: &by, elephant, jobs: &jobs, failures: &[] };
         play(&self.client, &ask, (&policy, &policy), (stop, None)).unwrap()
     }
 }

@@ -12,7 +12,7 @@ use super::interrupt::stopped_by_ctrl_c;
 use super::numbers::several;
 use super::progress::Clock;
 use super::record::RecordArgs;
-use super::sums::Shown;
+use super::summary::Shown;
 use super::timeline;
 use super::workload::Reading;
 use super::{

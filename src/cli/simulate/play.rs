@@ -10,12 +10,12 @@ use crate::cli::{CliError, explain, jobs, limits, origin, read_policy_with};
 use crate::config;
 use crate::control::record::Record;
 use crate::runtime::jobs::report::JobsResult;
-use crate::runtime::jobs::simulate::{self as of_jobs, Ask, Course};
+use crate::runtime::jobs::simulate::{self as of_jobs, SimulatedJobs, JobRunOptions};
 use crate::runtime::record::Recorder;
 use crate::runtime::report::{End, Origin, RunResult};
 use crate::runtime::rows::Rows;
 use crate::runtime::settings::RunPlan;
-use crate::runtime::simulate::{Extras, How, Progress, bucket, simulate_alone, simulate_watched};
+use crate::runtime::simulate::{Extras, SimOptions, Progress, bucket, simulate_alone, simulate_watched};
 use crate::runtime::study::AnyResult;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
@@ -157,7 +157,7 @@ impl<'a> Play<'a> {
         } else {
             let bucket = Some(args.bucket.unwrap_or_else(|| bucket(topology, workload)));
             let extras = Extras { faults, bucket, resolution: args.resolution(), ..Extras::default() };
-            let how = How { until: args.until(), extras, record, rows };
+            let how = SimOptions { until: args.until(), extras, record, rows };
             simulate_watched(topology, plan, workload, &how, &mut |r| write(r), watch)
         };
         result.map(|r| RunResult { origin: self.origin(seed), ..r }).map_err(|e| CliError::Failed(e.to_string()))
@@ -186,7 +186,7 @@ impl<'a> Play<'a> {
         let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
         let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
         let explain = args.explain.as_ref().map(|job| explain::find(&list, job)).transpose()?;
-        let course = Course {
+        let course = JobRunOptions {
             foreseen: Some(&foreseen),
             remaining,
             stop: Some(stop),
@@ -202,7 +202,7 @@ impl<'a> Play<'a> {
         jobs_by.settings.grain = args.how.grain(topology, jobs_by.placement.kind())?;
         let first = if args.place_by_seed { 1 } else { args.seed };
         jobs_by.placement.common.seed = jobs_by.placement.common.seed.wrapping_add(seed.wrapping_sub(first));
-        let ask = Ask { topology, plan, jobs_by: &jobs_by, jobs: &list, failures, faults, until: args.until() };
+        let ask = SimulatedJobs { topology, plan, jobs_by: &jobs_by, jobs: &list, failures, faults, until: args.until() };
         let result = of_jobs::simulate_with(&ask, &course, write).map_err(CliError::Failed)?;
         Ok(JobsResult { origin: self.origin(seed), ..result })
     }

@@ -5,8 +5,8 @@ use crate::accounts::{Accounts, Opening, check_racks};
 use crate::coflows::RackBytes;
 use crate::coflows::priority::{Change, Priorities};
 use crate::ids::CoflowId;
-use crate::past::{LOST, Past};
-use crate::record::{PromiseView, What};
+use crate::previous_run::{LOST, PreviousRun};
+use crate::record::{ProposalView, What};
 use crate::units::{Span, Time};
 use crate::{Action, ProgressBy, Rejected};
 
@@ -15,7 +15,7 @@ impl Controller {
     ///
     /// # Errors
     /// This controller has begun already, or it is of another network.
-    pub(super) fn resumed(&mut self, past: Past, now: Time) -> Result<(), Rejected> {
+    pub(super) fn resumed(&mut self, past: PreviousRun, now: Time) -> Result<(), Rejected> {
         if self.seq > 0 {
             return Err(Rejected::Conflict("the controller has begun already".into()));
         }
@@ -30,7 +30,7 @@ impl Controller {
     ///
     /// # Errors
     /// What cannot be accepted; the state is then as before.
-    pub(super) fn proposed(&mut self, promise: PromiseView, now: Time) -> Result<(), Rejected> {
+    pub(super) fn proposed(&mut self, promise: ProposalView, now: Time) -> Result<(), Rejected> {
         let (id, finish, expires) = (promise.id, promise.proposal.chosen.finish(), promise.expires);
         check_racks(promise.proposal.pairs.iter().map(|w| (w.from, w.to)), self.topology.rack_count())?;
         self.promises.expect_room(&promise, now)?;

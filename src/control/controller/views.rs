@@ -7,7 +7,7 @@ use crate::demand::DemandMatrix;
 use crate::histogram::Histograms;
 use crate::ids::PlaneId;
 use crate::meter::Meter;
-use crate::placement::codecide::Standing;
+use crate::placement::advisor::NetworkState;
 use crate::record::{self, CircuitState, CircuitView, PlaneDark, PortView, Snapshot, Stats};
 use crate::units::Time;
 
@@ -42,14 +42,14 @@ impl Controller {
     }
 
     /// What placements are judged by, as of `now`. O(planes x racks + circuits + open coflows, and the pairs of those that have changed).
-    pub fn standing(&self, now: Time) -> Standing {
+    pub fn standing(&self, now: Time) -> NetworkState {
         record::standing(self.ground(now), self.accounts.live(), self.promises.held(now))
     }
 
     /// The same without coflows.
-    fn ground(&self, now: Time) -> Standing {
+    fn ground(&self, now: Time) -> NetworkState {
         let from = self.next_cycle.max(now) + self.policy.lead + self.notice;
-        Standing {
+        NetworkState {
             now,
             from,
             circuits: self.scheduler.set_by() == SetBy::Scheduler,

@@ -11,9 +11,9 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::doors::{Door, Doors};
+use super::listeners::{Listener, Listeners};
 use crate::control::histogram::Histogram;
-use crate::control::record::{CircuitState, PromiseState, Snapshot};
+use crate::control::record::{CircuitState, ProposalState, Snapshot};
 use crate::demand::DemandMatrix;
 use crate::fabric::{PortTo, SwitchPort};
 use crate::ids::RackId;
@@ -21,7 +21,7 @@ use crate::runtime::journal::{Journaled, Written};
 use crate::units::Span;
 
 /// The snapshot as text, and what was counted of clients and of the journal.
-pub fn text(snapshot: Arc<Snapshot>, doors: Arc<Doors>, journal: Option<Journaled>) -> String {
+pub fn text(snapshot: Arc<Snapshot>, doors: Arc<Listeners>, journal: Option<Journaled>) -> String {
     let mut registry = Registry::with_prefix("heliostat");
     registry.register_collector(Box::new(Of(snapshot)));
     registry.register_collector(Box::new(Served { doors, journal: journal.map(|j| j.written) }));
@@ -146,14 +146,14 @@ impl Of {
         w.counter("coflows_cancelled", "Coflows that were taken back, or broke", None, totals.cancelled)?;
         w.histogram("cct", "Completion times of coflows that have finished", &self.0.histograms.cct)?;
         w.gauge("coflows_active", "Coflows that are not finished", self.0.coflows.open as u64)?;
-        let held = self.0.proposals.iter().filter(|p| p.state == PromiseState::Held).count() as u64;
+        let held = self.0.proposals.iter().filter(|p| p.state == ProposalState::Held).count() as u64;
         w.gauge("proposals_held", "Coflows that are proposed and held, not confirmed", held)
     }
 }
 
 /// What the daemon counts of its clients, and of its records on disk.
 struct Served {
-    doors: Arc<Doors>,
+    doors: Arc<Listeners>,
     journal: Option<Arc<Written>>,
 }
 
@@ -166,11 +166,11 @@ impl std::fmt::Debug for Served {
 impl Collector for Served {
     fn encode(&self, encoder: DescriptorEncoder) -> Result {
         let mut w = Writer(encoder);
-        let by_door = |value: fn(&Door) -> u64| self.doors.all().map(|d| ([("over", d.name.to_string())], value(d)));
-        w.gauges("api_connections", "Connections to the API that are open", by_door(Door::open))?;
+        let by_door = |value: fn(&Listener) -> u64| self.doors.all().map(|d| ([("over", d.name.to_string())], value(d)));
+        w.gauges("api_connections", "Connections to the API that are open", by_door(Listener::open))?;
         w.gauges("api_connections_most", "Connections that are admitted at once; more wait", by_door(|d| d.limits.connections as u64))?;
-        w.gauges("api_event_streams", "Event streams that are open", by_door(Door::streaming))?;
-        w.counters("api_event_streams_refused", "Event streams that found no room", None, by_door(Door::refused))?;
+        w.gauges("api_event_streams", "Event streams that are open", by_door(Listener::streaming))?;
+        w.counters("api_event_streams_refused", "Event streams that found no room", None, by_door(Listener::refused))?;
         let times = self.doors.all().map(|d| (d.name, d.times()));
         let times = times.iter().flat_map(|(over, t)| t.iter().map(|(kind, h)| ([("over", *over), ("kind", *kind)], h)));
         w.histograms_by("api_request_duration", "Time until a request was answered, once its head was read", times)?;

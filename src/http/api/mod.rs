@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 mod board;
-mod doors;
+mod listeners;
 pub mod metrics;
 pub mod openapi;
 pub mod page;

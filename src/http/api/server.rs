@@ -17,7 +17,7 @@ use tokio::sync::{broadcast::error::RecvError, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_io_timeout::TimeoutStream;
 
-use super::doors::Doors;
+use super::listeners::Listeners;
 use super::routes::{self, Guard};
 use super::state::{App, Ledger, Log, Sender, Slot};
 use crate::runtime::handle::Handle;
@@ -161,7 +161,7 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
     let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
     let (stop, stopping) = watch::channel(false);
     let events = options.journal.as_ref().and_then(Journaled::told).unwrap_or_else(|| handle.events());
-    let (log, mut ledger, doors) = (Log::default(), Ledger::default(), Arc::new(Doors::default()));
+    let (log, mut ledger, doors) = (Log::default(), Ledger::default(), Arc::new(Listeners::default()));
     if let Some(journal) = &options.journal {
         journal.events.iter().for_each(|r| log.push(r.clone()));
         journal.keys.iter().for_each(|k| ledger.remember(k.clone()));

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::board::Board;
-use super::doors::{Door, Doors};
+use super::listeners::{Listener, Listeners};
 use super::problem::{Problem, Reply};
 use super::wire::{self, Named as _};
 use crate::control::Event;
@@ -18,7 +18,7 @@ use crate::fabric::{FlowProgress, Shipment};
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::runtime::handle::Handle;
 use crate::runtime::journal::{self, Journaled, Key};
-use crate::runtime::posted::Posted;
+use crate::runtime::api_sender::ApiSender;
 use crate::units::Bytes;
 
 /// How many events `/api/v1/events` can go back.
@@ -59,7 +59,7 @@ pub trait Sender: Send + Sync {
     }
 }
 
-impl Sender for Posted {
+impl Sender for ApiSender {
     fn send(&self, what: Shipment<'_>) -> Result<(), String> {
         self.send(what);
         Ok(())
@@ -113,9 +113,9 @@ pub struct App {
     /// Held while the policy is compared and replaced.
     pub policy_turn: Arc<tokio::sync::Mutex<()>>,
     /// The way by which the requests of this clone come.
-    pub door: Arc<Door>,
+    pub door: Arc<Listener>,
     /// All ways in.
-    pub doors: Arc<Doors>,
+    pub doors: Arc<Listeners>,
     /// What a task scheduler says of its jobs.
     pub board: Board,
     /// How long the controller may take for an answer.

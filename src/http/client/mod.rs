@@ -16,7 +16,7 @@ use crate::api::problem::Problem;
 use crate::text;
 
 pub mod board;
-mod book;
+mod posted_coflows;
 mod coflows;
 pub mod counters;
 pub mod remote;

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::book::{Book, Broken, Heard};
+use super::posted_coflows::{PostedCoflows, Broken, Heard};
 use super::{Client, Error, PAUSE, TRIES};
 use crate::api::wire;
 use crate::coflows::{CoflowRecord, CoflowSpec};
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
-use crate::placement::codecide::{Request, Shuffle};
-use crate::runtime::jobs::live::{Network, Word};
+use crate::placement::advisor::{Request, Shuffle};
+use crate::runtime::jobs::live::{Network, NetworkEvent};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
 
@@ -39,8 +39,8 @@ enum Order {
 /// What the threads share.
 struct Shared {
     client: Arc<Client>,
-    book: Mutex<Book>,
-    words: Mutex<mpsc::Sender<Result<Word, Error>>>,
+    book: Mutex<PostedCoflows>,
+    words: Mutex<mpsc::Sender<Result<NetworkEvent, Error>>>,
     over: AtomicBool,
     /// Part of every idempotency key: no other run has it.
     run: String,
@@ -51,7 +51,7 @@ pub struct Remote {
     shared: Arc<Shared>,
     orders: Option<mpsc::Sender<Order>>,
     poster: Option<JoinHandle<()>>,
-    words: mpsc::Receiver<Result<Word, Error>>,
+    words: mpsc::Receiver<Result<NetworkEvent, Error>>,
     /// Every coflow that was asked, by number.
     asked: BTreeMap<CoflowId, CoflowSpec>,
     lost: Option<Error>,
@@ -227,7 +227,7 @@ impl Network for Remote {
         Ok(left)
     }
 
-    fn next(&mut self, patience: Duration) -> Result<Option<Word>, String> {
+    fn next(&mut self, patience: Duration) -> Result<Option<NetworkEvent>, String> {
         match self.words.recv_timeout(patience) {
             Ok(Ok(word)) => Ok(Some(word)),
             Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
@@ -276,11 +276,11 @@ impl Drop for Alarm {
 }
 
 impl Shared {
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, PostedCoflows> {
         self.book.lock()
     }
 
-    fn tell(&self, word: Result<Word, Error>) {
+    fn tell(&self, word: Result<NetworkEvent, Error>) {
         // The listener may have gone: then the word is not needed.
         let _ = self.words.lock().send(word);
     }

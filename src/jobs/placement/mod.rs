@@ -14,7 +14,7 @@ use crate::units::Bytes;
 pub mod baselines;
 pub mod calendar;
 pub mod cluster;
-pub mod codecide;
+pub mod advisor;
 pub mod corral;
 pub mod coscheduler;
 pub mod external;

@@ -4,7 +4,7 @@
 //! keeps only what it needs for it. It is asked at five moments: before the run (offline planning of recurring jobs), when a
 //! job's data is placed, when a rack has a free slot, when a shuffle could start, and when the cluster changes.
 
-use super::codecide::Request;
+use super::advisor::Request;
 pub use super::locality::Locality;
 pub use super::network::{FlowAt, Input, Needs};
 use super::offers::{Answer, Question};

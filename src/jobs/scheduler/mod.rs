@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::circuits::external::NoAnswer;
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
-use crate::placement::codecide::Request;
+use crate::placement::advisor::Request;
 use crate::placement::offers::{Answer, Question};
 use crate::placement::policy::{Block, Locality};
 use crate::units::{Bytes, Span, Time};

@@ -8,7 +8,7 @@ use super::state::{Grain, Settings};
 use super::*;
 use crate::placement::baselines::delay::{Delay, Waits};
 use crate::placement::baselines::fair::Fair;
-use crate::placement::codecide;
+use crate::placement::advisor;
 use crate::placement::policy::Placement;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes};
@@ -182,8 +182,8 @@ impl World {
             }
             Action::AskPlacement { job, stage, request } => {
                 // The answer takes its time.
-                let idle = codecide::Standing::idle(&self.topology, Bytes(10));
-                let racks = codecide::decide(&self.topology, &idle, &request).ok().map(|p| p.chosen.racks);
+                let idle = advisor::NetworkState::idle(&self.topology, Bytes(10));
+                let racks = advisor::decide(&self.topology, &idle, &request).ok().map(|p| p.chosen.racks);
                 self.at(self.now + Span(7), Event::Placed { job, stage, racks });
             }
             Action::CancelCoflow(id) => {

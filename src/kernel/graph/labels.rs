@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::packet::PacketSwitch;
-use super::ways::Ways;
+use super::egress::EgressMap;
 use crate::bpf::switches::{self, ADMITTED, Arrays, DELIVERED, Entry, FLOWS, HOPS, SETS};
 use crate::ids::{HostId, RackId};
 use crate::network::Network;
@@ -31,7 +31,7 @@ const COUNTED: Span = Span::millis(10);
 /// The arrays, and what was written into them.
 pub struct Labels {
     arrays: Arrays,
-    ways: Ways,
+    ways: EgressMap,
     clock: Clock,
     /// By host: its rack and its number there.
     places: Vec<(usize, usize)>,
@@ -52,7 +52,7 @@ impl Labels {
     ///
     /// # Errors
     /// What the kernel refused, or a default way of too many switches.
-    pub fn install(net: &mut Network, ways: Ways, clock: Clock) -> io::Result<Self> {
+    pub fn install(net: &mut Network, ways: EgressMap, clock: Clock) -> io::Result<Self> {
         let topology = net.topology.clone();
         let racks = topology.rack_count();
         let most = topology.racks.iter().map(|r| r.hosts as usize).max().unwrap_or(1);

@@ -6,4 +6,4 @@ pub mod priorities;
 pub mod route_lists;
 pub mod steering;
 pub(crate) mod uplinks;
-pub mod ways;
+pub mod egress;

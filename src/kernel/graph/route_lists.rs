@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv4Addr;
 
-use super::ways::Ways;
+use super::egress::EgressMap;
 use crate::bpf::switches::Entry;
 use crate::ids::{HostId, RackId};
 use crate::msg::{self, Route};
@@ -37,7 +37,7 @@ const FLOWS: usize = 1000;
 
 /// What was written into the switches.
 pub struct RouteLists {
-    ways: Ways,
+    ways: EgressMap,
     lists: Lists,
     /// By pair or flow: the switches that have a route for it.
     routes: BTreeMap<Ends, BTreeSet<u16>>,
@@ -55,7 +55,7 @@ impl RouteLists {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn install(net: &mut Network, ways: Ways) -> io::Result<Self> {
+    pub fn install(net: &mut Network, ways: EgressMap) -> io::Result<Self> {
         let racks = ways.racks();
         let mut messages: Vec<Vec<Request>> = net.eps.iter().map(|_| vec![]).collect();
         for from in (0..racks).map(RackId::from) {

@@ -1,7 +1,7 @@
 //! What watches that the network stays as it was built.
 
 pub(crate) mod believed;
-pub mod book;
-pub mod keeper;
-pub mod kept;
+pub mod build_log;
+pub mod drift;
+pub mod watched;
 pub mod settings;

@@ -7,7 +7,7 @@ use pnet::datalink;
 use serde::Serialize;
 use socket2::{Domain, Socket, Type};
 
-use super::lacks::Module;
+use super::missing::Module;
 use super::sys;
 use crate::coflows::elephants::ELEPHANT_DSCP;
 use crate::msg::{self, End, Tcp};

@@ -1,7 +1,7 @@
 //! What this machine is and what this process may do on it.
 
 pub mod features;
-pub mod lacks;
+pub mod missing;
 pub mod programs;
 pub mod rights;
 pub mod scale;

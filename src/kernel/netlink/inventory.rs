@@ -12,9 +12,9 @@ use netlink_packet_route::RouteNetlinkMessage as Message;
 use super::nl::Netlink;
 use super::wire::attribute;
 use super::{msg, tc};
-use crate::book::{Part, Side};
-use crate::doors::TABLE;
-use crate::flips::{CIRCUIT, LIGHT};
+use crate::build_log::{NodePart, LinkPart};
+use crate::admission::TABLE;
+use crate::switcher::{CIRCUIT, LIGHT};
 use crate::route_lists::RACK_RULES;
 use crate::settings::Settings;
 use crate::switched::RULE_PRIORITY;
@@ -24,7 +24,7 @@ type Print = u64;
 
 /// What comes and goes in a node with circuits, besides the state of gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turns {
+pub enum Mutable {
     /// Nothing.
     Nothing,
     /// Filters of ports of an OCS.
@@ -50,7 +50,7 @@ pub struct Inventory {
     /// Its links, by their index.
     pub links: BTreeMap<u32, Link>,
     /// By part: its objects, in order.
-    pub parts: BTreeMap<Part, Vec<Print>>,
+    pub parts: BTreeMap<NodePart, Vec<Print>>,
     /// Links that have the filter for a circuit's packets.
     pub circuits: Vec<u32>,
     /// Links that have a route in the table of circuits.
@@ -61,7 +61,7 @@ pub struct Inventory {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn read(nl: &mut Netlink, parts: &[Part], turns: Turns) -> io::Result<Inventory> {
+pub fn read(nl: &mut Netlink, parts: &[NodePart], turns: Mutable) -> io::Result<Inventory> {
     let mut links = nl.dump_as(&msg::link_dump(), |_, body| Ok(link(body)))?;
     links.iter_mut().for_each(|(_, l)| l.settings.ask(nl, &l.name));
     let mut found = Inventory { links: links.into_iter().collect(), ..Inventory::default() };
@@ -71,8 +71,8 @@ pub fn read(nl: &mut Netlink, parts: &[Part], turns: Turns) -> io::Result<Invent
     }
     for Object { part, print, place } in all {
         match place {
-            Place::Filter(at) if turns == Turns::Crossbar && at == CIRCUIT => found.circuits.push(part.link),
-            Place::Circuits if turns == Turns::Doors => found.admitted.push(part.link),
+            Place::Filter(at) if turns == Mutable::Crossbar && at == CIRCUIT => found.circuits.push(part.link),
+            Place::Circuits if turns == Mutable::Doors => found.admitted.push(part.link),
             _ if parts.binary_search(&part).is_ok() => found.parts.entry(part).or_default().push(print),
             _ => {}
         }
@@ -82,19 +82,19 @@ pub fn read(nl: &mut Netlink, parts: &[Part], turns: Turns) -> io::Result<Invent
 }
 
 /// What must be asked for to see these parts.
-fn dumps(parts: &[Part]) -> Vec<Message> {
+fn dumps(parts: &[NodePart]) -> Vec<Message> {
     let mut v = vec![];
-    if parts.iter().any(|p| p.side == Side::Ways) {
+    if parts.iter().any(|p| p.side == LinkPart::Ways) {
         v.extend([msg::neighbour_dump(), msg::route_dump(), msg::rule_dump(), msg::address_dump()]);
     }
-    if parts.iter().any(|p| p.side != Side::Ways) {
+    if parts.iter().any(|p| p.side != LinkPart::Ways) {
         v.push(tc::queue_dump());
     }
     for p in parts {
         match p.side {
-            Side::Queues => v.extend([tc::class_dump(p.link), tc::filter_dump(p.link, tc::HTB)]),
-            Side::Filters => v.extend([tc::filter_dump(p.link, tc::INGRESS), tc::filter_dump(p.link, tc::EGRESS)]),
-            Side::Ways => {}
+            LinkPart::Queues => v.extend([tc::class_dump(p.link), tc::filter_dump(p.link, tc::HTB)]),
+            LinkPart::Filters => v.extend([tc::filter_dump(p.link, tc::INGRESS), tc::filter_dump(p.link, tc::EGRESS)]),
+            LinkPart::Ways => {}
         }
     }
     v
@@ -102,7 +102,7 @@ fn dumps(parts: &[Part]) -> Vec<Message> {
 
 /// An object of the kernel.
 struct Object {
-    part: Part,
+    part: NodePart,
     print: Print,
     place: Place,
 }
@@ -161,7 +161,7 @@ const TC: usize = 20;
 const KIND: u16 = 1;
 const OPTIONS: u16 = 2;
 
-fn queue(kind: u16, body: &[u8]) -> Option<(Part, Print)> {
+fn queue(kind: u16, body: &[u8]) -> Option<(NodePart, Print)> {
     let (link, handle, parent) = (word(body, 4)?, word(body, 8)?, word(body, 12)?);
     let attributes = body.get(TC..)?;
     let (name, options) = (attribute(attributes, KIND), attribute(attributes, OPTIONS));
@@ -174,8 +174,8 @@ fn queue(kind: u16, body: &[u8]) -> Option<(Part, Print)> {
         (_, b"tbf\0") => &[],
         _ => options,
     };
-    let side = if parent == tc::CLSACT { Side::Filters } else { Side::Queues };
-    Some((Part { link, side }, print((kind, handle, parent, name, settings))))
+    let side = if parent == tc::CLSACT { LinkPart::Filters } else { LinkPart::Queues };
+    Some((NodePart { link, side }, print((kind, handle, parent, name, settings))))
 }
 
 fn filter(body: &[u8]) -> Option<Object> {
@@ -193,9 +193,9 @@ fn filter(body: &[u8]) -> Option<Object> {
         }
         _ => [options, &[], &[], &[]],
     };
-    let side = if [tc::INGRESS, tc::EGRESS].contains(&parent) { Side::Filters } else { Side::Queues };
+    let side = if [tc::INGRESS, tc::EGRESS].contains(&parent) { LinkPart::Filters } else { LinkPart::Queues };
     let print = print((NEW_FILTER, place, parent, info, name, settings));
-    Some(Object { part: Part { link, side }, print, place: Place::Filter(place) })
+    Some(Object { part: NodePart { link, side }, print, place: Place::Filter(place) })
 }
 
 /// What the first action does and to which link: the end of `struct tc_mirred`.
@@ -205,13 +205,13 @@ fn target(actions: &[u8]) -> &[u8] {
     attribute(attribute(attribute(actions, FIRST), OPTIONS), PARAMETERS).get(20..28).unwrap_or(&[])
 }
 
-fn neighbour(body: &[u8]) -> Option<(Part, Print)> {
+fn neighbour(body: &[u8]) -> Option<(NodePart, Print)> {
     const PERMANENT: u8 = 0x80;
     let link = word(body, 4)?;
     let attributes = body.get(12..)?;
     let lasts = body[0] == libc::AF_INET as u8 && body[8] & PERMANENT != 0;
     let print = print((NEW_NEIGHBOUR, attribute(attributes, 1), attribute(attributes, 2)));
-    lasts.then_some((Part { link, side: Side::Ways }, print))
+    lasts.then_some((NodePart { link, side: LinkPart::Ways }, print))
 }
 
 fn route(body: &[u8]) -> Option<Object> {
@@ -223,20 +223,20 @@ fn route(body: &[u8]) -> Option<Object> {
         return None;
     }
     let place = if table == TABLE { Place::Circuits } else { Place::Other };
-    Some(Object { part: Part { link, side: Side::Ways }, print: print((NEW_ROUTE, body[1], to, via, table)), place })
+    Some(Object { part: NodePart { link, side: LinkPart::Ways }, print: print((NEW_ROUTE, body[1], to, via, table)), place })
 }
 
-fn rule(body: &[u8]) -> Option<(Part, Print)> {
+fn rule(body: &[u8]) -> Option<(NodePart, Print)> {
     let attributes = body.get(12..)?;
     let own = |kind| attribute(attributes, kind);
     let priority = word(own(6), 0)?;
     // Those of hosts and flows come and go with their lists.
     let lasts = [RULE_PRIORITY, RACK_RULES].contains(&priority);
     let print = print((NEW_RULE, &body[1..4], own(2), priority, own(15), own(25), own(30)));
-    lasts.then_some((Part { link: 0, side: Side::Ways }, print))
+    lasts.then_some((NodePart { link: 0, side: LinkPart::Ways }, print))
 }
 
-fn address(body: &[u8]) -> Option<(Part, Print)> {
+fn address(body: &[u8]) -> Option<(NodePart, Print)> {
     let (length, link) = (body.get(1)?, word(body, 4)?);
-    Some((Part { link, side: Side::Ways }, print((NEW_ADDRESS, length, attribute(body.get(8..)?, 2)))))
+    Some((NodePart { link, side: LinkPart::Ways }, print((NEW_ADDRESS, length, attribute(body.get(8..)?, 2)))))
 }

@@ -1,10 +1,10 @@
 //! Circuits: both mechanisms that carry them, their times and their probes.
 
 pub mod backlog;
-mod bell;
-pub mod doors;
-pub mod flips;
-pub mod nudges;
+mod parker;
+pub mod admission;
+pub mod switcher;
+pub mod queue_waker;
 pub mod prober;
 pub mod slots;
 pub mod switched;

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
 use pnet::util::MacAddr;
 
-use super::bell::Bell;
+use super::parker::Parker;
 use crate::bpf::programs::PROBE_ETHERTYPE;
 use crate::fabric::{PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::{PlaneId, RackId};
@@ -56,7 +56,7 @@ pub struct Prober {
 /// What is asked of the thread. It has real-time priority, so a bell wakes it, not a channel.
 #[derive(Default)]
 struct Requests {
-    bell: Bell,
+    bell: Parker,
     asked: Mutex<Vec<ProbeRequest>>,
     over: AtomicBool,
 }
@@ -64,12 +64,12 @@ struct Requests {
 impl Requests {
     fn add(&self, r: ProbeRequest) {
         self.asked.lock().push(r);
-        self.bell.ring();
+        self.bell.wake();
     }
 
     fn end(&self) {
         self.over.store(true, Release);
-        self.bell.ring();
+        self.bell.wake();
     }
 
     /// Waits until something is asked, at most for `patience`, and takes all of it; `None`: the thread ends.

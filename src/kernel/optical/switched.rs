@@ -10,8 +10,8 @@ use std::sync::Arc;
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use parking_lot::Mutex;
 
-use super::doors::{self, Doors, TABLE};
-use super::flips::{Flips, LATE, LIGHT, dark_action};
+use super::admission::{self, CircuitAdmission, TABLE};
+use super::switcher::{CircuitSwitcher, LATE, LIGHT, dark_action};
 use super::slots::Slots;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Service;
@@ -40,7 +40,7 @@ const SINK: (u32, u32) = (1_000_000_000, 1_000_000_001);
 pub struct Switched {
     clock: Clock,
     slots: Arc<Mutex<Slots>>,
-    flips: Flips,
+    flips: CircuitSwitcher,
     /// The link in every ToR whose classes count what goes to the EPS by rack; `None`: its port to the EPS.
     counting: Option<u32>,
     /// By link of a ToR and destination: a queue that is written again counts from zero, and one that is gone counts no more.
@@ -101,7 +101,7 @@ impl Switched {
             if admit.waits()
                 && let Some(&link) = tor.ocs.first()
             {
-                v.extend((0..racks).filter(|&j| j != r).map(|j| (doors::route(link, RackId::from(j)).add(), NEW)));
+                v.extend((0..racks).filter(|&j| j != r).map(|j| (admission::route(link, RackId::from(j)).add(), NEW)));
             }
             v.push((rule(admit, service), NEW));
             tor.node.send(v)?;
@@ -118,11 +118,11 @@ impl Switched {
             }
             core.node.send(v)?;
         }
-        let doors = if admit.waits() { Doors::gates(net) } else { Doors::routes(net) }?;
+        let doors = if admit.waits() { CircuitAdmission::gates(net) } else { CircuitAdmission::routes(net) }?;
         let guard = crate::guard(&topology, admit);
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
         let counting = shared.then_some(COUNT.0);
-        let flips = Flips::start(net, doors, true, guard, slots.clone(), clock)?;
+        let flips = CircuitSwitcher::start(net, doors, true, guard, slots.clone(), clock)?;
         Ok(Self { clock, counting, counted: BTreeMap::new(), filtered: BTreeMap::new(), flips, slots })
     }
 
@@ -139,7 +139,7 @@ impl Switched {
     }
 
     /// The thread.
-    pub fn flips(&self) -> &Flips {
+    pub fn flips(&self) -> &CircuitSwitcher {
         &self.flips
     }
 

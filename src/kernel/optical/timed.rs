@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use parking_lot::Mutex;
 
-use super::doors::Doors;
-use super::flips::Flips;
+use super::admission::CircuitAdmission;
+use super::switcher::CircuitSwitcher;
 use super::slots::Slots;
 use crate::bpf::SharedArray;
 use crate::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
@@ -36,7 +36,7 @@ pub struct Timed {
     /// The daemon is the only writer, so this is what the programs see.
     slots: Arc<Mutex<Slots>>,
     /// Where packets wait for their circuit: the thread that lets them go.
-    gates: Option<Flips>,
+    gates: Option<CircuitSwitcher>,
 }
 
 impl Timed {
@@ -82,7 +82,7 @@ impl Timed {
         }
         let out = net.ocs.iter().map(|c| c.ports.clone()).collect();
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
-        let gates = if admit.waits() { Some(Flips::start(net, Doors::gates(net)?, false, guard, slots.clone(), clock)?) } else { None };
+        let gates = if admit.waits() { Some(CircuitSwitcher::start(net, CircuitAdmission::gates(net)?, false, guard, slots.clone(), clock)?) } else { None };
         Ok(Self { arrays, clock, out, slots, gates })
     }
 
@@ -125,7 +125,7 @@ impl Timed {
     }
 
     /// The thread that lets packets go that wait for their circuit.
-    pub fn gates(&self) -> Option<&Flips> {
+    pub fn gates(&self) -> Option<&CircuitSwitcher> {
         self.gates.as_ref()
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::ends::Ends;
+use super::completions::Completions;
 use super::live::{Carrier, Live};
 use super::record::Recorder;
 use super::report::{Counted, End, Names, RunResult};
@@ -18,13 +18,13 @@ use super::stalls;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::priority::Change;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
-use crate::control::past::Past;
+use crate::control::previous_run::PreviousRun;
 use crate::control::record::{Snapshot, Tampered};
 use crate::control::{Event, LogFile, Trouble};
 use crate::fabric::{Observation, SEND_BUFFER};
 use crate::ids::CoflowId;
 use crate::kernel::attached::Processes;
-use crate::kernel::lacks::{self, Lack};
+use crate::kernel::missing::{self, MissingFeature};
 use crate::kernel::network::{Network, too_large};
 use crate::kernel::ownership::{self, Name, NoteFiles, OwnError, Owned, mark};
 use crate::kernel::traffic::{Traffic, TrafficEvent};
@@ -59,7 +59,7 @@ pub enum StartError {
     TooLarge(String),
     /// Links ask for what this kernel has no queue for.
     #[error("this network cannot be emulated: links.{}.{}: {}", .0.kind, .0.key, .0)]
-    Lack(Lack),
+    Lack(MissingFeature),
     /// The name cannot be had.
     #[error(transparent)]
     Own(#[from] OwnError),
@@ -134,10 +134,10 @@ impl Emulation {
         topology: Arc<Topology>,
         plan: RunPlan,
         options: &Options,
-        (recorder, past): (Option<Recorder>, Option<(Past, Time)>),
+        (recorder, past): (Option<Recorder>, Option<(PreviousRun, Time)>),
     ) -> Result<Self, StartError> {
         too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
-        let missing = lacks::lacks(&topology).map_err(kernel("try what links need"))?;
+        let missing = missing::lacks(&topology).map_err(kernel("try what links need"))?;
         missing.into_iter().next().map_or(Ok(()), |lack| Err(StartError::Lack(lack)))?;
         sys::raise_open_files();
         check_congestion(&plan.run.congestion)?;
@@ -275,7 +275,7 @@ impl Emulation {
         *self.workload.lock() = Some(UnderWay { tell, last: workload.coflows.iter().map(|c| c.id).max() });
         let start = self.between_cycles();
         self.clock.sleep_until(start);
-        let mut ends = Ends::new(workload.coflows.iter().map(|c| c.id));
+        let mut ends = Completions::new(workload.coflows.iter().map(|c| c.id));
         let (mut next, mut told) = (0, start);
         let mut specs: Vec<CoflowSpec> = workload.coflows.clone();
         specs.iter_mut().for_each(|c| c.arrival = start + c.arrival.since(Time::ZERO));
@@ -325,7 +325,7 @@ impl Emulation {
         }
     }
 
-    fn result(&self, workload: &Workload, start: Time, ends: &Ends, end: &Snapshot) -> RunResult {
+    fn result(&self, workload: &Workload, start: Time, ends: &Completions, end: &Snapshot) -> RunResult {
         let topology = &self.live.handle.topology;
         let mut received = Bytes::ZERO;
         let records: Vec<CoflowRecord> = workload

@@ -40,7 +40,7 @@ pub struct Handle {
 }
 
 /// The controller's thread's ends of a [`Handle`].
-pub struct Ends {
+pub struct HandlePeer {
     /// Commands, in order.
     pub commands: queue::Receiver<Command>,
     /// Where a new snapshot is put.
@@ -54,7 +54,7 @@ pub struct Ends {
     pub pulse: Pulse,
 }
 
-impl Ends {
+impl HandlePeer {
     /// Says why the thread ends although it was not stopped; to be called before the other ends are dropped.
     pub fn say_why(&self, why: String) {
         let _ = self.ended.set(why);
@@ -64,7 +64,7 @@ impl Ends {
 impl Handle {
     /// A handle, and the ends for the thread that runs the controller.
     /// `first` is a snapshot of the start, and `told` a number of events that come before anything reads them.
-    pub fn new(topology: Arc<Topology>, plan: Arc<RunPlan>, first: Snapshot, told: usize) -> (Self, Ends) {
+    pub fn new(topology: Arc<Topology>, plan: Arc<RunPlan>, first: Snapshot, told: usize) -> (Self, HandlePeer) {
         let (command_tx, command_rx) = queue::queue();
         let meter = Meter::new(&topology, plan.policy.interval, first.now);
         let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
@@ -73,7 +73,7 @@ impl Handle {
         let pulse = Pulse::default();
         let pulses = Arc::new(Mutex::new(vec![(pulse.clone(), "the controller".to_owned())]));
         let ends =
-            Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone(), meter: meter.clone(), ended: ended.clone(), pulse };
+            HandlePeer { commands: command_rx, snapshot: snapshot_tx, events: events.clone(), meter: meter.clone(), ended: ended.clone(), pulse };
         (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, meter, ended, pulses }, ends)
     }
 

@@ -16,14 +16,14 @@ use tokio::sync::{broadcast, oneshot};
 
 use super::drive::{self, Driver};
 use super::external::{self, Program};
-use super::handle::{Command, Ends, Handle};
+use super::handle::{Command, HandlePeer, Handle};
 use super::meter::Meter;
 use super::panics::panic_text;
 use super::record::Recorder;
 use super::settings::RunPlan;
 use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::coflows::priority::Change;
-use crate::control::past::Past;
+use crate::control::previous_run::PreviousRun;
 use crate::control::record::{Record, What};
 use crate::control::{Controller, Event, Rejected};
 use crate::fabric::{Fabric, Observation, ProbeRequest};
@@ -81,7 +81,7 @@ impl Live {
         clock: Clock,
         feed: Feed,
         recorder: Option<Recorder>,
-        past: Option<Past>,
+        past: Option<PreviousRun>,
     ) -> io::Result<Self> {
         let topology = fabric.network().topology.clone();
         let pulses = fabric.pulses();
@@ -100,7 +100,7 @@ impl<F: Fabric + 'static> Live<F> {
     fn over(
         fabric: F,
         topology: Arc<Topology>,
-        (plan, recorder, past): (RunPlan, Option<Recorder>, Option<Past>),
+        (plan, recorder, past): (RunPlan, Option<Recorder>, Option<PreviousRun>),
         clock: Clock,
         feed: Feed,
         prober: impl FnOnce(&F, Handle) -> io::Result<Option<Prober>>,
@@ -265,7 +265,7 @@ impl<C> LiveHost<C> {
 /// The control thread's work.
 struct Loop<F, C> {
     driver: Driver<F, LiveHost<C>>,
-    ends: Ends,
+    ends: HandlePeer,
     /// Commands that were taken and not answered: their answers come with the next snapshot.
     unanswered: Vec<Answer>,
     switches: switches::Reader,
@@ -293,7 +293,7 @@ const PAUSE: Span = Span::millis(100);
 type Lost = String;
 
 impl<F: Fabric, C: Watch> Loop<F, C> {
-    fn new((controller, fabric): (Controller, F), clock: C, (feed, prober): (Feed, Option<Prober>), ends: Ends) -> Self {
+    fn new((controller, fabric): (Controller, F), clock: C, (feed, prober): (Feed, Option<Prober>), ends: HandlePeer) -> Self {
         let shown = clock.now();
         let host =
             LiveHost { clock, feed, prober, meter: ends.meter.clone(), program: None, events: ends.events.clone(), told: BTreeMap::new() };

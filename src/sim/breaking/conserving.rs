@@ -54,7 +54,7 @@ fn few() -> impl Strategy<Value = Few> {
 /// What every flow that has not finished has sent, and the links on its way.
 fn underway(f: &mut SimFabric) -> Vec<(CoflowId, u128, Vec<u32>)> {
     let parts = f.parts(|_| true);
-    let way = |((a, b), p): ((RackId, RackId), Part)| {
+    let way = |((a, b), p): ((RackId, RackId), InFlight)| {
         let route = if a == b { Route::Local } else { f.crossbars.plane(a, b).map_or(Route::Eps, Route::Ocs) };
         (p.coflow, p.sent, f.links.path(p.hosts.0, p.hosts.1, route).links().to_vec())
     };

@@ -43,7 +43,7 @@ fn coarse(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec], move
                 let of = FlowFinished { coflow: coflows[next].id, flow: k.into(), at: Time(now) };
                 match f.from == f.to || f.bytes.0 == 0 {
                     true => done.push(of),
-                    false => flows.push(Flow { of, hosts: (f.from, f.to), left: u128::from(f.bytes.0) * bundle::BYTE }),
+                    false => flows.push(Flow { of, hosts: (f.from, f.to), left: u128::from(f.bytes.0) * bundle::WORK_PER_BYTE }),
                 }
             }
             next += 1;
@@ -156,7 +156,7 @@ proptest! {
             let mut f = SimFabric::new(t.clone(), settings);
             assert!(f.links.two_sided(true));
             if by_link {
-                f.engine = Box::new(shared::Shared::new(f.links.capacity(), None));
+                f.engine = Box::new(fair_share::FairShare::new(f.links.capacity(), None));
             }
             for &(i, j, at, long) in &s.circuits {
                 f.apply(&[circuit(i % racks, j % racks, at, at + 10_000_000 + long)], Time(0));

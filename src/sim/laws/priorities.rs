@@ -212,12 +212,12 @@ proptest! {
                         let id = (c.id, FlowId::from(k));
                         prop_assert_eq!(units.contains_key(&id), !ended.contains(&id), "it is under way until it ends");
                         let left = units.get(&id).copied().unwrap_or(0);
-                        prop_assert!(left <= before.insert(id, left).unwrap_or(u128::from(flow.bytes.0) * bundle::BYTE) + bundle::BYTE);
+                        prop_assert!(left <= before.insert(id, left).unwrap_or(u128::from(flow.bytes.0) * bundle::WORK_PER_BYTE) + bundle::WORK_PER_BYTE);
                         sum += left;
                     }
                     prop_assert_eq!(sum, parts.get(&c.id).copied().unwrap_or(0));
                 }
-                let whole = |u: u128| bundle::bytes(u.next_multiple_of(bundle::BYTE));
+                let whole = |u: u128| bundle::bytes(u.next_multiple_of(bundle::WORK_PER_BYTE));
                 prop_assert_eq!(p.f.left(Time(at)), units.iter().map(|(&(c, f), &u)| (c, f, whole(u))).collect::<Vec<_>>());
             }
         }

@@ -1,6 +1,6 @@
 //! What tells one network scheduler from another, where coflows are served one after another: one trait, and one type for each.
 
-use super::live::Live;
+use super::active::ActiveCoflow;
 use crate::coflows::CoflowSpec;
 use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::orders::{self, Aalo, Sharing};
@@ -21,7 +21,7 @@ pub trait Discipline: Send {
     }
 
     /// Puts coflows, given in the order of their arrival, into the order in which they are served.
-    fn order(&self, coflows: &mut Vec<Live>, capacity: &[u64]) {
+    fn order(&self, coflows: &mut Vec<ActiveCoflow>, capacity: &[u64]) {
         let _ = (coflows, capacity);
     }
 
@@ -95,7 +95,7 @@ impl Discipline for EqualProgress {
     fn by_coflow(&self) -> bool {
         true
     }
-    fn order(&self, coflows: &mut Vec<Live>, _: &[u64]) {
+    fn order(&self, coflows: &mut Vec<ActiveCoflow>, _: &[u64]) {
         coflows.iter_mut().for_each(|c| c.demand.weigh());
     }
     fn base(&self, demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
@@ -110,7 +110,7 @@ impl Discipline for Varys {
     fn by_coflow(&self) -> bool {
         true
     }
-    fn order(&self, coflows: &mut Vec<Live>, capacity: &[u64]) {
+    fn order(&self, coflows: &mut Vec<ActiveCoflow>, capacity: &[u64]) {
         order_by(coflows, |demands, _| orders::sebf(demands, capacity));
     }
     fn base(&self, demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
@@ -125,7 +125,7 @@ impl Discipline for Sincronia {
     fn end_reorders(&self) -> bool {
         true
     }
-    fn order(&self, coflows: &mut Vec<Live>, capacity: &[u64]) {
+    fn order(&self, coflows: &mut Vec<ActiveCoflow>, capacity: &[u64]) {
         order_by(coflows, |demands, weights| orders::bssi(demands, weights, capacity));
     }
 }
@@ -137,7 +137,7 @@ struct Queues {
 }
 
 impl Discipline for Queues {
-    fn order(&self, coflows: &mut Vec<Live>, _: &[u64]) {
+    fn order(&self, coflows: &mut Vec<ActiveCoflow>, _: &[u64]) {
         coflows.sort_by_key(|c| c.queue);
     }
     fn is_fair_within(&self) -> bool {
@@ -154,7 +154,7 @@ struct Priorities {
 }
 
 impl Discipline for Priorities {
-    fn order(&self, coflows: &mut Vec<Live>, _: &[u64]) {
+    fn order(&self, coflows: &mut Vec<ActiveCoflow>, _: &[u64]) {
         coflows.sort_by_key(|c| c.priority);
     }
     fn is_fair_within(&self) -> bool {
@@ -172,13 +172,13 @@ impl Discipline for Priorities {
 }
 
 /// Puts coflows in the order that a function of their demands and weights gives.
-fn order_by(coflows: &mut Vec<Live>, order: impl FnOnce(&[&Demand], &[u32]) -> Vec<usize>) {
+fn order_by(coflows: &mut Vec<ActiveCoflow>, order: impl FnOnce(&[&Demand], &[u32]) -> Vec<usize>) {
     for c in coflows.iter_mut() {
         c.demand.weigh();
     }
     let demands: Vec<&Demand> = coflows.iter().map(|c| &c.demand).collect();
     let weights: Vec<u32> = coflows.iter().map(|c| c.weight).collect();
     let order = order(&demands, &weights);
-    let mut old: Vec<Option<Live>> = std::mem::take(coflows).into_iter().map(Some).collect();
+    let mut old: Vec<Option<ActiveCoflow>> = std::mem::take(coflows).into_iter().map(Some).collect();
     *coflows = order.into_iter().filter_map(|c| old[c].take()).collect();
 }

@@ -5,7 +5,7 @@
 
 use super::roster::{About, Roster};
 use crate::FlowFinished;
-use crate::bundle::BYTE;
+use crate::bundle::WORK_PER_BYTE;
 use crate::coflows::rates::{Demand, Group};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::engine::World;
@@ -21,7 +21,7 @@ pub struct Booked {
 }
 
 /// What a coflow's flows of one priority are, as groups.
-pub struct Groups {
+pub struct MergedFlows {
     /// What they have to send, and over which links.
     pub demand: Demand,
     /// What is known of each group.
@@ -88,13 +88,13 @@ pub struct Flow {
 
 impl Flow {
     fn size(&self) -> u128 {
-        u128::from(self.bytes) * BYTE
+        u128::from(self.bytes) * WORK_PER_BYTE
     }
 }
 
 /// A coflow's flows that begin, as groups by the priorities that `priority(flow, whether it stays in its rack)` says. Those that need no
 /// time are finished here. O(flows log flows), or O(flows) if all have one priority and are in the order of their hosts.
-pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: impl Fn(usize, bool) -> u8) -> Vec<(u8, Groups)> {
+pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: impl Fn(usize, bool) -> u8) -> Vec<(u8, MergedFlows)> {
     let is_local = |f: &FlowSpec, world: &World| world.rack(f.from) == world.rack(f.to);
     let (mut free, mut first, mut before, mut is_plain) = (Vec::new(), None, None, true);
     for (k, f) in coflow.flows.iter().enumerate() {
@@ -111,7 +111,7 @@ pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: 
         Some(all) if is_plain => vec![(all, plain(coflow, is_marked, &free, world))],
         Some(_) => {
             let flow = |(k, f): (usize, FlowSpec)| {
-                let (priority, left) = (priority(k, is_local(&f, world)), u128::from(f.bytes.0) * BYTE);
+                let (priority, left) = (priority(k, is_local(&f, world)), u128::from(f.bytes.0) * WORK_PER_BYTE);
                 Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked: is_marked(k), bytes: f.bytes.0, left, over_ocs: 0 }
             };
             let flows = coflow.flows.beside(&free).map(flow).collect();
@@ -122,7 +122,7 @@ pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: 
 
 /// Groups of one flow each, where flows are in the order of their hosts and have one priority; those of a shuffle that are at the places
 /// `free` are groups that are done. Nothing is made but what is kept.
-fn plain(coflow: &CoflowSpec, marked: impl Fn(usize) -> bool, free: &[u32], world: &World) -> Groups {
+fn plain(coflow: &CoflowSpec, marked: impl Fn(usize) -> bool, free: &[u32], world: &World) -> MergedFlows {
     let topology = world.links.shared_topology();
     let (mut roster, left_out, mut done) = match coflow.flows.as_shuffle() {
         Some(shuffle) => (Roster::of(topology, shuffle.clone()), &[][..], free.iter().peekable()),
@@ -133,14 +133,14 @@ fn plain(coflow: &CoflowSpec, marked: impl Fn(usize) -> bool, free: &[u32], worl
         let route = world.route(hosts, racks, marked(k));
         roster.push(g, &About { hosts, racks, marked: marked(k), route, flow: k.into(), bytes: f.bytes.0 });
         let is_done = done.next_if(|&&place| place as usize == k).is_some();
-        Group { path: world.links.path(f.from, f.to, route), left: if is_done { 0 } else { u128::from(f.bytes.0) * BYTE } }
+        Group { path: world.links.path(f.from, f.to, route), left: if is_done { 0 } else { u128::from(f.bytes.0) * WORK_PER_BYTE } }
     };
     let demand = Demand::new((0..).zip(coflow.flows.beside(left_out)).map(group));
-    Groups { demand, roster, members: Vec::new(), booked: Vec::new() }
+    MergedFlows { demand, roster, members: Vec::new(), booked: Vec::new() }
 }
 
 /// Groups by priority. Flows that have nothing left are finished here. O(flows log flows).
-pub fn by_priority(coflow: CoflowId, mut flows: Vec<Flow>, world: &mut World) -> Vec<(u8, Groups)> {
+pub fn by_priority(coflow: CoflowId, mut flows: Vec<Flow>, world: &mut World) -> Vec<(u8, MergedFlows)> {
     flows.retain(|f| {
         let over = f.left == 0;
         if over {
@@ -155,7 +155,7 @@ pub fn by_priority(coflow: CoflowId, mut flows: Vec<Flow>, world: &mut World) ->
 }
 
 /// Flows of one priority by host pair.
-fn groups(flows: &[Flow], world: &World) -> Groups {
+fn groups(flows: &[Flow], world: &World) -> MergedFlows {
     let (mut roster, mut members, mut booked) = (Roster::new(world.links.shared_topology()), Vec::new(), Vec::new());
     let began = flows.iter().any(|f| f.left < f.size());
     let group = |(group, same): (u32, &[Flow])| {
@@ -163,18 +163,18 @@ fn groups(flows: &[Flow], world: &World) -> Groups {
         let racks = (world.rack(hosts.0), world.rack(hosts.1));
         let route = world.route(hosts, racks, marked);
         if same.len() > 1 {
-            members.extend(same.iter().map(|f| Member { group, flow: f.flow, bytes: f.bytes, weight: f.left.div_ceil(BYTE) as u64 }));
+            members.extend(same.iter().map(|f| Member { group, flow: f.flow, bytes: f.bytes, weight: f.left.div_ceil(WORK_PER_BYTE) as u64 }));
         }
         let (left, bytes) = (same.iter().map(|f| f.left).sum(), same.iter().map(|f| f.bytes).sum());
         roster.push(group, &About { hosts, racks, marked, route, flow, bytes });
         if began {
-            let sent = u128::from(bytes) * BYTE - left;
+            let sent = u128::from(bytes) * WORK_PER_BYTE - left;
             booked.push(Booked { sent, over_ocs: same.iter().map(|f| f.over_ocs).sum() });
         }
         Group { path: world.links.path(hosts.0, hosts.1, route), left }
     };
     let demand = Demand::new((0..).zip(flows.chunk_by(|a, b| a.hosts == b.hosts)).map(group));
-    Groups { demand, roster, members, booked }
+    MergedFlows { demand, roster, members, booked }
 }
 
 #[cfg(test)]
@@ -191,13 +191,13 @@ mod tests {
             let members: Vec<Member> =
                 weights.iter().enumerate().map(|(k, &weight)| Member { group: 3, flow: k.into(), bytes: weight, weight }).collect();
             let total: u128 = weights.iter().map(|&w| u128::from(w)).sum();
-            let units = total * BYTE / 10 * tenths;
+            let units = total * WORK_PER_BYTE / 10 * tenths;
             let each: Vec<u128> = shares(&members, units).collect();
             prop_assert_eq!(each.iter().sum::<u128>(), units);
             for (w, share) in weights.iter().zip(&each) {
                 // The fraction units / total is at most BYTE, so that this has less than 128 bits.
                 let exact = u128::from(*w) * (units / total) + u128::from(*w) * (units % total) / total;
-                prop_assert!(share.abs_diff(exact) <= 1 && *share <= u128::from(*w) * BYTE, "{} of {}", share, exact);
+                prop_assert!(share.abs_diff(exact) <= 1 && *share <= u128::from(*w) * WORK_PER_BYTE, "{} of {}", share, exact);
             }
         }
     }

@@ -8,11 +8,11 @@
 //!
 //! That is exact: `Ordered::slow` is the twin that shares anew among all flows.
 
-use super::live::{Gone, Live};
+use super::active::{Gone, ActiveCoflow};
 use super::shares::parts;
 use crate::coflows::orders::Aalo;
 use crate::coflows::rates::{Deltas, Free, Levels, Scratch};
-use crate::soonest::Soonest;
+use crate::earliest::EarliestTimes;
 use crate::units::Time;
 
 /// The coflow at a place among all, and its levels.
@@ -29,7 +29,7 @@ pub struct FairLevels {
     /// By coflow: its place in its queue, if queues have weights.
     places: Vec<(usize, usize)>,
     /// By coflow: when its groups end, and when the first one does.
-    ends: Vec<(Soonest, Option<Time>)>,
+    ends: Vec<(EarliestTimes, Option<Time>)>,
     /// By coflow: whether a group has ended since its levels were found.
     stale: Vec<bool>,
     /// (link, bits/s) that groups which have ended gave back.
@@ -69,7 +69,7 @@ impl FairLevels {
 
     /// Shares what is free among coflows, which have nothing yet. Says whether it did.
     /// O(coflows x (links log links) + groups).
-    pub fn learn(&mut self, coflows: &mut [Live], free: &mut Free, weighted: Option<&Aalo>) -> bool {
+    pub fn learn(&mut self, coflows: &mut [ActiveCoflow], free: &mut Free, weighted: Option<&Aalo>) -> bool {
         if self.links != free.links() {
             return false;
         }
@@ -105,7 +105,7 @@ impl FairLevels {
     }
 
     /// Finds out when flows end, whose rates must be those that it gave, and which must be settled. O(groups with rates).
-    pub fn forecast(&mut self, coflows: &[Live]) {
+    pub fn forecast(&mut self, coflows: &[ActiveCoflow]) {
         if !self.ready {
             return;
         }
@@ -115,7 +115,7 @@ impl FairLevels {
         self.ends = coflows
             .iter()
             .map(|c| {
-                let mut ends = Soonest::new(c.demand.groups());
+                let mut ends = EarliestTimes::new(c.demand.groups());
                 c.extra.running().for_each(|(g, _)| ends.set(g, c.end(g)));
                 let first = ends.first();
                 (ends, first)
@@ -137,7 +137,7 @@ impl FairLevels {
     }
 
     /// A group of the coflow at `k` has ended.
-    pub fn leave(&mut self, k: usize, c: &Live, gone: &Gone) {
+    pub fn leave(&mut self, k: usize, c: &ActiveCoflow, gone: &Gone) {
         self.stale[k] = true;
         if let Some(&(q, at)) = self.places.get(k) {
             self.queues[q][at].1.ended(&c.demand, gone.group);
@@ -150,7 +150,7 @@ impl FairLevels {
     }
 
     /// Gives other rates to the flows that the ends of others reach.
-    pub fn follow(&mut self, coflows: &mut [Live], free: &mut Free, now: Time) {
+    pub fn follow(&mut self, coflows: &mut [ActiveCoflow], free: &mut Free, now: Time) {
         let (deltas, scratch) = (&mut self.deltas, &mut self.scratch);
         let mut other = vec![false; coflows.len()];
         let mut walk = |steps: &mut Vec<Step>, deltas: &mut Deltas| {

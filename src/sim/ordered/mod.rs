@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bundle::BYTE;
-use super::engine::{Engine, Part, World};
+use super::bundle::WORK_PER_BYTE;
+use super::engine::{Engine, InFlight, World};
 use super::meter::Totals;
 use crate::coflows::CoflowSpec;
 use crate::coflows::network::{Decide, Guard, Network};
@@ -19,11 +19,11 @@ use crate::units::{Bytes, Time};
 
 mod disciplines;
 mod flows;
-mod following;
+mod incremental;
 mod levels;
-mod live;
+mod active;
 mod priorities;
-mod reach;
+mod greedy_chains;
 mod roster;
 mod shares;
 #[cfg(test)]
@@ -32,9 +32,9 @@ mod tests;
 mod youngest_first;
 
 use disciplines::{Discipline, discipline};
-use flows::Groups;
-use following::Following;
-use live::{Gone, Live, Own, Turn};
+use flows::MergedFlows;
+use incremental::Incremental;
+use active::{Gone, ActiveCoflow, Own, Turn};
 use roster::About;
 use shares::{together, weighted, within};
 
@@ -47,7 +47,7 @@ pub struct Ordered {
     capacity: Vec<u64>,
     free: Free,
     /// First one first.
-    coflows: Vec<Live>,
+    coflows: Vec<ActiveCoflow>,
     /// Priorities that were given, by coflow.
     given: BTreeMap<CoflowId, u64>,
     /// The jobs of coflows that come next.
@@ -61,7 +61,7 @@ pub struct Ordered {
     /// What ends of flows call for that were caught up with, and since when.
     pending: Option<(Time, Due)>,
     /// What a flow's end reaches, where that is known.
-    following: Following,
+    following: Incremental,
     /// Kept for their memory.
     ended: Vec<(usize, u32)>,
     gone: Vec<Gone>,
@@ -106,7 +106,7 @@ impl Ordered {
             next: None,
             turn: None,
             pending: None,
-            following: Following::new(capacity.len()),
+            following: Incremental::new(capacity.len()),
             ended: Vec::new(),
             gone: Vec::new(),
         }
@@ -115,7 +115,7 @@ impl Ordered {
     /// The slow twin: it gives rates anew to all coflows behind a flow that ends.
     #[cfg(test)]
     pub fn slow(network: Network, capacity: &[u64]) -> Self {
-        Self { following: Following::new(0), ..Self::new(network, capacity) }
+        Self { following: Incremental::new(0), ..Self::new(network, capacity) }
     }
 
     /// The twin of changes under way: it begins at `world.now`, with a priority and the units left for each flow of these coflows.
@@ -304,7 +304,7 @@ impl Ordered {
             self.attain(world.now);
             if self.decides == Decide::CoflowEvents {
                 let queues = self.discipline.queues();
-                let queue = |c: &Live, aalo| orders::queue(super::bundle::bytes(c.attained(world.now)), aalo);
+                let queue = |c: &ActiveCoflow, aalo| orders::queue(super::bundle::bytes(c.attained(world.now)), aalo);
                 self.coflows.iter_mut().for_each(|c| c.queue = queues.map_or(0, |aalo| queue(c, aalo)));
             }
             self.coflows.sort_by_key(|c| (c.arrival, c.id));
@@ -397,9 +397,9 @@ impl Ordered {
     }
 
     /// Flows of a coflow are under way from now on, at rest, as groups by priority.
-    fn enter(&mut self, own: Own, flows: Vec<(u8, Groups)>, world: &World) {
+    fn enter(&mut self, own: Own, flows: Vec<(u8, MergedFlows)>, world: &World) {
         for (priority, groups) in flows {
-            self.coflows.push(Live::new(own, priority, groups, world.now));
+            self.coflows.push(ActiveCoflow::new(own, priority, groups, world.now));
         }
     }
 
@@ -457,15 +457,15 @@ impl Ordered {
 }
 
 /// The queue of a coflow by what it has sent; that in which it is while the coordinator does not look.
-fn queue_of(queues: Option<&Aalo>, c: &Live, now: Time) -> u32 {
+fn queue_of(queues: Option<&Aalo>, c: &ActiveCoflow, now: Time) -> u32 {
     let looks = queues.filter(|aalo| aalo.looks_at(now));
     looks.map_or(c.queue, |aalo| orders::queue(super::bundle::bytes(c.attained(now)), aalo))
 }
 
 /// When a coflow leaves its queue.
-fn turn_of(queues: Option<&Aalo>, c: &Live) -> Option<Turn> {
+fn turn_of(queues: Option<&Aalo>, c: &ActiveCoflow) -> Option<Turn> {
     let aalo = queues?;
-    aalo.limit(c.queue).map(|Bytes(b)| Turn { limit: (u128::from(b) * BYTE).saturating_sub(c.before), aalo: *aalo })
+    aalo.limit(c.queue).map(|Bytes(b)| Turn { limit: (u128::from(b) * WORK_PER_BYTE).saturating_sub(c.before), aalo: *aalo })
 }
 
 impl Engine for Ordered {
@@ -584,7 +584,7 @@ impl Engine for Ordered {
         self.coflows.iter().for_each(|c| c.look(world.now, beyond));
     }
 
-    fn parts(&self, each: &mut dyn FnMut(Part)) {
+    fn parts(&self, each: &mut dyn FnMut(InFlight)) {
         self.coflows.iter().for_each(|c| c.parts(each));
     }
 }

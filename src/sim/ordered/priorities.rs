@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Ordered;
 use super::flows;
-use super::live::Live;
+use super::active::ActiveCoflow;
 use crate::engine::World;
 use crate::ids::{CoflowId, FlowId};
 
@@ -45,7 +45,7 @@ impl Ordered {
 }
 
 /// The priorities that the flows of a coflow shall have.
-fn goals(c: &Live, wanted: &BTreeMap<FlowId, u8>) -> BTreeSet<u8> {
+fn goals(c: &ActiveCoflow, wanted: &BTreeMap<FlowId, u8>) -> BTreeSet<u8> {
     let mut goals = BTreeSet::new();
     c.flow_ids(&mut |f| {
         goals.insert(wanted.get(&f).copied().unwrap_or(c.priority.0));

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::bundle::{BYTE, Route};
+use crate::bundle::{WORK_PER_BYTE, Route};
 use crate::coflows::flows::Shuffle;
 use crate::ids::{FlowId, HostId, RackId};
-use crate::numbers::Numbers;
+use crate::bit_set::BitSet;
 use crate::topology::Topology;
 
 /// What is known of a group: its flows end together.
@@ -28,7 +28,7 @@ pub struct About {
 impl About {
     /// Units asked.
     pub fn size(&self) -> u128 {
-        u128::from(self.bytes) * BYTE
+        u128::from(self.bytes) * WORK_PER_BYTE
     }
 }
 
@@ -44,7 +44,7 @@ enum Asked {
 pub struct Roster {
     topology: Arc<Topology>,
     asked: Asked,
-    marked: Numbers,
+    marked: BitSet,
     /// By group: its way; empty while every group goes through the packet switch or stays in its rack.
     routes: Vec<Route>,
 }
@@ -53,7 +53,7 @@ impl Roster {
     /// No groups yet.
     pub fn new(topology: Arc<Topology>) -> Self {
         let asked = Asked::Each(Vec::new(), Vec::new());
-        Self { topology, asked, marked: Numbers::default(), routes: Vec::new() }
+        Self { topology, asked, marked: BitSet::default(), routes: Vec::new() }
     }
 
     /// The groups that come are the flows of a shuffle in their order.

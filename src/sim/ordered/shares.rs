@@ -1,11 +1,11 @@
 //! How what is free is shared among the flows of a coflow, and among coflows.
 
-use super::live::Live;
+use super::active::ActiveCoflow;
 use crate::coflows::orders::Aalo;
 use crate::coflows::rates::{self, Free, Rates};
 
 /// Shares what is free among the flows of one coflow.
-pub fn within(fair: bool, c: &mut Live, free: &mut Free) {
+pub fn within(fair: bool, c: &mut ActiveCoflow, free: &mut Free) {
     if fair {
         rates::max_min(&[&c.demand], free, std::slice::from_mut(&mut c.extra));
     } else {
@@ -14,14 +14,14 @@ pub fn within(fair: bool, c: &mut Live, free: &mut Free) {
 }
 
 /// Shares what is free among the flows of several coflows.
-pub fn together(coflows: &mut [Live], free: &mut Free) {
+pub fn together(coflows: &mut [ActiveCoflow], free: &mut Free) {
     let mut rates: Vec<Rates> = coflows.iter_mut().map(|c| std::mem::take(&mut c.extra)).collect();
     rates::max_min(&coflows.iter().map(|c| &c.demand).collect::<Vec<_>>(), free, &mut rates);
     coflows.iter_mut().zip(rates).for_each(|(c, r)| c.extra = r);
 }
 
 /// Aalo with weights: first every queue within its share of each link, then all in order over what is left.
-pub fn weighted(aalo: &Aalo, fair: bool, coflows: &mut [Live], free: &mut Free) {
+pub fn weighted(aalo: &Aalo, fair: bool, coflows: &mut [ActiveCoflow], free: &mut Free) {
     let mut parts = parts(aalo, coflows, free).into_iter();
     for same in coflows.chunk_by_mut(|a, b| a.queue == b.queue) {
         let mut own = parts.next().expect("a part for each queue");
@@ -34,7 +34,7 @@ pub fn weighted(aalo: &Aalo, fair: bool, coflows: &mut [Live], free: &mut Free) 
 }
 
 /// What each of the queues that have coflows, in their order, has of what is free. Coflows are in the order of their queues.
-pub fn parts(aalo: &Aalo, coflows: &[Live], free: &Free) -> Vec<Free> {
+pub fn parts(aalo: &Aalo, coflows: &[ActiveCoflow], free: &Free) -> Vec<Free> {
     let weight = |q: u32| u64::from(aalo.queues.saturating_sub(q).max(1));
     let queues = || coflows.chunk_by(|a, b| a.queue == b.queue).map(|same| weight(same[0].queue));
     let total: u64 = queues().sum();

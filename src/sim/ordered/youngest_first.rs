@@ -1,13 +1,13 @@
 //! Youngest first: the coflow that came last is served before all others, which wait for it.
 
 use super::disciplines::Discipline;
-use super::live::Live;
+use super::active::ActiveCoflow;
 
 /// Coflows in the reverse order of their arrival.
 pub struct YoungestFirst;
 
 impl Discipline for YoungestFirst {
-    fn order(&self, coflows: &mut Vec<Live>, _: &[u64]) {
+    fn order(&self, coflows: &mut Vec<ActiveCoflow>, _: &[u64]) {
         coflows.reverse();
     }
 }

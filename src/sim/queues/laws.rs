@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Queues, Shares, TOLERANCE, twin, water_level};
+use super::{Queues, QueueSolver, TOLERANCE, twin, water_level};
 use crate::coflows::network::{Network, NetworkKind};
 use crate::coflows::rates::Path;
 use crate::coflows::{CoflowSpec, FlowSpec};
@@ -27,7 +27,7 @@ struct Net {
     racks: u32,
     capacity: Vec<u64>,
     queues: Queues,
-    shares: Shares,
+    shares: QueueSolver,
     users: Vec<Flows>,
 }
 
@@ -39,7 +39,7 @@ impl Net {
         let of_queues = up.iter().chain(down).flat_map(|&c| std::iter::repeat_n(c, up.len()));
         let capacity: Vec<u64> = nics.iter().chain(nics).chain(up).chain(down).copied().chain(of_queues).collect();
         let queues = Queues::new(up.len(), 2 * hosts, 2 * hosts + 2 * racks);
-        Self { racks, shares: Shares::within(&capacity, queues, exact), capacity, queues, users: Vec::new() }
+        Self { racks, shares: QueueSolver::within(&capacity, queues, exact), capacity, queues, users: Vec::new() }
     }
 
     fn path(&self, a: u32, b: u32) -> Path {

@@ -25,16 +25,16 @@
 //! Source: the hierarchical scheduling of `tor_eps_port` and `rack_eps_port` (HTB classes of one priority and equal assured rates, served
 //! by deficit round robin: Shreedhar and Varghese, SIGCOMM 1995).
 
-mod shares;
+mod solver;
 
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
 mod twin;
 
-pub use shares::Shares;
+pub use solver::QueueSolver;
 #[cfg(test)]
-use shares::water_level;
+use solver::water_level;
 
 /// What may be left of a full link: one part of two to this power, which is a thousandth.
 pub const TOLERANCE: u32 = 10;

@@ -1,11 +1,11 @@
 //! One coflow under way over circuits of its own.
 
 use crate::FlowFinished;
-use crate::bundle::{BYTE, Route, bytes};
+use crate::bundle::{WORK_PER_BYTE, Route, bytes};
 use crate::circuits::sunflow::need::Need;
 use crate::circuits::sunflow::{Key, Order};
 use crate::coflows::CoflowSpec;
-use crate::engine::{Part, World};
+use crate::engine::{InFlight, World};
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::units::{Span, Time};
 
@@ -57,7 +57,7 @@ impl Live {
         let flow = |&k: &usize| {
             let f = coflow.flows.at(k);
             let slowest = [f.from, f.to].map(|h| t.payload(t.hosts[h.index()].nic).0).into_iter().min().unwrap_or(0);
-            let (rate, size) = (rate.min(slowest), u128::from(f.bytes.0) * BYTE);
+            let (rate, size) = (rate.min(slowest), u128::from(f.bytes.0) * WORK_PER_BYTE);
             let light = size.checked_div(u128::from(rate)).map_or(u64::MAX, |_| light(size, rate));
             Flow { flow: k.into(), hosts: (f.from, f.to), rate, size, light, left: light, booked: 0 }
         };
@@ -129,10 +129,10 @@ impl Live {
     }
 
     /// What is under way.
-    pub fn parts(&self, each: &mut dyn FnMut(Part)) {
+    pub fn parts(&self, each: &mut dyn FnMut(InFlight)) {
         for f in self.underway() {
             let (sent, left) = (f.booked, f.size - f.booked);
-            each(Part { coflow: self.id, flow: f.flow, flows: 1, hosts: f.hosts, sent, over_ocs: sent, left });
+            each(InFlight { coflow: self.id, flow: f.flow, flows: 1, hosts: f.hosts, sent, over_ocs: sent, left });
         }
     }
 

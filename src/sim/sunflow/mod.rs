@@ -11,8 +11,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::FlowFinished;
-use super::bundle::{BYTE, Route};
-use super::engine::{Engine, Part, World};
+use super::bundle::{WORK_PER_BYTE, Route};
+use super::engine::{Engine, InFlight, World};
 use crate::circuits::sunflow::Order;
 use crate::circuits::sunflow::need::Need;
 use crate::circuits::sunflow::round::round;
@@ -183,7 +183,7 @@ impl Sunflow {
         while let Some(&Reverse((at, coflow, flow, hosts, bytes))) = self.locals.peek().filter(|l| l.0.0 <= world.now) {
             self.locals.pop();
             let rack = world.links.topology().rack_of(hosts.0);
-            let size = u128::from(bytes) * BYTE;
+            let size = u128::from(bytes) * WORK_PER_BYTE;
             world.ledger.carried((rack, rack), Route::Local, size, 0);
             world.ledger.close(coflow, (rack, rack), size, 0);
             world.done.push(FlowFinished { coflow, flow, at });
@@ -274,15 +274,15 @@ impl Engine for Sunflow {
         self.catch_up(world);
     }
 
-    fn parts(&self, each: &mut dyn FnMut(Part)) {
+    fn parts(&self, each: &mut dyn FnMut(InFlight)) {
         self.coflows.iter().for_each(|c| c.parts(each));
         for &Reverse((_, coflow, flow, hosts, bytes)) in &self.locals {
-            each(Part { coflow, flow, flows: 1, hosts, sent: 0, over_ocs: 0, left: u128::from(bytes) * BYTE });
+            each(InFlight { coflow, flow, flows: 1, hosts, sent: 0, over_ocs: 0, left: u128::from(bytes) * WORK_PER_BYTE });
         }
     }
 
     fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
         self.coflows.iter().for_each(|c| c.left(each));
-        self.locals.iter().for_each(|Reverse((_, coflow, flow, _, bytes))| each(*coflow, *flow, u128::from(*bytes) * BYTE));
+        self.locals.iter().for_each(|Reverse((_, coflow, flow, _, bytes))| each(*coflow, *flow, u128::from(*bytes) * WORK_PER_BYTE));
     }
 }

@@ -10,7 +10,7 @@ use heliostat::api;
 use heliostat::control::record::Snapshot;
 use heliostat::kernel::{Mechanism, netns, sys};
 use heliostat::runtime::emulation::{Emulation, Options};
-use heliostat::runtime::posted::Posted;
+use heliostat::runtime::api_sender::ApiSender;
 use heliostat::runtime::settings::RunPlan;
 use heliostat::topology::Topology;
 use serde_json::Value;
@@ -31,7 +31,7 @@ impl Daemon {
         let base = base();
         let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None, patience: None };
         let e = emulation(Arc::new(topology), plan.into(), &options);
-        let sender: Arc<dyn api::Sender> = Arc::new(Posted::new(&e));
+        let sender: Arc<dyn api::Sender> = Arc::new(ApiSender::new(&e));
         let listen = Some(([127, 0, 0, 1], 0).into());
         let server =
             api::serve(e.live.handle.clone(), api::Options { listen, sender: Some(sender), ..Default::default() }).expect("served");

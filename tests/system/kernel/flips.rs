@@ -11,7 +11,7 @@ use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
 use heliostat::ids::{PlaneId, RackId};
 use heliostat::kernel::Mechanism;
-use heliostat::kernel::flips::{Late, Lateness};
+use heliostat::kernel::switcher::{Late, Lateness};
 use heliostat::kernel::netns;
 use heliostat::kernel::network::Node;
 use heliostat::plan::Op;

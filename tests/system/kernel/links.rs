@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
 use heliostat::ids::RackId;
-use heliostat::kernel::lacks::{Module, lacks};
+use heliostat::kernel::missing::{Module, lacks};
 use heliostat::kernel::nl::Netlink;
 use heliostat::kernel::{Mechanism, tc};
 use heliostat::topology::Topology;

@@ -19,7 +19,7 @@ use heliostat::ids::{CoflowId, FlowId, HostId, RackId};
 use heliostat::kernel::nl::Netlink;
 use heliostat::kernel::traffic;
 use heliostat::kernel::{Mechanism, Serving, layout, netns, priorities};
-use heliostat::runtime::jobs::live::{Network, Word};
+use heliostat::runtime::jobs::live::{Network, NetworkEvent};
 use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::topology::Topology;
 use heliostat::topology::addresses::host_ip;
@@ -366,7 +366,7 @@ mod quiet {
                 shortest_first(&mut remote, &mut has);
                 told += 1;
                 match remote.next(Duration::from_millis(20)).expect("it runs") {
-                    Some(Word::Coflow(id)) => drop(ended.insert(id.0, begun.elapsed())),
+                    Some(NetworkEvent::Coflow(id)) => drop(ended.insert(id.0, begun.elapsed())),
                     _ => assert!(begun.elapsed() < Duration::from_secs(60), "coflows do not end"),
                 }
             }

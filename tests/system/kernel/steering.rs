@@ -13,7 +13,7 @@ use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::config;
 use heliostat::control::Event;
 use heliostat::control::record::{Record, Snapshot, SwitchesSeen, What};
-use heliostat::experiment::free::Free;
+use heliostat::experiment::assumptions::Assumptions;
 use heliostat::experiment::live::{self, Pair, Place, Slower};
 use heliostat::experiment::measure::Measure;
 use heliostat::experiment::{Paper, Size};
@@ -354,7 +354,7 @@ mod alone {
     #[test]
     fn an_experiment_measures_the_same_live_as_in_virtual_time() {
         each_mechanism_alone("an_experiment_measures_the_same_live_as_in_virtual_time", |mechanism| {
-            let size = Size { seed: 1, repeats: 1, jobs_percent: 100, thin: true, free: Free::default() };
+            let size = Size { seed: 1, repeats: 1, jobs_percent: 100, thin: true, free: Assumptions::default() };
             let mut e = Paper::Hit.experiment(size);
             e.only(&["one medium job".into()], &["Capacity".into(), "Hit".into()]).expect("they are there");
             let options = Options { name: "hst-exp".into(), ..live::options(base(), Some(mechanism)) };

@@ -13,7 +13,7 @@ use crate::coflows::priority::{Change, LAST, Priorities};
 use crate::coflows::{FlowSpec, RackBytes};
 use crate::ids::{FlowId, RackId};
 use crate::paths::types::possible;
-use crate::placement::codecide::{Request, Shuffle};
+use crate::placement::advisor::{Request, Shuffle};
 use crate::text;
 use crate::topology::Topology;
 use crate::topology::types::Types;

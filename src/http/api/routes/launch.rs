@@ -10,13 +10,13 @@ use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes, bounds};
-use crate::control::record::{PromiseState, PromiseView};
+use crate::control::record::{ProposalState, ProposalView};
 use crate::control::{Event, ProgressBy};
 use crate::demand::DemandMatrix;
 use crate::fabric::{Report, Shipment};
 use crate::ids::CoflowId;
-use crate::placement::codecide::Proposal;
-use crate::runtime::posted;
+use crate::placement::advisor::Proposal;
+use crate::runtime::api_sender;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
@@ -49,7 +49,7 @@ pub(super) async fn hold(app: &App, id: CoflowId, body: &wire::CoflowBody, propo
     let proposed = app.snapshot().now;
     let (name, weight, expires, send) = (name(body, id), body.weight.unwrap_or(1), proposed + body::hold(body.place.as_ref()), body.send);
     let held =
-        PromiseView { id, name: name.clone(), weight, proposed, expires, state: PromiseState::Held, send, proposal: proposal.clone() };
+        ProposalView { id, name: name.clone(), weight, proposed, expires, state: ProposalState::Held, send, proposal: proposal.clone() };
     tell(app, id, Event::CoflowProposed { id, name, proposal, weight, expires, send }).await?;
     Ok(view(app, id).unwrap_or_else(|| (&held).into()))
 }
@@ -86,7 +86,7 @@ async fn tell(app: &App, id: CoflowId, event: Event) -> Reply<()> {
 /// The flows of a coflow, those given or its pairs spread over hosts, and what its sender reports of them.
 fn to_send(app: &App, (id, name, weight): (CoflowId, String, u32), content: &Content) -> (CoflowSpec, Report) {
     let given = !content.flows.is_empty();
-    let flows: Vec<FlowSpec> = if given { content.flows.clone() } else { posted::spread(&app.handle.topology, &content.pairs) };
+    let flows: Vec<FlowSpec> = if given { content.flows.clone() } else { api_sender::spread(&app.handle.topology, &content.pairs) };
     let (types, priorities) = (content.types.clone(), content.priorities.clone());
     let spec = CoflowSpec { weight, types, priorities, ..CoflowSpec::new(id, name, Time::ZERO, flows) };
     (spec, if given { Report::Flows } else { Report::Coflow })

@@ -16,7 +16,7 @@ use super::resource::flows_of;
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
-use crate::control::record::{CoflowView, PromiseState, Snapshot};
+use crate::control::record::{CoflowView, ProposalState, Snapshot};
 use crate::ids::CoflowId;
 
 /// Bytes from which a piece of the answer is sent.
@@ -87,7 +87,7 @@ fn places(s: &Snapshot, filter: &Filter) -> Vec<(u32, Place)> {
     let all: Box<dyn Iterator<Item = Place> + '_> = match filter.ended_after {
         Some(n) => Box::new((s.coflows.closed.first_after(n) as u32..closed).map(Place::Closed)),
         None => {
-            let open = |&k: &u32| s.proposals[k as usize].state != PromiseState::Confirmed;
+            let open = |&k: &u32| s.proposals[k as usize].state != ProposalState::Confirmed;
             let proposed = (0..s.proposals.len() as u32).filter(open).map(Place::Proposed);
             Box::new(s.coflows.live.iter().map(|c| Place::Live(c.id)).chain((0..closed).map(Place::Closed)).chain(proposed))
         }

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::doors::Door;
+use super::listeners::Listener;
 use super::openapi;
 use super::page;
 use super::problem::Problem;
@@ -87,7 +87,7 @@ async fn committed(State(app): State<App>, request: Request, next: Next) -> Resp
 }
 
 /// Counts how long requests take, at the door by which they come.
-async fn timed(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+async fn timed(State(door): State<Arc<Listener>>, request: Request, next: Next) -> Response {
     let (method, begun) = (request.method().clone(), Instant::now());
     let response = next.run(request).await;
     door.answered(&method, Span(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)));

@@ -15,7 +15,7 @@ use crate::api::wire::{self, CoflowState};
 use crate::coflows::RackBytes;
 use crate::coflows::priority::Priorities;
 use crate::control::record::Snapshot;
-use crate::placement::codecide::{self, Proposal, Request, Shuffle};
+use crate::placement::advisor::{self, Proposal, Request, Shuffle};
 use crate::topology::types::Types;
 use crate::units::Span;
 
@@ -86,7 +86,7 @@ pub(super) fn question(app: &App, what: &wire::CoflowBody, pairs: &[RackBytes]) 
 /// What the controller would do now; computed where it keeps no other request waiting.
 pub(super) async fn propose(app: &App, question: &Arc<Request>) -> Reply<Draft> {
     let (snapshot, topology, question) = (app.snapshot(), app.handle.topology.clone(), question.clone());
-    let work = move || codecide::decide(&topology, &snapshot.standing(), &question).map(|proposal| Draft { proposal, snapshot });
+    let work = move || advisor::decide(&topology, &snapshot.standing(), &question).map(|proposal| Draft { proposal, snapshot });
     let found = tokio::task::spawn_blocking(work).await;
     let found = found.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the computation of the proposal broke"))?;
     found.map_err(|e| Problem::value("/place/tasks", e.to_string()))

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire;
-use crate::control::record::PromiseState;
+use crate::control::record::ProposalState;
 use crate::ids::CoflowId;
 use crate::text;
 
@@ -49,7 +49,7 @@ pub(super) fn view(app: &App, id: CoflowId) -> Option<wire::Coflow> {
     let s = app.snapshot();
     let promise = s.proposals.binary_search_by_key(&id, |p| p.id).ok().map(|k| &*s.proposals[k]);
     let Some(c) = s.coflows.get(id) else {
-        return promise.filter(|p| p.state != PromiseState::Confirmed).map(Into::into);
+        return promise.filter(|p| p.state != ProposalState::Confirmed).map(Into::into);
     };
     Some(wire::Coflow { proposal: promise.map(Into::into), flows: flows_of(app, id), ..c.into() })
 }

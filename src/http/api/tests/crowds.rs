@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use super::*;
-use crate::api::doors;
+use crate::api::listeners;
 use crate::api::wire;
 
 /// A client that asks for `path`, and reads nothing.
@@ -27,7 +27,7 @@ fn a_crowd_of_readers_locks_no_other_kind_out_and_does_not_keep_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("api.sock");
     let r = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), socket: Some(socket.clone()), ..Options::default() });
-    let mut streams: Vec<TcpStream> = (0..doors::TCP.streams).map(|_| asks(&r, "/api/v1/events")).collect();
+    let mut streams: Vec<TcpStream> = (0..listeners::TCP.streams).map(|_| asks(&r, "/api/v1/events")).collect();
     assert!(streams.iter_mut().all(|s| status(s) == "HTTP/1.1 200"));
     assert_eq!(status(&mut asks(&r, "/api/v1/events")), "HTTP/1.1 503", "one stream too many");
     assert_eq!(r.get("/livez").status, 200, "other requests are served");
@@ -44,17 +44,17 @@ fn a_crowd_of_readers_locks_no_other_kind_out_and_does_not_keep_the_server() {
         s.read_exact(&mut head).unwrap();
         (s, String::from_utf8_lossy(&head).into_owned())
     };
-    let own: Vec<_> = (0..doors::UNIX.streams).map(|_| follow()).collect();
+    let own: Vec<_> = (0..listeners::UNIX.streams).map(|_| follow()).collect();
     assert!(own.iter().all(|s| s.1 == "HTTP/1.1 200"), "{:?}", own.iter().find(|s| s.1 != "HTTP/1.1 200").map(|s| &s.1));
     assert_eq!(follow().1, "HTTP/1.1 503");
     assert_eq!(over_unix("/livez").status, 200);
     let metrics = over_unix("/metrics").text;
     for (line, value) in [
-        ("heliostat_api_event_streams{over=\"tcp\"}", doors::TCP.streams),
-        ("heliostat_api_event_streams{over=\"unix\"}", doors::UNIX.streams),
+        ("heliostat_api_event_streams{over=\"tcp\"}", listeners::TCP.streams),
+        ("heliostat_api_event_streams{over=\"unix\"}", listeners::UNIX.streams),
         ("heliostat_api_event_streams_refused_total{over=\"tcp\"}", 1),
         ("heliostat_api_event_streams_refused_total{over=\"unix\"}", 1),
-        ("heliostat_api_connections{over=\"tcp\"}", doors::TCP.connections),
+        ("heliostat_api_connections{over=\"tcp\"}", listeners::TCP.connections),
     ] {
         assert!(metrics.contains(&format!("{line} {value}\n")), "{line} {value}: {metrics}");
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::launch::{Late, late};
 use super::*;
-use crate::api::doors;
+use crate::api::listeners;
 use crate::ids::CoflowId;
 use crate::runtime::handle::Command;
 
@@ -90,7 +90,7 @@ fn requests_of_clients_that_hung_up_count_as_connections_until_they_end() {
     let connect = || UnixStream::connect(&socket).unwrap();
     // The same thread answers over TCP, and has done all that it could of the others meanwhile.
     let turns = || (0..20).for_each(|_| assert_eq!(r.get("/livez").status, 200));
-    let clients: Vec<UnixStream> = (0..doors::UNIX.connections).map(|_| connect()).collect();
+    let clients: Vec<UnixStream> = (0..listeners::UNIX.connections).map(|_| connect()).collect();
     clients.iter().for_each(|mut c| c.write_all(format!("{post}\r\n\r\n{body}").as_bytes()).unwrap());
     turns();
     drop(clients);

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::api::Sender;
-use crate::api::doors::Doors;
+use crate::api::listeners::Listeners;
 use crate::api::problem::{Body, Problem};
 use crate::api::routes::{coflows, proposals};
 use crate::api::state::{App, FIRST_POSTED};
@@ -18,7 +18,7 @@ use crate::control::record::What;
 use crate::control::{Action, ProgressBy};
 use crate::fabric::Shipment;
 use crate::ids::CoflowId;
-use crate::placement::codecide::{self, Shuffle};
+use crate::placement::advisor::{self, Shuffle};
 use crate::runtime::handle::Command;
 use crate::units::Bytes;
 
@@ -88,7 +88,7 @@ impl Sender for Notes {
 /// A controller that is driven by hand, and an application before it that soon loses patience.
 pub(super) struct Late {
     pub(super) controller: Controller,
-    pub(super) ends: Ends,
+    pub(super) ends: HandlePeer,
     pub(super) app: App,
     pub(super) notes: Arc<Notes>,
     _stop: watch::Sender<bool>,
@@ -103,7 +103,7 @@ pub(super) fn late() -> Late {
     let sender: Option<Arc<dyn Sender>> = Some(notes.clone());
     let patience = Duration::from_millis(1);
     let (log, ledger, policy_turn) = Default::default();
-    let doors = Arc::new(Doors::default());
+    let doors = Arc::new(Listeners::default());
     let (board, journal, door, run) = (Default::default(), None, doors.unix.clone(), Default::default());
     let app = App { handle, log, sender, ledger, policy_turn, door, doors, board, patience, journal, run, stopping };
     Late { controller, ends, app, notes, _stop: stop }
@@ -210,8 +210,8 @@ fn numbers_of_the_daemon_s_own_workload_are_not_for_clients() {
 async fn a_confirmation_that_the_controller_takes_late_leaves_no_coflow_without_a_sender() {
     let mut l = late();
     let shuffle = Shuffle::Placed { maps: vec![(RackId(0), Bytes(9))], reduces: vec![(RackId(1), 1)] };
-    let request = codecide::Request { shuffle, ready: Span::ZERO, deadline: None };
-    let proposal = codecide::decide(&l.app.handle.topology, &l.app.snapshot().standing(), &request).unwrap();
+    let request = advisor::Request { shuffle, ready: Span::ZERO, deadline: None };
+    let proposal = advisor::decide(&l.app.handle.topology, &l.app.snapshot().standing(), &request).unwrap();
     let (id, proposal, expires) = (CoflowId(7), Arc::new(proposal), Time(1_000_000));
     l.app.handle.notify(Event::CoflowProposed { id, name: "p".into(), proposal, weight: 1, expires, send: false });
     assert_eq!((l.wakes(), l.said()), (vec![true], vec!["proposed"]));

@@ -236,8 +236,8 @@ impl From<&record::CoflowView> for Coflow {
 }
 
 /// A coflow that was proposed and has not begun.
-impl From<&record::PromiseView> for Coflow {
-    fn from(p: &record::PromiseView) -> Self {
+impl From<&record::ProposalView> for Coflow {
+    fn from(p: &record::ProposalView) -> Self {
         let pairs = p.proposal.pairs.iter().map(|w| Pair { from: w.from.0, to: w.to.0, bytes: w.bytes.0 });
         Self {
             id: p.id.0,

@@ -5,10 +5,10 @@ use utoipa::ToSchema;
 
 use super::named::{Amount, Length, RackRef};
 use crate::circuits::timetable::Reservation;
-use crate::control::record::{PromiseState, PromiseView};
+use crate::control::record::{ProposalState, ProposalView};
 use crate::ids::RackId;
-use crate::placement::codecide;
-pub use crate::placement::codecide::Origin;
+use crate::placement::advisor;
+pub use crate::placement::advisor::Origin;
 
 /// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's bytes. They are placed already
 /// (`reduces`), or are to be placed (`tasks` and `slots`).
@@ -248,27 +248,27 @@ pub struct Held {
     pub proposal: Proposal,
 }
 
-impl From<&PromiseView> for Held {
-    fn from(p: &PromiseView) -> Self {
+impl From<&ProposalView> for Held {
+    fn from(p: &ProposalView) -> Self {
         Self { proposed_ns: p.proposed.0, expires_ns: p.expires.0, proposal: Proposal::new(&p.proposal, p.proposed) }
     }
 }
 
-impl From<PromiseState> for super::CoflowState {
-    fn from(s: PromiseState) -> Self {
+impl From<ProposalState> for super::CoflowState {
+    fn from(s: ProposalState) -> Self {
         match s {
-            PromiseState::Held => Self::Proposed,
-            PromiseState::Expired => Self::Expired,
-            PromiseState::Confirmed => Self::Active,
+            ProposalState::Held => Self::Proposed,
+            ProposalState::Expired => Self::Expired,
+            ProposalState::Confirmed => Self::Active,
         }
     }
 }
 
 impl Proposal {
     /// The proposal as it travels; it was made at `now`.
-    pub fn new(p: &codecide::Proposal, now: crate::units::Time) -> Self {
+    pub fn new(p: &advisor::Proposal, now: crate::units::Time) -> Self {
         let racks = |all: &[(RackId, u32)]| all.iter().map(|&(r, tasks)| RackTasks { rack: r.0, tasks }).collect();
-        let candidate = |c: &codecide::Candidate, why| Candidate {
+        let candidate = |c: &advisor::Candidate, why| Candidate {
             found_by: c.origin,
             racks: racks(&c.racks),
             start_ns: c.start.0,
@@ -279,7 +279,7 @@ impl Proposal {
             score: Score { wait_ns: c.start.since(now).0, cct_ns: c.cct.0, others_ns: c.others.0, total_ns: c.score.0 },
             why,
         };
-        let excluded = |e: &codecide::Excluded| Excluded {
+        let excluded = |e: &advisor::Excluded| Excluded {
             found_by: e.origin,
             racks: racks(&e.racks),
             start_ns: e.start.0,
@@ -297,8 +297,8 @@ impl Proposal {
     }
 }
 
-impl From<&codecide::Way> for PairWay {
-    fn from(w: &codecide::Way) -> Self {
+impl From<&advisor::Way> for PairWay {
+    fn from(w: &advisor::Way) -> Self {
         let way = if w.ocs { Way::Ocs } else { Way::Eps };
         Self { from: w.from.0, to: w.to.0, bytes: w.bytes.0, way, until_ns: w.until.0 }
     }

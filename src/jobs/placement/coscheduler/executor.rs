@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, RackId};
 use crate::placement::cluster::Cluster;
-use crate::placement::codecide::{self, Request};
+use crate::placement::advisor::{self, Request};
 use crate::placement::coscheduler::data::{self, Sir};
 use crate::placement::coscheduler::decide::{Question, decide};
 use crate::placement::coscheduler::maps::MapGuideline;
@@ -187,7 +187,7 @@ impl CoScheduler {
         if reduces::widths(&maps, reduces, &self.cluster).is_empty() {
             return None;
         }
-        let shuffle = codecide::Shuffle::Open { maps, reduces, free: Self::releases(view), at_most: None, waves: true };
+        let shuffle = advisor::Shuffle::Open { maps, reduces, free: Self::releases(view), at_most: None, waves: true };
         Some(Asked { job, stage, request: Request { shuffle, ready: Span::ZERO, deadline: None } })
     }
 

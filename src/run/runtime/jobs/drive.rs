@@ -15,7 +15,7 @@ use crate::circuits::external::NoAnswer;
 use crate::coflows::{CoflowRecord, CoflowSpec};
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::Policy;
-use crate::placement::codecide::Request;
+use crate::placement::advisor::Request;
 use crate::placement::external::ExternalOptions;
 use crate::runtime::external::{MISSING, Program};
 use crate::runtime::record::{Entry, JobsHead, Recorder, Tap};
@@ -40,7 +40,7 @@ pub fn program(policy: &Policy, patience: Option<Duration>) -> Result<Option<Pro
 
 /// What a network has to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum NetworkEvent {
     /// A flow's last byte was received.
     Flow(CoflowId, FlowId),
     /// A coflow's last byte was received; of its flows that were not told, too.
@@ -65,7 +65,7 @@ pub trait Transport {
     ///
     /// # Errors
     /// Why the run cannot go on.
-    fn word(&mut self) -> Result<Option<Word>, String>;
+    fn word(&mut self) -> Result<Option<NetworkEvent>, String>;
 
     /// Begins to send all flows of a coflow.
     ///
@@ -296,15 +296,15 @@ impl<'a, T: Transport> Driver<'a, T> {
     }
 
     /// What the network's word means to the scheduler; nothing, if a task has still something to write.
-    fn meaning(&mut self, word: Word) -> Option<Event> {
+    fn meaning(&mut self, word: NetworkEvent) -> Option<Event> {
         let (coflow, all) = match word {
-            Word::Flow(coflow, _) => (coflow, false),
-            Word::Coflow(coflow) => (coflow, true),
+            NetworkEvent::Flow(coflow, _) => (coflow, false),
+            NetworkEvent::Coflow(coflow) => (coflow, true),
         };
         match (&mut self.writes, word) {
             (Some(writes), _) if Writes::has(coflow) => writes.ended(coflow, all).map(|(task, attempt)| Event::TaskFinished(task, attempt)),
-            (_, Word::Flow(coflow, flow)) => Some(Event::FlowFinished(coflow, flow)),
-            (_, Word::Coflow(coflow)) => Some(Event::CoflowFinished(coflow)),
+            (_, NetworkEvent::Flow(coflow, flow)) => Some(Event::FlowFinished(coflow, flow)),
+            (_, NetworkEvent::Coflow(coflow)) => Some(Event::CoflowFinished(coflow)),
         }
     }
 

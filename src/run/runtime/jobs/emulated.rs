@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use super::live::{Network, Word};
+use super::live::{Network, NetworkEvent};
 use crate::coflows::CoflowSpec;
 use crate::control::Event;
 use crate::ids::{CoflowId, FlowId};
@@ -45,10 +45,10 @@ impl Network for Emulated<'_> {
         Ok(all.flat_map(|(id, flows)| flows.into_iter().map(move |(flow, bytes)| (id, flow, bytes))).collect())
     }
 
-    fn next(&mut self, patience: Duration) -> Result<Option<Word>, String> {
+    fn next(&mut self, patience: Duration) -> Result<Option<NetworkEvent>, String> {
         match self.words.recv_timeout(patience) {
-            Ok(TrafficEvent::FlowFinished { coflow, flow, .. }) => Ok(Some(Word::Flow(coflow, flow))),
-            Ok(TrafficEvent::Finished { coflow, .. }) => Ok(Some(Word::Coflow(coflow))),
+            Ok(TrafficEvent::FlowFinished { coflow, flow, .. }) => Ok(Some(NetworkEvent::Flow(coflow, flow))),
+            Ok(TrafficEvent::Finished { coflow, .. }) => Ok(Some(NetworkEvent::Coflow(coflow))),
             Ok(TrafficEvent::Failed { coflow, why }) => Err(format!("coflow {} broke: {why}", coflow.0)),
             Err(RecvTimeoutError::Timeout) => self.emulation.died().map_or(Ok(None), Err),
             Err(RecvTimeoutError::Disconnected) => Err("another run listens to the traffic".into()),

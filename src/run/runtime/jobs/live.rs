@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-pub use super::drive::Word;
+pub use super::drive::NetworkEvent;
 use super::drive::{Driver, Round, Transport, program};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
-use crate::placement::codecide::Request;
+use crate::placement::advisor::Request;
 use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::End;
@@ -75,11 +75,11 @@ pub trait Network {
     ///
     /// # Errors
     /// Why there will be none: the network is gone, or broke off what it was asked to send.
-    fn next(&mut self, patience: Duration) -> Result<Option<Word>, String>;
+    fn next(&mut self, patience: Duration) -> Result<Option<NetworkEvent>, String>;
 }
 
 /// What is run.
-pub struct Ask<'a> {
+pub struct LiveJobs<'a> {
     /// The network as it is.
     pub topology: &'a Arc<Topology>,
     /// How jobs are scheduled; flows go between hosts, whatever its grain says.
@@ -112,7 +112,7 @@ const LOOK: Span = Span::millis(100);
 /// # Errors
 /// Jobs that the policy cannot plan. Nothing has been started then.
 pub fn run(
-    ask: &Ask,
+    ask: &LiveJobs,
     recorder: Option<&Recorder>,
     network: &mut dyn Network,
     stop: &AtomicBool,
@@ -124,7 +124,7 @@ pub fn run(
     let placement = policy.placement.build(elephant);
     let scheduler = scheduler(ask.topology.clone(), placement, policy.settings.clone(), foreseen, None)?;
     let program = program(&policy.placement.policy, None)?;
-    let wall = Wall { network, heard: None, on_their_way: BTreeSet::new(), began: Instant::now() };
+    let wall = LiveTransport { network, heard: None, on_their_way: BTreeSet::new(), began: Instant::now() };
     let mut run = Driver::new(scheduler, wall, &ask.jobs.jobs, ask.failures);
     run.program = program;
     if let Some(recorder) = recorder {
@@ -132,7 +132,7 @@ pub fn run(
         run.record(recorder, JobsHead { topology, policy, elephant, foreseen, misjudged: None });
     }
     let mut looked = Time::ZERO;
-    let mut look = |r: &Round<Wall>| {
+    let mut look = |r: &Round<LiveTransport>| {
         let now = r.transport.now();
         if now.since(looked) >= LOOK {
             looked = now;
@@ -151,16 +151,16 @@ pub fn run(
 }
 
 /// A network, and the wall's clock.
-struct Wall<'a> {
+struct LiveTransport<'a> {
     network: &'a mut dyn Network,
     /// What ended the last wait.
-    heard: Option<Word>,
+    heard: Option<NetworkEvent>,
     /// Coflows that have been started, and neither ended nor been cancelled.
     on_their_way: BTreeSet<CoflowId>,
     began: Instant,
 }
 
-impl Transport for Wall<'_> {
+impl Transport for LiveTransport<'_> {
     fn now(&self) -> Time {
         Time(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
@@ -171,12 +171,12 @@ impl Transport for Wall<'_> {
         Ok(true)
     }
 
-    fn word(&mut self) -> Result<Option<Word>, String> {
+    fn word(&mut self) -> Result<Option<NetworkEvent>, String> {
         let word = match self.heard.take() {
             None => self.network.next(Duration::ZERO)?,
             heard => heard,
         };
-        if let Some(Word::Coflow(coflow)) = word {
+        if let Some(NetworkEvent::Coflow(coflow)) = word {
             self.on_their_way.remove(&coflow);
         }
         Ok(word)
@@ -229,14 +229,14 @@ mod tests {
     use super::*;
     use crate::ids::{FlowId, HostId};
     use crate::placement::Kind;
-    use crate::placement::codecide;
+    use crate::placement::advisor;
     use crate::runtime::jobs::tests::{jobs, kinds, network};
     use crate::scheduler::TaskRef;
 
     /// Delivers every flow after the same time, the last first, and remembers what was asked.
     #[derive(Default)]
     struct Fake {
-        words: std::collections::VecDeque<(Instant, Word)>,
+        words: std::collections::VecDeque<(Instant, NetworkEvent)>,
         takes: Duration,
         cancelled: usize,
         sent: u64,
@@ -261,8 +261,8 @@ mod tests {
             self.flying.extend(c.flows.iter().enumerate().map(|(k, f)| ((c.id, k.into()), f.bytes)));
             if self.silent_from.is_none_or(|k| c.id.0 < k) {
                 let due = Instant::now() + self.takes;
-                self.words.extend((0..c.flows.len()).rev().map(|k| (due, Word::Flow(c.id, FlowId::from(k)))));
-                self.words.push_back((due, Word::Coflow(c.id)));
+                self.words.extend((0..c.flows.len()).rev().map(|k| (due, NetworkEvent::Flow(c.id, FlowId::from(k)))));
+                self.words.push_back((due, NetworkEvent::Coflow(c.id)));
             }
             Ok(())
         }
@@ -286,7 +286,7 @@ mod tests {
 
         fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
             let t = network();
-            let p = codecide::decide(&t, &codecide::Standing::idle(&t, Bytes(2_000_000)), request).map_err(|e| e.to_string())?;
+            let p = advisor::decide(&t, &advisor::NetworkState::idle(&t, Bytes(2_000_000)), request).map_err(|e| e.to_string())?;
             self.held.insert(what);
             Ok(Some(p.chosen.racks))
         }
@@ -296,15 +296,15 @@ mod tests {
             Ok(())
         }
 
-        fn next(&mut self, patience: Duration) -> Result<Option<Word>, String> {
+        fn next(&mut self, patience: Duration) -> Result<Option<NetworkEvent>, String> {
             let due = self.words.front().map_or(patience, |w| w.0.saturating_duration_since(Instant::now()));
             if !due.is_zero() {
                 std::thread::park_timeout(due.min(patience));
             }
             let word = if self.words.front().is_some_and(|w| w.0 <= Instant::now()) { self.words.pop_front().map(|w| w.1) } else { None };
             match word {
-                Some(Word::Flow(c, k)) => drop(self.flying.remove(&(c, k))),
-                Some(Word::Coflow(c)) => drop(self.open.remove(&c)),
+                Some(NetworkEvent::Flow(c, k)) => drop(self.flying.remove(&(c, k))),
+                Some(NetworkEvent::Coflow(c)) => drop(self.open.remove(&c)),
                 None => {}
             }
             Ok(word)
@@ -324,7 +324,7 @@ mod tests {
         let mut by = JobPolicy::new(kind);
         by.placement.common.missed = None;
         (by.placement.common.wait, by.placement.common.patience) = ((Span::millis(5), Span::millis(5)), Span::millis(50));
-        let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(2_000_000), jobs: &jobs, failures };
+        let ask = LiveJobs { topology: &topology, jobs_by: &by, elephant: Bytes(2_000_000), jobs: &jobs, failures };
         run(&ask, None, fake, &AtomicBool::new(false), &mut |_| ()).unwrap()
     }
 
@@ -393,7 +393,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let (topology, jobs) = (Arc::new(network()), quick());
         let by = JobPolicy::new(Kind::Fair);
-        let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(0), jobs: &jobs, failures: &[] };
+        let ask = LiveJobs { topology: &topology, jobs_by: &by, elephant: Bytes(0), jobs: &jobs, failures: &[] };
         let mut silent = Fake { silent_from: Some(2), ..Fake::default() };
         // Told to stop when only silence is left.
         let mut watch = |s: &Snapshot| stop.store(s.coflows > 0 && s.computing == 0, Relaxed);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use super::drive::{Driver, Round, Told, Transport, Word, program};
+use super::drive::{Driver, Round, Told, Transport, NetworkEvent, program};
 use super::report::{JobsResult, JobsTally};
 use super::writes::Writes;
 use crate::coflows::{CoflowRecord, CoflowSpec};
@@ -18,7 +18,7 @@ use crate::control::Rejected;
 use crate::control::record::Record;
 use crate::fabric::meter::bucket_for;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
-use crate::placement::codecide::Request;
+use crate::placement::advisor::Request;
 use crate::placement::policy::Placement;
 use crate::runtime::external::PATIENCE;
 use crate::runtime::planned::scheduler;
@@ -37,7 +37,7 @@ use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
 
 /// What is run.
-pub struct Ask<'a> {
+pub struct SimulatedJobs<'a> {
     /// The network.
     pub topology: &'a Topology,
     /// How circuits are decided, and what the fabric is like.
@@ -74,13 +74,13 @@ pub enum Line<'a> {
 ///
 /// # Errors
 /// Jobs that the policy cannot plan, or what the scheduler or the controller refuses.
-pub fn simulate(ask: &Ask, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
-    simulate_with(ask, &Course::default(), log)
+pub fn simulate(ask: &SimulatedJobs, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
+    simulate_with(ask, &JobRunOptions::default(), log)
 }
 
 /// What may go wrong in a run, or end it.
 #[derive(Clone, Copy, Default)]
-pub struct Course<'a> {
+pub struct JobRunOptions<'a> {
     /// The jobs as planners see them, with the ids of the real ones; `None`: as they are.
     pub foreseen: Option<&'a [JobSpec]>,
     /// Per cent by which estimates of remaining times are off at most, and the seed of the errors.
@@ -144,7 +144,7 @@ fn work(s: &StageSpec) -> u128 {
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
+pub fn simulate_with(ask: &SimulatedJobs, course: &JobRunOptions, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
     simulate_as(ask, ask.jobs_by.placement.build(ask.plan.policy.elephant_threshold), course, log)
 }
 
@@ -153,7 +153,7 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
+pub fn simulate_as(ask: &SimulatedJobs, placement: Box<dyn Placement>, course: &JobRunOptions, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
     let topology = Arc::new(ask.jobs_by.placement.network(ask.topology));
     let grain = ask.jobs_by.settings.grain;
     let network = if grain == Grain::Rack { Arc::new(rack_level(&topology)) } else { topology.clone() };
@@ -220,7 +220,7 @@ struct Virtual<'a> {
     promised: BTreeMap<(JobId, usize), CoflowId>,
     promises: u32,
     /// What the network has said and the scheduler has not heard.
-    words: VecDeque<Word>,
+    words: VecDeque<NetworkEvent>,
     now: Time,
     until: Time,
     events: u64,
@@ -247,11 +247,11 @@ impl Transport for Virtual<'_> {
         Ok(next <= self.until)
     }
 
-    fn word(&mut self) -> Result<Option<Word>, String> {
+    fn word(&mut self) -> Result<Option<NetworkEvent>, String> {
         if self.words.is_empty() {
             let Finished { flows, wholes, .. } = self.network.take_finished();
-            self.words.extend(flows.into_iter().map(|f| Word::Flow(f.coflow, f.flow)));
-            self.words.extend(wholes.into_iter().map(Word::Coflow));
+            self.words.extend(flows.into_iter().map(|f| NetworkEvent::Flow(f.coflow, f.flow)));
+            self.words.extend(wholes.into_iter().map(NetworkEvent::Coflow));
         }
         Ok(self.words.pop_front())
     }

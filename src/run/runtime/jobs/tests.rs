@@ -6,7 +6,7 @@ mod pushbox;
 use std::cell::RefCell;
 
 use super::report::JobsResult;
-use super::simulate::{Ask, Course, Line, simulate, simulate_with};
+use super::simulate::{SimulatedJobs, JobRunOptions, Line, simulate, simulate_with};
 use crate::coflows::network::Within;
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::{HostId, PlaneId, RackId};
@@ -59,9 +59,9 @@ fn run_with(kind: Kind, grain: Grain, failures: &[(Time, Event)], until: Option<
     jobs_by.settings.grain = grain;
     let (topology, jobs) = (network(), jobs());
     let mut log = String::new();
-    let ask = Ask { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures, faults: &[], until };
+    let ask = SimulatedJobs { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures, faults: &[], until };
     let mut line = |line: Line| log.push_str(&(serde_json::to_string(&line).unwrap() + "\n"));
-    let r = simulate_with(&ask, &Course { rows, ..Course::default() }, &mut line).unwrap();
+    let r = simulate_with(&ask, &JobRunOptions { rows, ..JobRunOptions::default() }, &mut line).unwrap();
     (r, log)
 }
 
@@ -158,8 +158,8 @@ fn written(tasks: u32, writes: bool, grain: Grain, kind: Kind) -> (Span, Bytes) 
     let map = StageSpec { output: Bytes(u64::from(tasks) * 12_500_000), ..stage("map", tasks, 1000, 0) };
     let spec = JobSpec { stages: vec![map.clone()], edges: vec![], ..JobSpec::map_reduce("j", Time::ZERO, map.clone(), map, Bytes(1)) };
     let jobs = JobList::new("one", vec![spec]);
-    let ask = Ask { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
-    let r = simulate_with(&ask, &Course { writes, ..Course::default() }, &mut |_| {}).unwrap();
+    let ask = SimulatedJobs { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let r = simulate_with(&ask, &JobRunOptions { writes, ..JobRunOptions::default() }, &mut |_| {}).unwrap();
     (r.jobs[0].jct.unwrap(), r.summary.bytes_received)
 }
 
@@ -187,8 +187,8 @@ fn jobs_that_write_finish_under_every_policy_whatever_fails() {
         let mut jobs_by = JobPolicy::new(kind);
         jobs_by.settings.grain = grain;
         let play = |failures| {
-            let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &list, failures, faults: &[], until: None };
-            simulate_with(&ask, &Course { writes: true, ..Course::default() }, &mut |_| {}).unwrap()
+            let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &list, failures, faults: &[], until: None };
+            simulate_with(&ask, &JobRunOptions { writes: true, ..JobRunOptions::default() }, &mut |_| {}).unwrap()
         };
         let (r, calm) = (play(&failures), play(&[]));
         assert_eq!((r.summary.finished, calm.summary.finished), (6, 6), "{kind:?} {grain:?}");
@@ -211,7 +211,7 @@ fn jobs_take_by_sums_about_what_they_take_by_flows() {
             jobs_by.settings.grain = Grain::Host;
             let mut plan: RunPlan = policy.into();
             plan.run.network.within = within;
-            let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+            let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
             let r = simulate(&ask, &mut |_| ()).unwrap();
             assert_eq!((r.summary.unfinished, r.summary.bytes_planned), (0, r.summary.bytes_received));
             r
@@ -256,7 +256,7 @@ fn strictly(topology: &Topology, jobs: Vec<JobSpec>) -> JobsResult {
     jobs_by.placement.policy = Policy::CoScheduler(CoSchedulerOptions { strict: true, ..CoSchedulerOptions::default() });
     jobs_by.placement.common.patience = Span::secs(600);
     let jobs = JobList::new("strict", jobs);
-    let ask = Ask { topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let ask = SimulatedJobs { topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     simulate(&ask, &mut |_| {}).unwrap()
 }
 
@@ -295,7 +295,7 @@ fn no_policy_looks_for_ever_at_a_network_that_is_dead() {
         let jobs_by = JobPolicy::new(kind);
         let faults = std::slice::from_ref(&dead);
         let plan = policy.clone().into();
-        let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults, until: None };
+        let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults, until: None };
         let r = simulate(&ask, &mut |_: Line| ()).unwrap();
         let end = if r.summary.unfinished > 0 { End::Stuck } else { End::Finished };
         assert_eq!(r.end, end, "{kind:?}");
@@ -319,7 +319,7 @@ fn jobs_with_types_have_lists_of_them_and_what_is_not_met_is_told() {
         let run = |all: &JobList| {
             let (jobs_by, mut lists, mut unmet) = (JobPolicy::new(kind), vec![], 0);
             let (plan, failures) = (policy.clone().into(), []);
-            let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: all, failures: &failures, faults: &[], until: None };
+            let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: all, failures: &failures, faults: &[], until: None };
             let r = simulate(&ask, &mut |line: Line| match line {
                 Line::Network(Record { what: What::Paths { lists: l, .. }, .. }) => lists.extend(l.into_iter().filter_map(|s| s.list)),
                 Line::Network(Record { what: What::TypesUnmet { pairs, .. }, .. }) => unmet += pairs,

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::coflows::flows::Pairs;
 use crate::control::closed::Closed;
-use crate::control::past::Past;
+use crate::control::previous_run::PreviousRun;
 use crate::control::record::{CoflowTotals, CoflowView, Record, What};
-use crate::control::used::UsedIds;
+use crate::control::used_ids::UsedIds;
 use crate::ids::CoflowId;
 use crate::runtime::open;
 use crate::topology::Topology;
@@ -184,7 +184,7 @@ pub enum JournalError {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// For the controller.
-    pub past: Past,
+    pub past: PreviousRun,
     /// What the run's clock had reached.
     pub at: Time,
     /// The last events, in order.
@@ -208,7 +208,7 @@ impl Found {
         match line {
             Line::Head(h) => {
                 let Head { seq, at, used, totals, forgotten, .. } = *h;
-                self.past = Past { seq, used, totals, closed: Closed::after_forgotten(forgotten), open: vec![] };
+                self.past = PreviousRun { seq, used, totals, closed: Closed::after_forgotten(forgotten), open: vec![] };
                 self.at = at;
             }
             Line::Kept(view) => {

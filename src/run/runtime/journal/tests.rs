@@ -6,12 +6,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::coflows::RackBytes;
-use crate::control::past::LOST;
+use crate::control::previous_run::LOST;
 use crate::control::policy::CircuitPolicy;
 use crate::control::record::What;
 use crate::control::{Action, Controller, Event, ProgressBy};
 use crate::ids::{CoflowId, RackId};
-use crate::runtime::handle::Ends;
+use crate::runtime::handle::HandlePeer;
 use crate::units::{BitRate, Bytes, Span, Time};
 
 pub(super) fn network() -> Arc<Topology> {
@@ -21,7 +21,7 @@ pub(super) fn network() -> Arc<Topology> {
 /// A daemon: a controller, and the journal that it writes.
 struct Daemon {
     controller: Controller,
-    ends: Ends,
+    ends: HandlePeer,
     now: Time,
     writing: Writing,
     told: broadcast::Receiver<Arc<Record>>,
@@ -78,7 +78,7 @@ pub(super) fn arrival(id: u32) -> Event {
 }
 
 /// Tells a controller, and passes its events and snapshot on as the control loop does.
-pub(super) fn tell((controller, ends, now): &mut (Controller, Ends, Time), event: Event) {
+pub(super) fn tell((controller, ends, now): &mut (Controller, HandlePeer, Time), event: Event) {
     controller.handle(event, *now).expect("accepted");
     while let Some(action) = controller.poll_action() {
         if let Action::Log { record } = action {

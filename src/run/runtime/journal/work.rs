@@ -315,10 +315,10 @@ mod tests {
     use super::*;
     use crate::control::Controller;
     use crate::control::policy::CircuitPolicy;
-    use crate::runtime::handle::Ends;
+    use crate::runtime::handle::HandlePeer;
     use crate::units::Span;
 
-    type Running = (Controller, Ends, Time);
+    type Running = (Controller, HandlePeer, Time);
 
     /// The controller hears an event, and the thread what it tells.
     fn turn(work: &mut Work, running: &mut Running, heard: &mut Receiver<Arc<Record>>, event: Event) {

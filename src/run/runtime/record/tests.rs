@@ -14,9 +14,9 @@ use crate::control::{self, Controller};
 use crate::demand::Estimator;
 use crate::fabric::Fabric;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
-use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
+use crate::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_with};
 use crate::runtime::jobs::tests::{jobs, kinds, network};
-use crate::runtime::simulate::{Extras, How, Simulation, simulate_watched};
+use crate::runtime::simulate::{Extras, SimOptions, Simulation, simulate_watched};
 use crate::scheduler::Event;
 use crate::sim::SimFabric;
 use crate::workload::Workload;
@@ -67,7 +67,7 @@ fn coflows(scheduler: SchedulerKind, demand: Estimator) -> Vec<u8> {
     let workload = Workload::new("three", (0..3).map(coflow).collect());
     let faults = ["ocs0.in1=stuck@150ms", "r2.uplink=down@300ms+200ms"].map(|f| read_fault(f, &topology).unwrap());
     recorded(|r| {
-        let how = How { extras: Extras { faults: &faults, ..Extras::default() }, record: Some(r), ..How::default() };
+        let how = SimOptions { extras: Extras { faults: &faults, ..Extras::default() }, record: Some(r), ..SimOptions::default() };
         simulate_watched(&topology, &plan(scheduler, demand), &workload, &how, &mut |_| {}, &mut |_| true).unwrap();
     })
 }
@@ -78,9 +78,9 @@ fn jobs_of(kind: crate::placement::Kind) -> Vec<u8> {
     let at = |ms: u64| Time(ms * 1_000_000);
     let failures = [(at(700), Event::RackFailed(RackId(1))), (at(1500), Event::RackRecovered(RackId(1)))];
     let plan = plan(SchedulerKind::Bipartite, Estimator::Declared);
-    let ask = Ask { topology: &topology, plan: &plan, jobs_by: &policy, jobs: &jobs, failures: &failures, faults: &[], until: None };
+    let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &policy, jobs: &jobs, failures: &failures, faults: &[], until: None };
     recorded(|r| {
-        let course = Course { remaining: Some((30, 5)), record: Some(r), ..Course::default() };
+        let course = JobRunOptions { remaining: Some((30, 5)), record: Some(r), ..JobRunOptions::default() };
         simulate_with(&ask, &course, &mut |_| {}).unwrap();
     })
 }

@@ -42,12 +42,12 @@ pub fn simulate(
     until: Option<Time>,
     log: &mut dyn FnMut(Record),
 ) -> Result<RunResult, Rejected> {
-    simulate_watched(topology, plan, workload, &How { until, ..How::default() }, log, &mut |_| true)
+    simulate_watched(topology, plan, workload, &SimOptions { until, ..SimOptions::default() }, log, &mut |_| true)
 }
 
 /// What else a run is asked for.
 #[derive(Clone, Copy, Default)]
-pub struct How<'a> {
+pub struct SimOptions<'a> {
     /// Ends the run then, even if coflows are unfinished.
     pub until: Option<Time>,
     /// What breaks, and what else the network is asked for.
@@ -115,7 +115,7 @@ pub fn simulate_watched(
     topology: &Arc<Topology>,
     plan: &RunPlan,
     workload: &Workload,
-    how: &How,
+    how: &SimOptions,
     log: &mut dyn FnMut(Record),
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<RunResult, Rejected> {

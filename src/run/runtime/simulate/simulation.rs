@@ -12,7 +12,7 @@ use crate::control::record::Record;
 use crate::control::{Controller, Event, Rejected, Skip};
 use crate::fabric::{Fabric, PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::{CoflowId, FlowId, JobId};
-use crate::placement::codecide::{self, Proposal, Request};
+use crate::placement::advisor::{self, Proposal, Request};
 use crate::runtime::drive::{Driver, Host};
 use crate::runtime::external::{self, Program};
 use crate::runtime::record::Recorder;
@@ -322,7 +322,7 @@ impl<'a> Simulation<'a> {
         for (id, received) in self.driver.fabric.progress(|_| true) {
             self.driver.tell_of(Event::CoflowProgress { id, received }, now)?;
         }
-        let Ok(proposal) = codecide::decide(&self.topology, &self.driver.controller.standing(now), request) else { return Ok(None) };
+        let Ok(proposal) = advisor::decide(&self.topology, &self.driver.controller.standing(now), request) else { return Ok(None) };
         let (proposal, name) = (Arc::new(proposal), format!("proposal-{}", id.0));
         let expires = proposal.chosen.start + grace;
         let held = Event::CoflowProposed { id, name, proposal: proposal.clone(), weight: 1, expires, send: false };

@@ -128,7 +128,7 @@ fn rows_are_the_coflows_of_the_result_and_its_sums_are_over_all_of_them() {
             Row::Coflow(c) => told.borrow_mut().push(c.clone()),
             Row::Job(_) | Row::Task(_) => panic!("there are no jobs"),
         };
-        let how = How { until, rows: Some(&take), ..How::default() };
+        let how = SimOptions { until, rows: Some(&take), ..SimOptions::default() };
         let r = simulate_watched(&t, &p, &w, &how, &mut |_| (), &mut |_| true).unwrap();
         assert!(r.coflows.is_empty(), "nothing is kept");
         let mut coflows = told.take();
@@ -212,14 +212,14 @@ fn who_watches_may_end_the_run_and_keeps_what_it_has() {
         seen.push(at);
         seen.len() < 2
     };
-    let part = simulate_watched(&t, &p, &w, &How::default(), &mut |_| (), &mut watch).unwrap();
+    let part = simulate_watched(&t, &p, &w, &SimOptions::default(), &mut |_| (), &mut watch).unwrap();
     assert_eq!((seen.len(), seen[0].events, seen[0].coming, seen[1].events), (3, 0, w.coflows.len(), LOOK));
     assert_eq!(seen[1], seen[2], "the end");
     assert!(part.summary.finished < whole.summary.finished && part.summary.ended == seen[1].now);
     for (a, b) in part.coflows.iter().zip(&whole.coflows).filter(|(a, _)| a.finished.is_some()) {
         assert_eq!(a.cct, b.cct);
     }
-    assert_eq!(simulate_watched(&t, &p, &w, &How::default(), &mut |_| (), &mut |_| true).unwrap(), whole);
+    assert_eq!(simulate_watched(&t, &p, &w, &SimOptions::default(), &mut |_| (), &mut |_| true).unwrap(), whole);
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn a_broken_port_is_found_by_probes_routed_around_and_mended() {
     let run = || {
         let mut log = String::new();
         let mut write = |r| log.push_str(&(serde_json::to_string(&r).unwrap() + "\n"));
-        let how = How { extras: Extras { faults: &faults, ..Extras::default() }, ..How::default() };
+        let how = SimOptions { extras: Extras { faults: &faults, ..Extras::default() }, ..SimOptions::default() };
         let r = simulate_watched(&t, &policy(SchedulerKind::Bipartite), &w, &how, &mut write, &mut |_| true).unwrap();
         (r, log)
     };
@@ -298,7 +298,7 @@ fn a_broken_port_is_found_by_probes_routed_around_and_mended() {
 fn what_links_carry_over_time_is_all_that_is_carried_and_changes_nothing() {
     let t = network(4, 2, 100);
     let (p, w) = (policy(SchedulerKind::Bipartite), workload(&t, 2));
-    let how = How { extras: Extras { bucket: Some(bucket(&t, &w)), ..Extras::default() }, ..How::default() };
+    let how = SimOptions { extras: Extras { bucket: Some(bucket(&t, &w)), ..Extras::default() }, ..SimOptions::default() };
     let r = simulate_watched(&t, &p, &w, &how, &mut |_| (), &mut |_| true).unwrap();
     let u = r.utilisation.clone().unwrap();
     let sum = |end: &str| u.links.iter().filter(|l| l.name.ends_with(end)).flat_map(|l| &l.bytes).sum::<u64>();
@@ -317,7 +317,7 @@ fn a_result_says_why_the_run_ended() {
     let t = network(4, 2, 100);
     let (p, w) = (policy(SchedulerKind::EpsOnly), workload(&t, 2));
     let end = |t: &Arc<Topology>, until, go_on: bool| {
-        let how = How { until, ..How::default() };
+        let how = SimOptions { until, ..SimOptions::default() };
         let r = simulate_watched(t, &p, &w, &how, &mut |_| (), &mut |at| go_on || at.events < LOOK).unwrap();
         (r.end, r.events.unwrap() > 0)
     };

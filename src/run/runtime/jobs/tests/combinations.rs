@@ -8,7 +8,7 @@ use crate::control::policy::SchedulerKind;
 use crate::placement::policy::{Flows, ReduceStart};
 use crate::placement::pushbox::{PushBoxOptions, Yields};
 use crate::placement::{Kind, Policy};
-use crate::runtime::jobs::simulate::{Ask, simulate};
+use crate::runtime::jobs::simulate::{SimulatedJobs, simulate};
 use crate::runtime::settings::RunPlan;
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::{Framing, Topology};
@@ -52,7 +52,7 @@ fn makespan(t: &Topology, jobs: &JobList, jobs_by: &JobPolicy) -> Span {
     let mut plan = RunPlan::default();
     plan.policy.scheduler = SchedulerKind::EpsOnly;
     (plan.run.network.kind, plan.run.network.within) = (NetworkKind::Priority, Within::MaxMin);
-    let ask = Ask { topology: t, plan: &plan, jobs_by, jobs, failures: &[], faults: &[], until: None };
+    let ask = SimulatedJobs { topology: t, plan: &plan, jobs_by, jobs, failures: &[], faults: &[], until: None };
     let r = simulate(&ask, &mut |_| ()).expect("it runs");
     assert_eq!(r.summary.unfinished, 0);
     r.summary.makespan

@@ -1,0 +1,96 @@
+//! How a ToR admits packets to a circuit where no program does it: by a route, or by the gate of the queue in which they wait.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use super::queue_waker::QueueWaker;
+use crate::ids::RackId;
+use crate::msg::Route;
+use crate::network::Network;
+use crate::nl::{Netlink, REPLACE};
+use crate::topology::addresses::rack_net;
+use crate::units::BitRate;
+use crate::{layout, queues};
+
+/// The routing table of circuits.
+pub const TABLE: u32 = 100;
+
+/// The doors of all ToRs, with sockets of their own.
+pub struct CircuitAdmission {
+    kind: Kind,
+    /// By rack: a socket, and the ports on the planes.
+    tors: Vec<(Netlink, Vec<u32>)>,
+}
+
+enum Kind {
+    /// A route in [`TABLE`] is a door that is open.
+    Routes,
+    /// Packets are in the queue already.
+    Gates {
+        /// By plane: its rate, and the bytes of a queue.
+        queues: Vec<(BitRate, u32)>,
+        nudges: QueueWaker,
+    },
+}
+
+impl CircuitAdmission {
+    /// Doors that are routes.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn routes(net: &Network) -> io::Result<Self> {
+        Ok(Self { kind: Kind::Routes, tors: sockets(net)? })
+    }
+
+    /// Doors that are the gates of the queues of the ToRs' OCS ports, shut in the beginning.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn gates(net: &Network) -> io::Result<Self> {
+        let t = &net.topology;
+        let queues = t.planes.iter().map(|p| (p.rate, queues::waiting_limit(t, p.rate))).collect();
+        Ok(Self { kind: Kind::Gates { queues, nudges: QueueWaker::start(net)? }, tors: sockets(net)? })
+    }
+
+    /// Whether they are routes.
+    pub fn are_routes(&self) -> bool {
+        matches!(self.kind, Kind::Routes)
+    }
+
+    /// Lets packets of a rack to another onto a plane.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn open(&mut self, plane: usize, rack: usize, to: RackId) -> io::Result<()> {
+        let (nl, ports) = &mut self.tors[rack];
+        match &mut self.kind {
+            Kind::Routes => nl.send(vec![(route(ports[plane], to).add(), REPLACE)]),
+            Kind::Gates { queues: of, nudges } => {
+                nl.send(vec![(queues::gate(ports[plane], of[plane], to.index(), true), 0)])?;
+                nudges.wake((rack, plane));
+                Ok(())
+            }
+        }
+    }
+
+    /// Lets no more packets of a rack to another onto a plane.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn shut(&mut self, plane: usize, rack: usize, to: RackId) -> io::Result<()> {
+        let (nl, ports) = &mut self.tors[rack];
+        nl.send(vec![match &self.kind {
+            Kind::Routes => (route(ports[plane], to).delete(), 0),
+            Kind::Gates { queues: of, .. } => (queues::gate(ports[plane], of[plane], to.index(), false), 0),
+        }])
+    }
+}
+
+fn sockets(net: &Network) -> io::Result<Vec<(Netlink, Vec<u32>)>> {
+    net.tors.iter().map(|t| Ok((Netlink::open(t.node.ns.as_fd())?, t.ocs.clone()))).collect()
+}
+
+/// The route by which a ToR sends what a rule picks to another rack over its OCS port `link`.
+pub fn route(link: u32, to: RackId) -> Route<'static> {
+    Route { to: (rack_net(to), 16), via: Some(layout::ocs_neighbour(to.index())), link, table: Some(TABLE), tcp: None }
+}

@@ -1,0 +1,66 @@
+//! Frames that make a queue look whether it may send now.
+//!
+//! A gate that opens does not wake its queue, which would sleep until its old timer ends; any frame behind it does. The call that sends the
+//! frame also carries packets that waited through the kernel, for milliseconds. So a thread of its own makes it, and the thread that
+//! opens the gates is in time for the next one. Two such threads did not carry more.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use pnet::datalink::DataLinkSender;
+
+use super::prober;
+use crate::netns;
+use crate::network::{Network, Tor};
+
+/// EtherType of a frame that no host takes (IEEE 802 local experimental 2).
+const WAKING: u16 = 0x88b6;
+
+/// A rack, and the plane to which its port leads.
+type Port = (usize, usize);
+
+/// The thread; dropping this ends it.
+pub struct QueueWaker {
+    ports: Option<mpsc::Sender<Port>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl QueueWaker {
+    /// Starts the thread, with a socket for the OCS ports of every ToR.
+    ///
+    /// # Errors
+    /// No sockets or no thread can be had.
+    pub fn start(net: &Network) -> io::Result<Self> {
+        let of_tor = |t: &Tor| netns::within(t.node.ns.as_fd(), || t.ocs.iter().map(|&l| Ok(prober::frames(l, WAKING)?.0)).collect());
+        let mut sockets: Vec<Vec<Box<dyn DataLinkSender>>> = net.tors.iter().map(of_tor).collect::<io::Result<_>>()?;
+        let (ports, asked) = mpsc::channel::<Port>();
+        let thread = std::thread::Builder::new().name("nudge".into()).spawn(move || {
+            for (rack, plane) in asked {
+                if let Some(Err(e)) = sockets[rack][plane].send_to(&[0; 46], None) {
+                    tracing::debug!("the queue of rack {rack} to plane {plane} was not woken: {e}");
+                }
+            }
+        })?;
+        Ok(Self { ports: Some(ports), thread: Some(thread) })
+    }
+
+    /// Has a port's queues look again.
+    ///
+    /// # Panics
+    /// The thread has died: then the thread of the caller dies too, and the run ends.
+    pub fn wake(&self, port: Port) {
+        let told = self.ports.as_ref().is_some_and(|p| p.send(port).is_ok());
+        assert!(told, "the thread that wakes queues has died");
+    }
+}
+
+impl Drop for QueueWaker {
+    fn drop(&mut self) {
+        drop(self.ports.take());
+        if let Some(t) = self.thread.take() {
+            let _ = t.join();
+        }
+    }
+}

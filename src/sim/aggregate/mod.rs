@@ -1,0 +1,367 @@
+//! Coflows by their sums (`within: sums`): of a coflow is known what each sender has still to send and each receiver to receive, and not
+//! what each flow has. m senders and r receivers are m + r numbers, and m x r flows.
+//!
+//! Senders and receivers have rates, and a coflow's senders have together what its receivers have. So a sender sends to the receivers that
+//! have room, and a receiver takes from the senders that have. That is what flows can do where one end of all of them is the same. Where
+//! many send to many, a sender may send more to one receiver than its flow to it has, and less to another one. On loads like Facebook's the
+//! mean CCT is within a few percent of that of flows (docs/performance.md).
+//!
+//! An event is a coflow that comes or ends, or a sender or receiver that is through. Nothing that is observed changes what happens: amounts
+//! are real numbers, and are brought up to an instant only where rates are decided anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::bundle::{WORK_PER_BYTE, bytes};
+use super::engine::{Engine, InFlight, World};
+use crate::coflows::CoflowSpec;
+use crate::coflows::network::{Network, NetworkKind};
+use crate::coflows::orders::{self, Aalo, Sharing};
+use crate::coflows::rates;
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
+use crate::units::{Bytes, Time};
+
+mod coflow;
+mod reduce;
+mod levels;
+mod maxmin;
+mod schedule;
+mod residual;
+mod endpoints;
+#[cfg(test)]
+mod tests;
+
+use coflow::Coflow;
+pub use maxmin::MaxMin;
+use schedule::Schedule;
+use residual::Residual;
+
+/// Coflows under way, in the order in which they are served.
+pub struct Sums {
+    network: Network,
+    capacity: Vec<f64>,
+    coflows: Vec<Coflow>,
+    places: Schedule,
+    /// Places of coflows of which a sum is through, and whose rates are those of before.
+    through: Vec<usize>,
+    /// The jobs of coflows that come next.
+    jobs: BTreeMap<CoflowId, JobId>,
+    /// Units that coflows of a job have sent that are over.
+    attained: BTreeMap<JobId, u128>,
+    /// When the first sender or receiver is through.
+    next: Option<Time>,
+    /// When the first coflow leaves its queue, or the guard against starvation turns.
+    turn: Option<Time>,
+    /// What rates leave of the interfaces.
+    room: Residual,
+    /// The instant of the last [`Engine::settle`].
+    settled: Time,
+    /// Kept for their memory.
+    parts: [Vec<f64>; 2],
+}
+
+impl Sums {
+    /// No coflows on interfaces of these capacities: those that send, by host, then those that receive.
+    pub fn new(network: Network, interfaces: &[u64]) -> Self {
+        Self {
+            network,
+            capacity: interfaces.iter().map(|&c| c as f64).collect(),
+            coflows: Vec::new(),
+            places: Schedule::default(),
+            through: Vec::new(),
+            jobs: BTreeMap::new(),
+            attained: BTreeMap::new(),
+            next: None,
+            turn: None,
+            room: Residual::default(),
+            settled: Time::ZERO,
+            parts: Default::default(),
+        }
+    }
+
+    fn queues(&self) -> Option<Aalo> {
+        (self.network.kind == NetworkKind::Aalo).then_some(self.network.aalo)
+    }
+
+    /// Whether all coflows progress at the same pace now: always, or because the guard against starvation has its turn.
+    fn all_share(&self, now: Time) -> bool {
+        self.network.kind == NetworkKind::FairPerCoflow || self.network.starvation.is_some_and(|g| g.phase(now).0)
+    }
+
+    /// Does the work of coflows of which a sum is through, and finishes those that are over. Says whether there are any; `None` if no sum
+    /// is through.
+    fn finish(&mut self, world: &mut World) -> Option<bool> {
+        if self.next.is_none_or(|t| t > world.now) {
+            return None;
+        }
+        let due = self.places.through(world.now);
+        for &p in &due {
+            self.coflows[p].advance(world.now);
+            // Even if rounding has left something.
+            self.coflows[p].is_anew = true;
+            self.places.leave(p, &self.coflows[p]);
+        }
+        self.through = due;
+        (!self.through.is_empty()).then(|| self.retire(world))
+    }
+
+    /// Finishes coflows that are over. Says whether there were any: then the order is to be made anew.
+    fn retire(&mut self, world: &mut World) -> bool {
+        let over: Vec<Coflow> = self.coflows.extract_if(.., |c| c.is_over()).collect();
+        let any = !over.is_empty();
+        for c in over {
+            self.count(c.job, c.sent(world.now));
+            c.finish(world);
+        }
+        any
+    }
+
+    /// What a coflow that is over has sent counts for its job.
+    fn count(&mut self, job: Option<JobId>, sent: u128) {
+        if let Some(job) = job {
+            *self.attained.entry(job).or_insert(0) += sent;
+        }
+    }
+
+    /// Moves coflows to the queues that they have reached. Says whether one has moved.
+    fn move_on(&mut self, now: Time) -> bool {
+        let Some(aalo) = self.queues() else { return false };
+        if self.turn.is_none_or(|t| t > now) {
+            return false;
+        }
+        let due = self.places.turns(now);
+        for &p in &due {
+            let c = &mut self.coflows[p];
+            // What rounding leaves it short of the limit does not count.
+            c.queue = orders::queue(bytes(c.before + c.sent(now)), &aalo).max(c.queue + 1);
+        }
+        !due.is_empty()
+    }
+
+    /// Tells each coflow of a job what the job's others have sent. One that comes begins in the queue in which they leave it.
+    fn attain(&mut self, now: Time) {
+        let Some(aalo) = self.queues() else { return };
+        let mut all = BTreeMap::<JobId, u128>::new();
+        self.coflows.iter().filter_map(|c| c.job.map(|j| (j, c.sent(now)))).for_each(|(j, sent)| *all.entry(j).or_insert(0) += sent);
+        for c in &mut self.coflows {
+            let Some(job) = c.job else { continue };
+            c.before = self.attained.get(&job).copied().unwrap_or(0) + all[&job] - c.sent(now);
+            if c.arrival == now {
+                c.queue = orders::queue(bytes(c.before), &aalo);
+            }
+        }
+    }
+
+    /// Decides rates anew, and if `order` the order, too. Where the order stays that takes O(coflows x words of hosts with room +
+    /// interfaces of coflows whose rates change); where it is made anew, O(coflows x hosts / 64 + interfaces of coflows that move), and
+    /// what the order takes.
+    fn decide(&mut self, mut order: bool, world: &mut World) {
+        // Others may be through at this very instant.
+        while !order && self.go_on(world.now) {
+            order = self.retire(world);
+        }
+        if order {
+            self.begin(world);
+        }
+        self.await_next(world.now);
+    }
+
+    /// Gives all coflows base rates, in an order that is new, and what is left beside.
+    fn begin(&mut self, world: &mut World) {
+        let now = world.now;
+        self.coflows.iter_mut().for_each(|c| _ = c.advance(now));
+        self.retire(world);
+        self.attain(now);
+        self.order();
+        self.coflows.iter_mut().for_each(Coflow::restart);
+        self.room = Residual::new(&self.capacity);
+        self.places.reset(&self.coflows);
+        self.through.clear();
+        if self.all_share(now) {
+            self.share();
+        } else if self.network.kind == NetworkKind::Varys {
+            self.coflows.iter_mut().for_each(|c| c.progress(f64::INFINITY, &mut self.room));
+        } else if self.is_weighted() {
+            self.share_by_queue();
+        }
+        (0..self.coflows.len()).for_each(|p| self.fill(p, now));
+    }
+
+    /// A coflow gets all that there is for it beside its base rates.
+    fn fill(&mut self, place: usize, now: Time) {
+        let through = self.coflows[place].fill(now, &mut self.room, &mut self.parts);
+        self.note(place, through, now);
+    }
+
+    /// Where a sum is through a coflow goes on with the base rates that remain, and what there is beside. What it leaves is offered to all,
+    /// and stays with them until a coflow comes or ends. Says whether another sum is through.
+    fn go_on(&mut self, now: Time) -> bool {
+        for p in std::mem::take(&mut self.through) {
+            self.coflows[p].go_on(&mut self.room);
+            self.fill(p, now);
+        }
+        for p in self.places.with_room(&self.room) {
+            let c = &mut self.coflows[p];
+            if !self.room.is_open() {
+                break;
+            }
+            if !c.has_room(&self.room) {
+                continue;
+            }
+            if c.advance(now) {
+                self.places.leave(p, c);
+                self.through.push(p);
+                continue;
+            }
+            let through = c.add(&mut self.room, &mut self.parts);
+            self.note(p, through, now);
+        }
+        !self.through.is_empty()
+    }
+
+    /// A coflow has other rates, with which its first sum is through at an instant; `None`: it has those of before.
+    fn note(&mut self, place: usize, through: Option<Time>, now: Time) {
+        let Some(through) = through else { return };
+        let c = &self.coflows[place];
+        let limit = self.queues().and_then(|aalo| aalo.limit(c.queue).map(|Bytes(b)| (aalo, u128::from(b) * WORK_PER_BYTE)));
+        let turn = limit.and_then(|(aalo, b)| c.when_sent(b.saturating_sub(c.before)).map(|t| aalo.looks_from(t.max(now))));
+        self.places.set(place, c, through, turn.unwrap_or(Time::MAX));
+    }
+
+    /// Puts coflows into the order in which they are served.
+    fn order(&mut self) {
+        let mut order: Vec<(Time, CoflowId, usize)> = self.coflows.iter().zip(0..).map(|(c, place)| (c.arrival, c.id, place)).collect();
+        order.sort_unstable();
+        let mut order: Vec<usize> = order.into_iter().map(|(_, _, place)| place).collect();
+        let among = match self.network.kind {
+            NetworkKind::Varys => {
+                orders::by_time(&order.iter().map(|&p| self.coflows[p].bottleneck(&self.capacity)).collect::<Vec<(u64, u64)>>())
+            }
+            NetworkKind::Sincronia => {
+                let weights: Vec<u32> = order.iter().map(|&p| self.coflows[p].weight).collect();
+                let hosts = self.capacity.len() / 2;
+                let seconds = |c: &Coflow| c.loads(hosts).map(|(l, bits)| (l, bits / self.capacity[l as usize].max(1.0))).collect();
+                orders::bssi_of(&order.iter().map(|&p| seconds(&self.coflows[p])).collect::<Vec<_>>(), &weights, self.capacity.len())
+            }
+            _ => (0..order.len()).collect(),
+        };
+        order = among.into_iter().map(|k| order[k]).collect();
+        if self.network.kind == NetworkKind::Aalo {
+            order.sort_by_key(|&p| self.coflows[p].queue);
+        }
+        // They are large: moved once, and only if they move.
+        if !order.is_sorted() {
+            let mut old: Vec<Option<Coflow>> = std::mem::take(&mut self.coflows).into_iter().map(Some).collect();
+            self.coflows = order.into_iter().filter_map(|p| old[p].take()).collect();
+        }
+    }
+
+    /// All coflows progress at the same pace, measured by what each has on its own busiest interface.
+    fn share(&mut self) {
+        let hosts = self.capacity.len() / 2;
+        let loads: Vec<Vec<(u32, u64)>> =
+            self.coflows.iter().map(|c| c.loads(hosts).map(|(l, bits)| (l, bits.ceil() as u64)).collect()).collect();
+        let capacity: Vec<u64> = self.capacity.iter().map(|&c| c as u64).collect();
+        for (c, pace) in self.coflows.iter_mut().zip(rates::paces(&loads, &capacity)) {
+            c.progress(pace as f64, &mut self.room);
+        }
+    }
+
+    /// Whether queues have their parts of interfaces.
+    fn is_weighted(&self) -> bool {
+        self.queues().is_some_and(|aalo| aalo.sharing == Sharing::Weighted)
+    }
+
+    /// Every queue with coflows has its part of each interface, by weight, which its coflows take in order.
+    fn share_by_queue(&mut self) {
+        let aalo = self.network.aalo;
+        let weight = |q: u32| f64::from(aalo.queues.saturating_sub(q).max(1));
+        let total: f64 = self.coflows.chunk_by(|a, b| a.queue == b.queue).map(|same| weight(same[0].queue)).sum();
+        for same in self.coflows.chunk_by_mut(|a, b| a.queue == b.queue) {
+            let mut part = Residual::part(&self.capacity, weight(same[0].queue) / total);
+            same.iter_mut().for_each(|c| c.fill_base(&mut part, &mut self.room, &mut self.parts));
+        }
+    }
+
+    /// Finds out what happens next while rates stay.
+    fn await_next(&mut self, now: Time) {
+        let [through, turn] = self.places.next();
+        let phase = self.network.starvation.filter(|_| self.is_moving()).map(|g| g.phase(now).1);
+        (self.next, self.turn) = (through, turn.into_iter().chain(phase).min());
+    }
+}
+
+impl Engine for Sums {
+    fn add(&mut self, coflow: &CoflowSpec, _: &[bool], world: &mut World) {
+        let job = self.jobs.remove(&coflow.id);
+        if let Some(c) = Coflow::new(coflow, job, world.ledger.counts_pairs(), world) {
+            self.coflows.push(c);
+            self.decide(true, world);
+        }
+    }
+
+    fn belongs(&mut self, coflow: CoflowId, job: JobId) {
+        if self.queues().is_some() {
+            self.jobs.insert(coflow, job);
+        }
+    }
+
+    fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
+        self.parts(&mut |p| each(p.coflow, p.flow, p.left));
+    }
+
+    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+        let Some(k) = self.coflows.iter().position(|c| c.id == coflow) else { return };
+        let mut c = self.coflows.remove(k);
+        let sent = c.cancel(world);
+        self.count(c.job, sent);
+        self.decide(true, world);
+    }
+
+    fn limit(&mut self, world: &mut World) {
+        let interfaces = &world.links.capacity()[..self.capacity.len()];
+        self.capacity = interfaces.iter().map(|&c| c as f64).collect();
+        self.coflows.iter_mut().for_each(Coflow::limit);
+        self.decide(true, world);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.next.into_iter().chain(self.turn).min()
+    }
+
+    /// All that happens: a sum that is through leaves the others of its coflow with other rates.
+    fn next_appointment(&self) -> Option<Time> {
+        self.next_event()
+    }
+
+    fn is_moving(&self) -> bool {
+        self.places.any_moves()
+    }
+
+    fn pass(&mut self, world: &mut World) {
+        let turns = self.network.starvation.is_some_and(|g| g.turns_at(world.now));
+        // Those that leave their queue are known by place, and who is over leaves its place.
+        let moved = self.move_on(world.now);
+        match self.finish(world) {
+            _ if moved || turns => self.decide(true, world),
+            Some(over) => self.decide(over, world),
+            None => self.await_next(world.now),
+        }
+    }
+
+    fn catch_up(&mut self, world: &mut World) {
+        self.pass(world);
+    }
+
+    fn reroute(&mut self, _: &[(RackId, RackId)], _: &mut World) {}
+
+    fn steer(&mut self, _: &BTreeSet<(HostId, HostId)>, _: &mut World) {}
+
+    fn settle(&mut self, world: &mut World) {
+        self.settled = world.now;
+        self.coflows.iter_mut().for_each(|c| c.book(Some(world.now), world));
+    }
+
+    fn parts(&self, each: &mut dyn FnMut(InFlight)) {
+        self.coflows.iter().for_each(|c| c.parts(self.settled, each));
+    }
+}

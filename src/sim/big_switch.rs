@@ -1,0 +1,555 @@
+//! Max-min fair flows on a network whose flows cross two links each: their sender's interface and their receiver's.
+//!
+//! That is a big switch, or racks whose uplinks, and circuits if there are any, carry all that their hosts can send. There the rate of
+//! every flow is the smaller of two numbers, the levels to which its two links are filled. So the work of all flows whose tighter link
+//! is the same goes on at the same pace, and one clock a link measures it, whichever host is at the other end and whichever coflow they
+//! belong to: when rates change, clocks change their pace, not flows. A pair of hosts changes its clock only when its two links change
+//! their order by level. A circuit changes no rate, only what the books say ([`Ways`]). All of that is exact; [`super::shared`] gives the
+//! same results on any network.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use super::FlowFinished;
+use super::bundle::{WORK_PER_BYTE, bytes};
+use super::clock::Clock;
+use super::engine::{Engine, InFlight, World};
+use super::bit_set::BitSet;
+use super::waiting::Waiting;
+use crate::coflows::CoflowSpec;
+use crate::demand::DemandMatrix;
+use crate::demand::hedera::Elephants;
+use crate::ids::{CoflowId, FlowId, HostId, RackId};
+use crate::units::Time;
+
+mod dues;
+mod large;
+mod levels;
+mod lines;
+#[cfg(test)]
+mod model;
+mod ways;
+
+use dues::Dues;
+use large::Large;
+use levels::Levels;
+use lines::Lines;
+use ways::Ways;
+pub use ways::{Changing, Fixed};
+
+/// The most hosts for which a table by pair of hosts is kept where there are no circuits.
+pub const MAX_HOSTS: usize = 2048;
+
+/// The same where circuits may change ways: then a pair takes more memory.
+pub const MAX_CHANGING: usize = 1024;
+
+/// Whether these capacities of interfaces, first all up, then all down, are served: none is too large.
+pub fn serves(capacity: &[u64]) -> bool {
+    capacity.iter().all(|&c| c < levels::MAX_RATE)
+}
+
+/// A flow: when it is due by its pair's service, its numbers, its bytes, and what tells how much of it went over circuits.
+type Flow<M> = (u128, CoflowId, FlowId, u64, M);
+
+/// What a flow asks, in units.
+fn size<M>(f: &Flow<M>) -> u128 {
+    u128::from(f.3) * WORK_PER_BYTE
+}
+
+/// The flows between two hosts that go the same way. They all have the same rate.
+struct Pair<W: Ways> {
+    flows: BinaryHeap<Reverse<Flow<W::Mark>>>,
+    /// What they have sent and is not in the books, less the service of each flow under way; modulo 2^128.
+    unbooked: u128,
+    way: W,
+}
+
+impl<W: Ways> Pair<W> {
+    fn new() -> Self {
+        Self { flows: BinaryHeap::new(), unbooked: 0, way: W::default() }
+    }
+
+    fn push(&mut self, f: Flow<W::Mark>) {
+        self.unbooked = self.unbooked.wrapping_sub(f.0.wrapping_sub(size(&f)));
+        self.flows.push(Reverse(f));
+    }
+
+    /// Takes out the first flow, which is due: it has sent all.
+    fn pop(&mut self) {
+        if let Some(Reverse(f)) = self.flows.pop() {
+            self.unbooked = self.unbooked.wrapping_add(f.0);
+        }
+    }
+
+    /// Takes back what a coflow has still to send at this service, up to which all is booked: `each` is called for each of its flows with
+    /// what it has sent, and how much of that over circuits.
+    fn cancel(&mut self, coflow: CoflowId, service: u128, mut each: impl FnMut(u128, u128)) {
+        let Self { flows, unbooked, way } = self;
+        flows.retain(|Reverse(f)| {
+            if f.1 == coflow {
+                *unbooked = unbooked.wrapping_add(service);
+                each(size(f) - f.0.saturating_sub(service), way.over_ocs(f.4, service));
+            }
+            f.1 != coflow
+        });
+    }
+
+    /// What they have sent by this service, at which no flow is overdue, and is not in the books: it is in them from now on. O(1).
+    fn book(&mut self, service: u128) -> u128 {
+        let each = service.wrapping_mul(self.flows.len() as u128);
+        let units = self.unbooked.wrapping_add(each);
+        self.unbooked = 0u128.wrapping_sub(each);
+        units
+    }
+}
+
+/// What tells the service of a pair; apart from all else about it, so that those of all pairs are read fast.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// The clock that measures its service; `None` while it has no flows.
+    link: Option<u32>,
+    /// Its service is the clock's plus this, modulo 2^128.
+    ahead: u128,
+}
+
+impl Place {
+    /// The pair's service, given what clocks read.
+    fn service(self, reading: impl FnOnce(usize) -> u128) -> u128 {
+        self.link.map_or(0, |l| reading(l as usize).wrapping_add(self.ahead))
+    }
+}
+
+/// All pairs.
+pub struct Pairs<W: Ways> {
+    hosts: usize,
+    /// Two where marked flows may go another way than the others between the same hosts, otherwise one.
+    classes: usize,
+    levels: Levels,
+    clocks: Vec<Clock>,
+    /// When pairs are due by the clock that they are on.
+    dues: Dues,
+    /// By clock: when its first flow is due.
+    due: Vec<Option<Time>>,
+    /// By sender and receiver; those of marked flows after all others, where they may go another way.
+    pairs: Vec<Pair<W>>,
+    /// The place of each pair.
+    places: Vec<Place>,
+    /// Pairs that have flows.
+    active: BitSet,
+    /// By pair, once that was asked for: what its flows have still to send.
+    waiting: Vec<Waiting>,
+    /// The same, for a reader by pair of racks.
+    lines: Lines,
+    /// By pair, once that was asked for: its large flows.
+    large: Large,
+    /// Pairs that have flows and no clock yet.
+    fresh: Vec<u32>,
+    /// Clocks whose pace or whose first finish changed.
+    stale: BitSet,
+    /// Places that are due, and (clock, pair) of these; kept for their memory.
+    found: Vec<(u128, u32)>,
+    over: Vec<(u32, u32)>,
+    next: Option<Time>,
+    /// Since when there are ended flows whose rates were not given to others yet.
+    ended: Option<Time>,
+}
+
+impl<W: Ways> Pairs<W> {
+    /// No flows between hosts whose interfaces have these capacities: first all up, then all down. With two `classes` marked
+    /// flows may go another way than the others between the same hosts.
+    pub fn new(capacity: &[u64], classes: usize) -> Self {
+        let hosts = capacity.len() / 2;
+        let pairs = hosts * hosts * classes;
+        Self {
+            hosts,
+            classes,
+            levels: Levels::new(capacity),
+            clocks: (0..2 * hosts).map(|_| Clock::default()).collect(),
+            dues: Dues::new(2 * hosts, classes * hosts),
+            due: vec![None; 2 * hosts],
+            pairs: (0..pairs).map(|_| Pair::new()).collect(),
+            places: vec![Place::default(); pairs],
+            active: BitSet::default(),
+            waiting: Vec::new(),
+            lines: Lines::default(),
+            large: Large::default(),
+            fresh: Vec::new(),
+            stale: BitSet::default(),
+            found: Vec::new(),
+            over: Vec::new(),
+            next: None,
+            ended: None,
+        }
+    }
+
+    /// The pair of flows between two hosts; of marked ones, where they may go another way.
+    fn number(&self, (from, to, marked): (HostId, HostId, bool)) -> u32 {
+        let apart = marked && self.classes > 1;
+        ((usize::from(apart) * self.hosts + from.index()) * self.hosts + to.index()) as u32
+    }
+
+    /// Sender and receiver, and whether only marked flows are meant.
+    fn ends(&self, pair: u32) -> (HostId, HostId, bool) {
+        // Division of 32 bits is the faster one.
+        let hosts = self.hosts as u32;
+        let (from, to) = (pair / hosts, pair % hosts);
+        let apart = from >= hosts;
+        (HostId(if apart { from - hosts } else { from }), HostId(to), apart)
+    }
+
+    fn racks(&self, pair: u32, world: &World) -> (RackId, RackId) {
+        let (from, to, _) = self.ends(pair);
+        (world.links.topology().rack_of(from), world.links.topology().rack_of(to))
+    }
+
+    /// Units that a flow of this pair which had always been there would have sent.
+    fn service(&self, pair: u32, now: Time) -> u128 {
+        self.places[pair as usize].service(|l| self.clocks[l].at(now))
+    }
+
+    /// The same as of the last settling.
+    fn settled(&self, pair: u32) -> u128 {
+        self.places[pair as usize].service(|l| self.clocks[l].settled())
+    }
+
+    /// The flows of a pair and what they have left, as of the last settling; with the pair's service then.
+    fn flows_of(&self, pair: u32, mut each: impl FnMut(&Flow<W::Mark>, u128, u128)) {
+        let service = self.settled(pair);
+        self.pairs[pair as usize].flows.iter().for_each(|Reverse(f)| each(f, f.0.saturating_sub(service), service));
+    }
+
+    /// Writes into the books what a pair has sent by this service, at which no flow is overdue.
+    fn book(&mut self, pair: u32, service: u128, world: &mut World) {
+        let racks = self.racks(pair, world);
+        let p = &mut self.pairs[pair as usize];
+        let units = p.book(service);
+        world.ledger.carried(racks, p.way.route(racks), units, 0);
+    }
+
+    /// Pairs with flows between these racks, if circuits may change their ways.
+    fn between(&self, racks: impl Iterator<Item = (RackId, RackId)>, world: &World) -> Vec<u32> {
+        let mut found = Vec::new();
+        for (a, b) in racks.filter(|_| W::CIRCUITS) {
+            for from in world.links.topology().hosts_of(a) {
+                for to in world.links.topology().hosts_of(b) {
+                    let first = self.number((from.id, to.id, false));
+                    let both = (first..self.pairs.len() as u32).step_by(self.hosts * self.hosts);
+                    found.extend(both.filter(|&pair| self.active.contains(pair)));
+                }
+            }
+        }
+        found
+    }
+
+    /// The place of a pair among those of a link.
+    fn place_at(&self, link: u32, (from, to, apart): (HostId, HostId, bool)) -> usize {
+        let other = if (link as usize) < self.hosts { to } else { from };
+        usize::from(apart) * self.hosts + other.index()
+    }
+
+    /// The pair at a place of a link.
+    fn pair_at(&self, link: u32, place: u32) -> u32 {
+        let (hosts, up) = (self.hosts as u32, (link as usize) < self.hosts);
+        let (class, other) = (place / hosts, place % hosts);
+        let (from, to) = if up { (link, other) } else { (other, link - hosts) };
+        (class * hosts + from) * hosts + to
+    }
+
+    /// A pair without flows has no clock.
+    fn rest(&mut self, pair: u32) {
+        if let Some(l) = self.places[pair as usize].link.take() {
+            self.dues.set(l, self.place_at(l, self.ends(pair)), None);
+        }
+        self.active.remove(pair);
+    }
+
+    /// Tells the clock of a pair when its first flow is due.
+    fn enter(&mut self, pair: u32) {
+        let place = self.places[pair as usize];
+        if let (Some(l), Some(Reverse(first))) = (place.link, self.pairs[pair as usize].flows.peek()) {
+            self.dues.set(l, self.place_at(l, self.ends(pair)), Some(first.0.wrapping_sub(place.ahead)));
+            self.stale.insert(l);
+        }
+    }
+
+    /// Finishes what is due.
+    fn finish_all(&mut self, world: &mut World) {
+        let (mut found, mut over) = (std::mem::take(&mut self.found), std::mem::take(&mut self.over));
+        for l in 0..self.clocks.len() as u32 {
+            if self.due[l as usize].is_some_and(|t| t <= world.now) {
+                self.dues.up_to(l, self.clocks[l as usize].at(world.now), &mut found);
+                over.extend(found.drain(..).map(|(_, place)| (l, self.pair_at(l, place))));
+                self.stale.insert(l);
+            }
+        }
+        // Pairs lie far apart in memory. A look at all of them before any is changed has the processor wait for many of them at once.
+        for &(_, pair) in &over {
+            std::hint::black_box((self.places[pair as usize].link, self.pairs[pair as usize].flows.peek().map(|f| f.0.0)));
+        }
+        over.drain(..).for_each(|(link, pair)| self.finish(link, pair, world));
+        (self.found, self.over) = (found, over);
+    }
+
+    /// Finishes the flows of a pair on this clock that are due.
+    fn finish(&mut self, link: u32, pair: u32, world: &mut World) {
+        let (racks, (from, to, _)) = (self.racks(pair, world), self.ends(pair));
+        let ahead = self.places[pair as usize].ahead;
+        let (service, p) = (self.clocks[link as usize].at(world.now).wrapping_add(ahead), &mut self.pairs[pair as usize]);
+        while let Some(Reverse(f)) = p.flows.peek().filter(|f| f.0.0 <= service).copied() {
+            p.pop();
+            self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.pop(f.0));
+            self.lines.change(pair);
+            self.large.pop(pair, f.0);
+            world.ledger.close(f.1, racks, size(&f), p.way.over_ocs(f.4, f.0));
+            let at = self.clocks[link as usize].when(f.0.wrapping_sub(ahead), world.now);
+            world.done.push(FlowFinished { coflow: f.1, flow: f.2, at });
+            self.levels.remove(from.index(), to.index());
+        }
+        let units = p.book(service);
+        world.ledger.carried(racks, p.way.route(racks), units, 0);
+        if p.flows.is_empty() {
+            self.rest(pair);
+        }
+        self.enter(pair);
+    }
+
+    /// Fills the links anew, sets the clocks' paces, and moves the pairs whose links changed their order.
+    fn refill(&mut self, now: Time) {
+        self.levels.fill();
+        for l in 0..self.clocks.len() as u32 {
+            let pace = self.levels.pace(l);
+            if self.clocks[l as usize].pace() != pace {
+                self.clocks[l as usize].set_pace(pace, now);
+                self.stale.insert(l);
+            }
+        }
+        for (up, down) in self.levels.sort() {
+            for apart in [false, true].into_iter().take(self.classes) {
+                let ends = (HostId(up), HostId(down), apart);
+                let pair = self.number(ends);
+                if self.places[pair as usize].link.is_some() {
+                    self.attach(pair, ends, now);
+                }
+            }
+        }
+        for pair in std::mem::take(&mut self.fresh) {
+            if self.places[pair as usize].link.is_none() && !self.pairs[pair as usize].flows.is_empty() {
+                self.attach(pair, self.ends(pair), now);
+            }
+        }
+        self.ended = None;
+        self.forecast(now);
+    }
+
+    /// Finds out when flows end by those clocks that must be read anew.
+    fn forecast(&mut self, now: Time) {
+        let (dues, clocks, due) = (&self.dues, &self.clocks, &mut self.due);
+        self.stale.drain(|l| due[l as usize] = dues.first(l).and_then(|reading| clocks[l as usize].will_read(reading, now)));
+        self.next = self.due.iter().copied().flatten().min();
+    }
+
+    /// Has the books right for a look at what waits, and tells what the clocks read; `books` as in [`Engine::backlog`].
+    fn before_a_look(&mut self, books: bool, world: &mut World) -> Vec<u128> {
+        if books {
+            self.settle(world);
+        } else {
+            // Ports are counted all the same.
+            for pair in self.between(world.crossbars.joined(), world) {
+                self.book(pair, self.service(pair, world.now), world);
+            }
+        }
+        if self.waiting.is_empty() {
+            self.waiting = self.pairs.iter().map(|p| p.flows.iter().map(|f| f.0.0).collect()).collect();
+        }
+        self.clocks.iter().map(|c| c.at(world.now)).collect()
+    }
+
+    /// Counts the large flows anew, as of the last settling.
+    fn count_large(&mut self, least: &[u128]) {
+        let mut large = std::mem::take(&mut self.large);
+        large.begin(self.hosts, self.pairs.len(), least);
+        self.active.each(|pair| self.flows_of(pair, |f, left, _| large.push(pair, f.0, left)));
+        self.large = large;
+    }
+
+    /// Puts a pair with flows on the clock of its tighter link. Its service goes on where it was.
+    fn attach(&mut self, pair: u32, ends: (HostId, HostId, bool), now: Time) {
+        let old = self.places[pair as usize];
+        let link = self.levels.tighter(ends.0.0, ends.1.0 + self.hosts as u32);
+        if old.link == Some(link) {
+            return;
+        }
+        let service = old.service(|l| self.clocks[l].at(now));
+        let ahead = service.wrapping_sub(self.clocks[link as usize].at(now));
+        let new = Place { link: Some(link), ahead };
+        self.places[pair as usize] = new;
+        self.lines.go_over(pair, old, new);
+        self.large.go_over(pair);
+        let Some(l) = old.link else { return self.enter(pair) };
+        // When its first flow is due is known without a look at the flows, which are far away in memory.
+        let place = self.place_at(l, ends);
+        let due = self.dues.get(l, place).map(|reading| reading.wrapping_add(old.ahead));
+        self.dues.set(l, place, None);
+        self.dues.set(link, self.place_at(link, ends), due.map(|due| due.wrapping_sub(ahead)));
+        [l, link].into_iter().for_each(|l| self.stale.insert(l));
+    }
+}
+
+impl<W: Ways> Engine for Pairs<W> {
+    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
+        for (k, f) in coflow.flows.iter().enumerate() {
+            if world.is_free(coflow.id, k, &f) {
+                continue;
+            }
+            let marked = W::CIRCUITS && marked.get(k).copied().unwrap_or(false);
+            let pair = self.number((f.from, f.to, marked));
+            let (service, racks) = (self.service(pair, world.now), self.racks(pair, world));
+            let due = service + u128::from(f.bytes.0) * WORK_PER_BYTE;
+            let p = &mut self.pairs[pair as usize];
+            if W::CIRCUITS && p.flows.is_empty() {
+                p.way = W::default();
+                p.way.change(world.route((f.from, f.to), racks, marked), service);
+            }
+            let first = p.flows.peek().is_none_or(|Reverse(f)| due < f.0);
+            p.push((due, coflow.id, k.into(), f.bytes.0, p.way.mark(service)));
+            self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.push(due));
+            self.lines.change(pair);
+            self.large.push(pair, due, due - service);
+            self.active.insert(pair);
+            self.levels.add(f.from.index(), f.to.index());
+            if self.places[pair as usize].link.is_none() {
+                self.fresh.push(pair);
+            } else if first {
+                self.enter(pair);
+            }
+        }
+        self.refill(world.now);
+    }
+
+    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+        self.settle(world);
+        for pair in self.active.iter().collect::<Vec<_>>() {
+            if !self.pairs[pair as usize].flows.iter().any(|f| f.0.1 == coflow) {
+                continue;
+            }
+            let (service, racks, (from, to, _)) = (self.service(pair, world.now), self.racks(pair, world), self.ends(pair));
+            let (p, levels) = (&mut self.pairs[pair as usize], &mut self.levels);
+            p.cancel(coflow, service, |sent, over_ocs| {
+                levels.remove(from.index(), to.index());
+                world.ledger.close(coflow, racks, sent, over_ocs);
+            });
+            self.large.keep(pair, p.flows.iter().map(|f| f.0.0));
+            let is_empty = p.flows.is_empty();
+            self.places[pair as usize].link.into_iter().for_each(|l| self.stale.insert(l));
+            if is_empty {
+                self.rest(pair);
+            }
+            self.enter(pair);
+        }
+        self.waiting.clear();
+        self.lines.clear();
+        self.refill(world.now);
+    }
+
+    fn limit(&mut self, world: &mut World) {
+        self.levels.limit(&world.links.capacity()[..2 * self.hosts]);
+        self.refill(world.now);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.next.into_iter().chain(self.ended).min()
+    }
+
+    fn is_moving(&self) -> bool {
+        self.next_event().is_some()
+    }
+
+    fn pass(&mut self, world: &mut World) {
+        if self.next_event().is_none_or(|t| t > world.now) {
+            return;
+        }
+        self.finish_all(world);
+        self.refill(world.now);
+    }
+
+    fn catch_up(&mut self, world: &mut World) {
+        if self.next.is_some_and(|t| t <= world.now) {
+            self.finish_all(world);
+            self.ended.get_or_insert(world.now);
+            self.forecast(world.now);
+        }
+    }
+
+    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
+        for pair in self.between(pairs.iter().copied(), world) {
+            let (racks, (from, to, marked)) = (self.racks(pair, world), self.ends(pair));
+            let route = world.route((from, to), racks, marked);
+            if self.pairs[pair as usize].way.route(racks) != route {
+                let service = self.service(pair, world.now);
+                self.book(pair, service, world);
+                self.pairs[pair as usize].way.change(route, service);
+            }
+        }
+    }
+
+    fn steer(&mut self, _pairs: &BTreeSet<(HostId, HostId)>, _world: &mut World) {}
+
+    fn settle(&mut self, world: &mut World) {
+        // What is under way is read after this, as of now.
+        self.clocks.iter_mut().for_each(|c| c.settle(world.now));
+        let active = std::mem::take(&mut self.active);
+        active.each(|pair| self.book(pair, self.settled(pair), world));
+        self.active = active;
+    }
+
+    fn parts(&self, each: &mut dyn FnMut(InFlight)) {
+        for pair in self.active.iter() {
+            let ((from, to, _), p) = (self.ends(pair), &self.pairs[pair as usize]);
+            self.flows_of(pair, |f, left, service| {
+                let over_ocs = p.way.over_ocs(f.4, service);
+                each(InFlight { coflow: f.1, flow: f.2, flows: 1, hosts: (from, to), sent: size(f) - left, over_ocs, left });
+            });
+        }
+    }
+
+    fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
+        self.active.iter().for_each(|pair| self.flows_of(pair, |f, left, _| each(f.1, f.2, left)));
+    }
+
+    fn backlog(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+        let (readings, hosts) = (self.before_a_look(books, world), self.hosts);
+        let (places, waiting) = (&self.places, &mut self.waiting);
+        self.active.each(|pair| {
+            let (from, to) = (pair as usize / hosts % hosts, pair as usize % hosts);
+            let service = places[pair as usize].service(|l| readings[l]);
+            each((HostId::from(from), HostId::from(to)), waiting[pair as usize].sum(service, most));
+        });
+    }
+
+    fn backlog_of_circuits(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+        let readings = self.before_a_look(books, world);
+        for pair in self.between(world.crossbars.joined(), world) {
+            let ((from, to, _), service) = (self.ends(pair), self.places[pair as usize].service(|l| readings[l]));
+            each((from, to), self.waiting[pair as usize].sum(service, most));
+        }
+    }
+
+    fn elephants(&mut self, least: &[u128], world: &mut World) -> Option<Elephants> {
+        if !self.large.is_for(least) {
+            self.clocks.iter_mut().for_each(|c| c.settle(world.now));
+            self.count_large(least);
+        }
+        let readings: Vec<u128> = self.clocks.iter().map(|c| c.at(world.now)).collect();
+        Some(self.large.ask(&readings, &self.places))
+    }
+
+    fn backlog_by_rack(&mut self, most: u128, books: bool, world: &mut World) -> Option<DemandMatrix> {
+        let (n, t) = (self.hosts, world.links.topology());
+        let one_host_a_rack = t.rack_count() == n && (0..n).all(|h| t.rack_of(HostId::from(h)).index() == h);
+        if !one_host_a_rack || self.pairs.len() > n * n {
+            return None;
+        }
+        let readings = self.before_a_look(books, world);
+        Some(DemandMatrix::from_cells(n, self.lines.bytes(most, &readings, &mut self.waiting, &self.places)))
+    }
+}

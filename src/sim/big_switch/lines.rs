@@ -1,0 +1,217 @@
+//! What waits of each pair, for a reader that wants all pairs again and again.
+//!
+//! While the same flows of a pair have less left than counts of a flow, what waits falls along a line: a number, less as many times what
+//! the pair's clock reads. So a look at a pair is one product. Where a line has ended, and where flows came or ended, [`Waiting`] gives
+//! the next one.
+
+use multiversion::multiversion;
+
+use super::super::bundle::WORK_PER_BYTE;
+use super::super::bit_set::BitSet;
+use super::super::waiting::Waiting;
+use super::Place;
+
+/// The line of each pair, by sender and receiver.
+#[derive(Default)]
+pub struct Lines {
+    hosts: usize,
+    /// The most that counts of a flow, in units.
+    most: u128,
+    /// What would wait if the pair's clock read zero, in units, modulo 2^64.
+    begin: Vec<u64>,
+    /// By how much it falls while the clock reads one more: as many flows; the complement if the clock is that of the receiver's link.
+    slope: Vec<i32>,
+    /// While the clock reads fewer whole bytes, the line holds. Zero: there is no line, since more may wait than 64 bits hold.
+    end: Vec<u64>,
+    /// Pairs whose flows have changed since their line was drawn.
+    stale: BitSet,
+    /// What the clocks of senders and receivers read.
+    up: Vec<Reading>,
+    down: [Vec<u64>; 2],
+}
+
+/// What a clock reads.
+#[derive(Clone, Copy)]
+struct Reading {
+    /// In units, modulo 2^64.
+    units: u64,
+    /// In whole bytes, or the largest number.
+    bytes: u64,
+}
+
+impl From<u128> for Reading {
+    fn from(units: u128) -> Self {
+        Self { units: units as u64, bytes: u64::try_from(units / WORK_PER_BYTE).unwrap_or(u64::MAX) }
+    }
+}
+
+impl Lines {
+    /// Whether lines are kept.
+    fn is_kept(&self) -> bool {
+        !self.begin.is_empty()
+    }
+
+    /// Keeps none until they are asked for.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The flows of a pair have changed. O(1).
+    pub fn change(&mut self, pair: u32) {
+        if self.is_kept() {
+            self.stale.insert(pair);
+        }
+    }
+
+    /// A pair goes over from one place to another; its service stays. O(1).
+    pub fn go_over(&mut self, pair: u32, old: Place, new: Place) {
+        if !self.is_kept() {
+            return;
+        }
+        let k = pair as usize;
+        // By so much more the new clock reads.
+        let more = old.ahead.wrapping_sub(new.ahead);
+        let flows = flows(self.slope[k]);
+        self.begin[k] = self.begin[k].wrapping_add((more as u64).wrapping_mul(flows.into()));
+        self.slope[k] = self.towards(flows, new);
+        if !matches!(self.end[k], 0 | u64::MAX) {
+            let more = more.cast_signed().div_euclid(WORK_PER_BYTE.cast_signed());
+            // Rounded down twice: at worst the line ends a little too soon.
+            self.end[k] = u64::try_from(i128::from(self.end[k]) + more).unwrap_or(0);
+        }
+    }
+
+    /// The slope of a line along which as many flows send: their number, or its complement where the pair is on its receiver's clock.
+    fn towards(&self, flows: u32, place: Place) -> i32 {
+        let flows = flows.cast_signed();
+        if place.link.is_some_and(|l| l as usize >= self.hosts) { !flows } else { flows }
+    }
+
+    /// What waits of each pair, in whole bytes, of each flow at most `most` units. `readings` are those of the clocks: first of all
+    /// senders, then of all receivers. O(pairs), eight at a time, and [`Waiting::sum`] for each whose line has ended.
+    pub fn bytes(&mut self, most: u128, readings: &[u128], waiting: &mut [Waiting], places: &[Place]) -> Vec<u64> {
+        let n = readings.len() / 2;
+        if !self.is_kept() || self.most != most {
+            let mut all = BitSet::default();
+            (0..waiting.len() as u32).for_each(|pair| all.insert(pair));
+            let (begin, slope, end) = (vec![0; n * n], vec![0; n * n], vec![0; n * n]);
+            *self = Self { hosts: n, most, begin, slope, end, stale: all, ..Self::default() };
+        }
+        let mut stale = std::mem::take(&mut self.stale);
+        stale.drain(|pair| {
+            self.draw(pair, readings, waiting, places);
+        });
+        self.stale = stale;
+        let (up, down) = readings.split_at(n);
+        self.up.clear();
+        self.up.extend(up.iter().map(|&r| Reading::from(r)));
+        self.down.iter_mut().for_each(Vec::clear);
+        for r in down.iter().map(|&r| Reading::from(r)) {
+            self.down[0].push(r.units);
+            self.down[1].push(r.bytes);
+        }
+        let mut bytes = Vec::with_capacity(n * n);
+        for from in 0..n {
+            let of = from * n..(from + 1) * n;
+            let row = Row {
+                begin: &self.begin[of.clone()],
+                slope: &self.slope[of.clone()],
+                end: &self.end[of.clone()],
+                up: self.up[from],
+                down: [&self.down[0], &self.down[1]],
+            };
+            if look(&row, &mut bytes) {
+                for k in of {
+                    if self.has_ended(k) {
+                        bytes[k] = super::bytes(self.draw(k as u32, readings, waiting, places)).0;
+                    }
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Whether the line of a pair has ended.
+    fn has_ended(&self, k: usize) -> bool {
+        let (from, to) = (k / self.hosts, k % self.hosts);
+        self.end[k] <= if self.slope[k] < 0 { self.down[1][to] } else { self.up[from].bytes }
+    }
+
+    /// Draws the line of a pair, and tells what waits of it.
+    fn draw(&mut self, pair: u32, readings: &[u128], waiting: &mut [Waiting], places: &[Place]) -> u128 {
+        let (k, place) = (pair as usize, places[pair as usize]);
+        let waiting = &mut waiting[k];
+        let reading = place.link.map_or(0, |l| readings[l as usize]);
+        let units = waiting.sum(place.service(|_| reading), self.most);
+        let (flows, next) = waiting.line();
+        self.slope[k] = self.towards(flows, place);
+        self.begin[k] = (units as u64).wrapping_add((reading as u64).wrapping_mul(flows.into()));
+        let holds = waiting.most(self.most).is_some_and(|most| u64::try_from(most).is_ok()) && (place.link.is_some() || units == 0);
+        let end = next.map(|due| due.wrapping_sub(self.most).wrapping_sub(place.ahead) / WORK_PER_BYTE);
+        self.end[k] = if holds { end.map_or(u64::MAX, |end| u64::try_from(end).unwrap_or(u64::MAX)) } else { 0 };
+        units
+    }
+}
+
+/// The number of flows that send along a line of this slope.
+#[inline(always)]
+fn flows(slope: i32) -> u32 {
+    (slope ^ (slope >> 31)).cast_unsigned()
+}
+
+/// What is read of the pairs of a sender.
+struct Row<'a> {
+    begin: &'a [u64],
+    slope: &'a [i32],
+    end: &'a [u64],
+    up: Reading,
+    /// By receiver: units and bytes.
+    down: [&'a [u64]; 2],
+}
+
+/// Appends the bytes that wait by the lines of a row, and tells whether one of these has ended.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2+fma"))]
+fn look(row: &Row, bytes: &mut Vec<u64>) -> bool {
+    let &Row { begin, slope, end, up, down } = row;
+    let (n, before) = (begin.len(), bytes.len());
+    bytes.resize(before + n, 0);
+    // A plain loop over slices of one length is what is compiled for several pairs at a time.
+    let (bytes, slope, end, down) = (&mut bytes[before..][..n], &slope[..n], &end[..n], [&down[0][..n], &down[1][..n]]);
+    let mut ended = 0;
+    for k in 0..n {
+        let (units, whole_bytes) = if slope[k] < 0 { (down[0][k], down[1][k]) } else { (up.units, up.bytes) };
+        bytes[k] = whole(begin[k].wrapping_sub(u64::from(flows(slope[k])).wrapping_mul(units)));
+        ended |= u64::from(end[k] <= whole_bytes);
+    }
+    ended != 0
+}
+
+/// Whole bytes of units.
+///
+/// A byte has 2^12 x 5^9 units. After a shift the units have 52 bits, and `f64` holds them exactly. A quotient that is not whole lies below
+/// the next whole number by a part in 2^52 of it or more, and is rounded by a part in 2^53. So the division is that of whole numbers.
+#[inline(always)]
+fn whole(units: u64) -> u64 {
+    /// An `f64` of 2^52 and more has a whole number in its lowest bits.
+    const WHOLE: u64 = 0x4330_0000_0000_0000;
+    let float = |x: u64| f64::from_bits(WHOLE | x) - f64::from_bits(WHOLE);
+    let quotient = float(units >> 12) / (WORK_PER_BYTE >> 12) as f64;
+    (quotient.floor() + f64::from_bits(WHOLE)).to_bits() ^ WHOLE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
+        #[test]
+        fn a_quotient_is_whole(bytes in 0u64..=(u64::MAX as u128 / WORK_PER_BYTE) as u64, near in -2i64..3, any: u64) {
+            for units in [(bytes * WORK_PER_BYTE as u64).saturating_add_signed(near), (bytes * WORK_PER_BYTE as u64).saturating_add_signed(near << 12), any] {
+                prop_assert_eq!(whole(units), super::big_switch::bytes(units.into()).0);
+            }
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Bundles of flows at the pace of the links that hold them back.
+//!
+//! All bundles that the same link holds back have that link's rate, so one [`Clock`] a link measures their work: when rates change,
+//! clocks change their pace, not bundles. A bundle changes its clock only when another link holds it back, or circuits change its way.
+//! All of that is exact.
+
+use std::collections::BTreeMap;
+
+use super::bundle::Bundle;
+use super::clock::{Clock, Expected};
+use super::engine::World;
+use super::maxmin::{Changes, MaxMin};
+use super::bit_set::BitSet;
+use super::queues;
+use super::earliest::EarliestTimes;
+use crate::coflows::rates::Path;
+use crate::ids::{HostId, RackId};
+use crate::units::Time;
+
+/// How bundles share links.
+pub enum Solver {
+    /// All links alike.
+    Alike(MaxMin),
+    /// Some are queues of ports.
+    Queued(queues::QueueSolver),
+}
+
+/// Calls the same function of either.
+macro_rules! of {
+    ($shares:expr, $s:ident => $call:expr) => {
+        match $shares {
+            Shares::Alike($s) => $call,
+            Shares::Queued($s) => $call,
+        }
+    };
+}
+
+impl Solver {
+    fn set(&mut self, bundle: u32, path: Path, flows: u32) {
+        of!(self, s => s.set(bundle, path, flows));
+    }
+
+    fn limit(&mut self, capacity: &[u64]) {
+        of!(self, s => s.limit(capacity));
+    }
+
+    fn refill(&mut self) -> Changes {
+        of!(self, s => s.refill())
+    }
+
+    fn level(&self, link: u32) -> u64 {
+        of!(self, s => s.level(link))
+    }
+
+    fn bottleneck(&self, bundle: u32) -> Option<u32> {
+        of!(self, s => s.bottleneck(bundle))
+    }
+}
+
+/// What an engine does that has its bundles in `self.paced`, and finishes what is due by `self.finish_all`.
+macro_rules! paced_engine {
+    () => {
+        fn limit(&mut self, world: &mut $crate::engine::World) {
+            self.paced.limit(world);
+        }
+
+        fn next_event(&self) -> Option<$crate::units::Time> {
+            self.paced.next_event()
+        }
+
+        fn is_moving(&self) -> bool {
+            self.next_event().is_some()
+        }
+
+        fn pass(&mut self, world: &mut $crate::engine::World) {
+            if self.finish_all(world) || self.paced.has_ended() {
+                self.paced.rerate(world);
+            }
+        }
+
+        fn catch_up(&mut self, world: &mut $crate::engine::World) {
+            if self.finish_all(world) {
+                self.paced.go_on(world.now);
+            }
+        }
+
+        fn reroute(&mut self, pairs: &[($crate::ids::RackId, $crate::ids::RackId)], world: &mut $crate::engine::World) {
+            self.paced.reroute(pairs, world);
+        }
+
+        fn settle(&mut self, world: &mut $crate::engine::World) {
+            self.paced.settle(world);
+        }
+
+        fn backlog(
+            &mut self,
+            most: u128,
+            _books: bool,
+            each: &mut dyn FnMut(($crate::ids::HostId, $crate::ids::HostId), u128),
+            world: &mut $crate::engine::World,
+        ) {
+            self.paced.backlog(most, each, world);
+        }
+    };
+}
+pub(super) use paced_engine;
+
+/// Bundles and their shares.
+pub struct ServiceClocks {
+    pub shares: Solver,
+    /// The clock of each link.
+    clocks: Vec<Clock>,
+    /// By link: when bundles are due by its clock.
+    expected: Vec<Expected>,
+    /// By link: when its clock will next be due.
+    next: EarliestTimes,
+    pub bundles: Vec<Bundle>,
+    pub by_racks: BTreeMap<(RackId, RackId), Vec<u32>>,
+    /// Bundles with flows.
+    pub active: BitSet,
+    /// Bundles that got or lost flows, or go another way.
+    touched: Vec<u32>,
+    /// Links whose clock must be read anew.
+    stale: Vec<u32>,
+    /// Since when there are ended flows whose rates were not given to others yet.
+    ended: Option<Time>,
+}
+
+impl ServiceClocks {
+    /// No flows on this many links.
+    pub fn new(shares: Solver, links: usize) -> Self {
+        Self {
+            shares,
+            clocks: (0..links).map(|_| Clock::default()).collect(),
+            expected: (0..links).map(|_| Expected::default()).collect(),
+            next: EarliestTimes::new(links),
+            bundles: Vec::new(),
+            by_racks: BTreeMap::new(),
+            active: BitSet::default(),
+            touched: Vec::new(),
+            stale: Vec::new(),
+            ended: None,
+        }
+    }
+
+    /// What a flow of this bundle which had always been there would have sent by now, in units.
+    pub fn service(&self, b: u32, now: Time) -> u128 {
+        let bundle = &self.bundles[b as usize];
+        bundle.link.map_or(bundle.ahead, |l| self.clocks[l as usize].at(now).wrapping_add(bundle.ahead))
+    }
+
+    /// Puts a bundle on the links of the way that it must go now. It must be booked.
+    pub fn enter(&mut self, b: u32, world: &World) {
+        let bundle = &mut self.bundles[b as usize];
+        bundle.route = world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant);
+        let path = world.links.path(bundle.from, bundle.to, bundle.route);
+        self.shares.set(b, path, bundle.flows.len() as u32);
+        self.touched.push(b);
+    }
+
+    /// Puts a bundle with flows on the way that it must go now, if that is another one.
+    pub fn change_over(&mut self, b: u32, world: &mut World) {
+        let bundle = &self.bundles[b as usize];
+        if self.active.contains(b) && world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant) != bundle.route {
+            self.book(b, world);
+            self.enter(b, world);
+        }
+    }
+
+    /// Shares the links anew, sets the clocks' paces, and puts bundles on the clocks of the links that hold them back.
+    pub fn rerate(&mut self, world: &World) {
+        let now = world.now;
+        let changes = self.shares.refill();
+        for &l in &changes.levels {
+            self.clocks[l as usize].set_pace(self.shares.level(l), now);
+        }
+        self.stale.extend(changes.levels);
+        for &b in &changes.moved {
+            self.attach(b, now);
+        }
+        for b in std::mem::take(&mut self.touched) {
+            if changes.moved.binary_search(&b).is_err() {
+                self.expect(b);
+            }
+        }
+        self.ended = None;
+        self.forecast(now);
+    }
+
+    /// Finds out when flows end by those clocks that must be read anew.
+    fn forecast(&mut self, now: Time) {
+        self.stale.sort_unstable();
+        self.stale.dedup();
+        for l in std::mem::take(&mut self.stale) {
+            let bundles = &self.bundles;
+            let first = self.expected[l as usize].next(|reading, b| bundles[b as usize].is_due_at(l, reading));
+            self.next.set(l, first.and_then(|reading| self.clocks[l as usize].will_read(reading, now)));
+        }
+    }
+
+    /// Puts a bundle on the clock of the link that holds it back. Its service goes on where it was.
+    fn attach(&mut self, b: u32, now: Time) {
+        let service = self.service(b, now);
+        let bundle = &mut self.bundles[b as usize];
+        bundle.link = self.shares.bottleneck(b);
+        bundle.ahead = bundle.link.map_or(service, |l| service.wrapping_sub(self.clocks[l as usize].at(now)));
+        self.expect(b);
+    }
+
+    /// Tells the clock of a bundle when its first flow is due.
+    pub fn expect(&mut self, b: u32) {
+        let bundle = &self.bundles[b as usize];
+        if let (Some(l), Some(first)) = (bundle.link, bundle.first()) {
+            self.expected[l as usize].expect(first.due.wrapping_sub(bundle.ahead), b);
+            self.stale.push(l);
+        }
+    }
+
+    /// Writes into the books what a bundle has sent by now.
+    pub fn book(&mut self, b: u32, world: &mut World) {
+        let service = self.service(b, world.now);
+        let bundle = &mut self.bundles[b as usize];
+        let units = bundle.book(service);
+        world.ledger.carried(bundle.racks, bundle.route, units, 0);
+    }
+
+    /// Takes a bundle without flows off its clock, where its service is `service`.
+    pub fn rest(&mut self, b: u32, service: u128) {
+        let bundle = &mut self.bundles[b as usize];
+        self.stale.extend(bundle.link);
+        (bundle.link, bundle.ahead) = (None, service);
+        self.active.remove(b);
+    }
+
+    /// Finishes what is due: `finish(bundle, link)` is called for each bundle on the clock of a link that is due there, perhaps in vain.
+    /// Says whether any clock is due.
+    pub fn finish_all(&mut self, world: &mut World, mut finish: impl FnMut(&mut Self, u32, u32, &mut World)) -> bool {
+        let mut due = Vec::new();
+        self.next.up_to(world.now, &mut due);
+        for &link in &due {
+            while let Some(b) = self.expected[link as usize].due(self.clocks[link as usize].at(world.now)) {
+                // A bundle that has gone to another clock is expected anew there.
+                if self.bundles[b as usize].link == Some(link) {
+                    finish(self, b, link, world);
+                }
+            }
+            self.stale.push(link);
+        }
+        !due.is_empty()
+    }
+
+    /// When the clock of `link` read what it did when a flow of a bundle was due, which is not later than now.
+    pub fn when(&self, link: u32, due: u128, ahead: u128, now: Time) -> Time {
+        self.clocks[link as usize].when(due.wrapping_sub(ahead), now)
+    }
+
+    /// Whether flows have ended whose rates were not given to others yet.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Flows have ended, and all others keep their rates for now.
+    pub fn go_on(&mut self, now: Time) {
+        self.ended.get_or_insert(now);
+        let touched = std::mem::take(&mut self.touched);
+        touched.iter().for_each(|&b| self.expect(b));
+        self.touched = touched;
+        self.forecast(now);
+    }
+
+    /// When the first flow ends, or ended whose rate was not given to others yet.
+    pub fn next_event(&self) -> Option<Time> {
+        self.next.first().into_iter().chain(self.ended).min()
+    }
+
+    /// Links have other capacities from now on.
+    pub fn limit(&mut self, world: &World) {
+        self.shares.limit(world.links.capacity());
+        self.rerate(world);
+    }
+
+    /// Flows between these racks change over, if circuits have changed their way.
+    pub fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
+        for pair in pairs {
+            for b in self.by_racks.get(pair).cloned().unwrap_or_default() {
+                self.change_over(b, world);
+            }
+        }
+        self.rerate_touched(world);
+    }
+
+    /// Shares the links anew if a bundle goes another way.
+    pub fn rerate_touched(&mut self, world: &World) {
+        if !self.touched.is_empty() {
+            self.rerate(world);
+        }
+    }
+
+    /// Brings the books of all bundles up to now.
+    pub fn settle(&mut self, world: &mut World) {
+        let active = std::mem::take(&mut self.active);
+        active.iter().for_each(|b| self.book(b, world));
+        self.active = active;
+    }
+
+    /// Passes what waits at the senders, of each flow at most `most` units, and brings the books up to now.
+    pub fn backlog(&mut self, most: u128, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+        let active = std::mem::take(&mut self.active);
+        for b in active.iter() {
+            self.book(b, world);
+            let bundle = &mut self.bundles[b as usize];
+            each((bundle.from, bundle.to), bundle.backlog(most));
+        }
+        self.active = active;
+    }
+
+    /// The bundles with flows.
+    pub fn underway(&self) -> impl Iterator<Item = &Bundle> {
+        self.active.iter().map(|b| &self.bundles[b as usize])
+    }
+}
