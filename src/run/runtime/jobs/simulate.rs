@@ -89,7 +89,7 @@ pub struct Course<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// What links carry over time is kept, at first in buckets of this length ([`bucket`]).
     pub bucket: Option<Span>,
-    /// What ends of flows leave is shared anew at multiples of this only; zero: at once ([`Extras::resolution`]).
+    /// What ends of flows leave is shared again at multiples of this only; zero: at once ([`Extras::resolution`]).
     pub resolution: Span,
     /// Is told now and then how far the run is, and at its end.
     pub watch: Option<&'a dyn Fn(Progress)>,
