@@ -39,7 +39,7 @@ impl Closed {
         Self { forgotten, ..Self::default() }
     }
 
-    /// Appends a coflow that ended, and forgets the oldest ones beyond the limits as of `now`. O(1) amortised.
+    /// Appends a coflow that ended, and forgets the oldest ones beyond the limits at `now`. O(1) amortised.
     pub fn push(&mut self, view: impl Into<Arc<CoflowView>>, now: Time) {
         let view = view.into();
         self.pairs += view.pairs.len();

@@ -97,7 +97,7 @@ impl Faults {
         Some(self.blame())
     }
 
-    /// Finds anew which ports are to blame: O(F^2) for F failed circuits.
+    /// Finds again which ports are to blame: O(F^2) for F failed circuits.
     fn blame(&mut self) -> Changes {
         let failed = self.failing.iter().filter(|f| f.1.times >= IN_A_ROW);
         let mut left: Vec<((PlaneId, RackId, RackId), &str)> = failed.map(|(&k, f)| (k, f.why.as_str())).collect();

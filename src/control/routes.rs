@@ -101,7 +101,7 @@ pub struct PathsView {
     pub cost: u64,
 }
 
-/// What a decision did to the paths of flows under way.
+/// What a decision did to the paths of active flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decided {
     /// Flows that no list has room for.
@@ -357,7 +357,7 @@ impl Paths {
         self.web.as_ref().ok_or_else(none)
     }
 
-    /// Gives the flows under way their lists. Under `hit` all of them are looked at, under others those that have none.
+    /// Gives the active flows their lists. Under `hit` all of them are looked at, under others those that have none.
     pub fn decide(&mut self) -> Option<Decided> {
         let web = self.web.clone()?;
         let before = self.cost(&web);
@@ -397,7 +397,7 @@ impl Paths {
         self.manual.contains_key(&Ends::pair(f.from, f.to))
     }
 
-    /// What the fabric should hold: lists that were set by hand, and those of flows under way.
+    /// What the fabric should hold: lists that were set by hand, and those of active flows.
     fn wanted(&self) -> Lists {
         let chosen = self.flows.iter().filter(|f| !f.1.list.0.is_empty()).map(|(&pair, f)| (pair.into(), f.list.clone()));
         let mut all: BTreeMap<Ends, List> = chosen.collect();
@@ -406,7 +406,7 @@ impl Paths {
         Lists(all)
     }
 
-    /// Lists for what goes back to the senders of flows under way, such as acknowledgements, where its default way crosses a link that is
+    /// Lists for what goes back to the senders of active flows, such as acknowledgements, where its default way crosses a link that is
     /// down. O(flows x (switches + links)) while one is.
     fn answers(&self) -> BTreeMap<Ends, List> {
         let cut = self.policy == PathPolicy::Hit && !self.apart.is_empty();
@@ -455,7 +455,7 @@ impl Paths {
         default_list(&web.net, &web.routes, (a, b), (from, to))
     }
 
-    /// The flows under way with the lists that they take.
+    /// The active flows with the lists that they take.
     fn effective<'a>(&'a self, web: &'a Web) -> impl Iterator<Item = Flow> + 'a {
         self.flows.iter().map(|(&pair, f)| Flow { list: self.list_of(web, pair), ..f.clone() })
     }

@@ -99,7 +99,7 @@ pub struct Experiment {
     pub calibration: Calibration,
     /// What was taken for them.
     pub free: Assumptions,
-    /// What ends of flows leave is shared anew at multiples of this only; zero: at once
+    /// What ends of flows leave is shared again at multiples of this only; zero: at once
     /// ([`Extras::resolution`](crate::runtime::simulate::Extras::resolution)); `None`: as each setting has it.
     pub resolution: Option<Span>,
     /// In the order of the report.

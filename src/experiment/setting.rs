@@ -129,12 +129,12 @@ pub enum Work {
     CaseStudy([u32; 4]),
 }
 
-/// At which multiples the ends of a trace's flows are shared anew: exactly, a run of PushBox takes four times as long, one of NEAT ten
+/// At which multiples the ends of a trace's flows are shared again: exactly, a run of PushBox takes four times as long, one of NEAT ten
 /// times.
 const OF_A_TRACE: Span = Span::millis(50);
 
 impl Setting {
-    /// What ends of flows leave is shared anew at multiples of this only; zero: at once.
+    /// What ends of flows leave is shared again at multiples of this only; zero: at once.
     pub fn resolution(&self) -> Span {
         if self.load.trace.is_some() { OF_A_TRACE } else { Span::ZERO }
     }

@@ -18,7 +18,7 @@ pub struct Node {
     pub ns: OwnedFd,
     /// A socket in it.
     pub netlink: Netlink,
-    /// What was written into it while the network was set up.
+    /// The messages that built it.
     pub book: BuildLog,
 }
 

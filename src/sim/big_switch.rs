@@ -1,11 +1,12 @@
-//! Max-min fair flows on a network whose flows cross two links each: their sender's interface and their receiver's.
+//! Max-min fair flows on a big switch: each flow crosses two links, its sender's interface and its
+//! receiver's.
 //!
-//! That is a big switch, or racks whose uplinks, and circuits if there are any, carry all that their hosts can send. There the rate of
-//! every flow is the smaller of two numbers, the levels to which its two links are filled. So the work of all flows whose tighter link
-//! is the same goes on at the same pace, and one clock a link measures it, whichever host is at the other end and whichever coflow they
-//! belong to: when rates change, clocks change their pace, not flows. A pair of hosts changes its clock only when its two links change
-//! their order by level. A circuit changes no rate, only what the books say ([`Ways`]). All of that is exact; [`super::shared`] gives the
-//! same results on any network.
+//! This also covers racks whose uplinks and circuits carry all that their hosts can send. The rate
+//! of a flow is the lower level of its two links. So all flows whose tighter link is the same have
+//! one rate, and one clock a link measures their work. When rates change, the clocks change their
+//! pace, and no flow is touched. A pair of hosts changes its clock only when the levels of its two
+//! links change their order. A circuit changes no rate, only what is booked as sent over circuits
+//! ([`Ways`]). All of that is exact; [`super::shared`] gives the same results on any network.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -37,29 +38,31 @@ use lines::Lines;
 use ways::Ways;
 pub use ways::{Changing, Fixed};
 
-/// The most hosts for which a table by pair of hosts is kept where there are no circuits.
+/// The most hosts for which a table by pair of hosts is kept if there are no circuits.
 pub const MAX_HOSTS: usize = 2048;
 
-/// The same where circuits may change ways: then a pair takes more memory.
+/// The same if circuits may change routes: then a pair takes more memory.
 pub const MAX_CHANGING: usize = 1024;
 
-/// Whether these capacities of interfaces, first all up, then all down, are served: none is too large.
+/// Whether this model can run interfaces of these capacities (first all up, then all down): none is
+/// too large.
 pub fn serves(capacity: &[u64]) -> bool {
     capacity.iter().all(|&c| c < levels::MAX_RATE)
 }
 
-/// A flow: when it is due by its pair's service, its numbers, its bytes, and what tells how much of it went over circuits.
+/// A flow: its pair's service at which it ends, its coflow, its number, its bytes, and the mark
+/// that tells its share over circuits.
 type Flow<M> = (u128, CoflowId, FlowId, u64, M);
 
-/// What a flow asks, in units.
+/// Work of a flow.
 fn size<M>(f: &Flow<M>) -> u128 {
     u128::from(f.3) * WORK_PER_BYTE
 }
 
-/// The flows between two hosts that go the same way. They all have the same rate.
+/// The flows between two hosts on one route. All have the same rate.
 struct Pair<W: Ways> {
     flows: BinaryHeap<Reverse<Flow<W::Mark>>>,
-    /// What they have sent and is not in the books, less the service of each flow under way; modulo 2^128.
+    /// Work done and not booked, minus the pair's service once for each active flow; modulo 2^128.
     unbooked: u128,
     way: W,
 }
@@ -74,15 +77,15 @@ impl<W: Ways> Pair<W> {
         self.flows.push(Reverse(f));
     }
 
-    /// Takes out the first flow, which is due: it has sent all.
+    /// Removes the first flow, which has sent all.
     fn pop(&mut self) {
         if let Some(Reverse(f)) = self.flows.pop() {
             self.unbooked = self.unbooked.wrapping_add(f.0);
         }
     }
 
-    /// Takes back what a coflow has still to send at this service, up to which all is booked: `each` is called for each of its flows with
-    /// what it has sent, and how much of that over circuits.
+    /// Removes the flows of a coflow at this service, up to which the pair is booked. `each` gets
+    /// what each of them has sent, and how much of that over circuits.
     fn cancel(&mut self, coflow: CoflowId, service: u128, mut each: impl FnMut(u128, u128)) {
         let Self { flows, unbooked, way } = self;
         flows.retain(|Reverse(f)| {
@@ -94,7 +97,7 @@ impl<W: Ways> Pair<W> {
         });
     }
 
-    /// What they have sent by this service, at which no flow is overdue, and is not in the books: it is in them from now on. O(1).
+    /// Books the work done up to this service, at which no flow is overdue, and returns it. O(1).
     fn book(&mut self, service: u128) -> u128 {
         let each = service.wrapping_mul(self.flows.len() as u128);
         let units = self.unbooked.wrapping_add(each);
@@ -103,60 +106,63 @@ impl<W: Ways> Pair<W> {
     }
 }
 
-/// What tells the service of a pair; apart from all else about it, so that those of all pairs are read fast.
+/// What gives the service of a pair. It is stored apart from the rest of the pair, so that all
+/// pairs are read fast.
 #[derive(Clone, Copy, Default)]
 struct Place {
-    /// The clock that measures its service; `None` while it has no flows.
+    /// The link whose clock measures the service; `None` without flows.
     link: Option<u32>,
-    /// Its service is the clock's plus this, modulo 2^128.
+    /// The service minus the clock's reading, modulo 2^128.
     ahead: u128,
 }
 
 impl Place {
-    /// The pair's service, given what clocks read.
+    /// The pair's service, given the readings of the clocks.
     fn service(self, reading: impl FnOnce(usize) -> u128) -> u128 {
         self.link.map_or(0, |l| reading(l as usize).wrapping_add(self.ahead))
     }
 }
 
-/// All pairs.
+/// All pairs of hosts.
 pub struct Pairs<W: Ways> {
     hosts: usize,
-    /// Two where marked flows may go another way than the others between the same hosts, otherwise one.
+    /// Two if marked flows may take another route than the others between the same hosts, else one.
     classes: usize,
     levels: Levels,
     clocks: Vec<Clock>,
-    /// When pairs are due by the clock that they are on.
+    /// When the first flow of each pair ends, by the pair's clock.
     dues: Dues,
-    /// By clock: when its first flow is due.
+    /// By clock: when the first flow on it ends.
     due: Vec<Option<Time>>,
-    /// By sender and receiver; those of marked flows after all others, where they may go another way.
+    /// By sender and receiver. Where marked flows may take another route, their pairs follow all
+    /// others.
     pairs: Vec<Pair<W>>,
     /// The place of each pair.
     places: Vec<Place>,
-    /// Pairs that have flows.
+    /// Pairs with flows.
     active: BitSet,
-    /// By pair, once that was asked for: what its flows have still to send.
+    /// By pair, once it was asked for: what its flows have still to send.
     waiting: Vec<Waiting>,
-    /// The same, for a reader by pair of racks.
+    /// The same, for readers by pair of racks.
     lines: Lines,
-    /// By pair, once that was asked for: its large flows.
+    /// By pair, once it was asked for: its large flows.
     large: Large,
-    /// Pairs that have flows and no clock yet.
+    /// Pairs with flows and without a clock.
     fresh: Vec<u32>,
-    /// Clocks whose pace or whose first finish changed.
+    /// Clocks whose pace or whose first end has changed.
     stale: BitSet,
-    /// Places that are due, and (clock, pair) of these; kept for their memory.
+    /// Places that are due, as (reading, pair); a buffer that is kept.
     found: Vec<(u128, u32)>,
     over: Vec<(u32, u32)>,
     next: Option<Time>,
-    /// Since when there are ended flows whose rates were not given to others yet.
+    /// The first instant at which flows ended whose bandwidth has not been shared again.
     ended: Option<Time>,
 }
 
 impl<W: Ways> Pairs<W> {
-    /// No flows between hosts whose interfaces have these capacities: first all up, then all down. With two `classes` marked
-    /// flows may go another way than the others between the same hosts.
+    /// No flows, between hosts with interfaces of these capacities: first all up, then all down.
+    /// With two `classes`, marked flows may take another route than the others between the same
+    /// hosts.
     pub fn new(capacity: &[u64], classes: usize) -> Self {
         let hosts = capacity.len() / 2;
         let pairs = hosts * hosts * classes;
@@ -182,15 +188,16 @@ impl<W: Ways> Pairs<W> {
         }
     }
 
-    /// The pair of flows between two hosts; of marked ones, where they may go another way.
+    /// Number of the pair of two hosts; where marked flows may take another route, they have a pair
+    /// of their own.
     fn number(&self, (from, to, marked): (HostId, HostId, bool)) -> u32 {
         let apart = marked && self.classes > 1;
         ((usize::from(apart) * self.hosts + from.index()) * self.hosts + to.index()) as u32
     }
 
-    /// Sender and receiver, and whether only marked flows are meant.
+    /// Sender, receiver, and whether the pair is one of marked flows.
     fn ends(&self, pair: u32) -> (HostId, HostId, bool) {
-        // Division of 32 bits is the faster one.
+        // A division of 32 bits is faster.
         let hosts = self.hosts as u32;
         let (from, to) = (pair / hosts, pair % hosts);
         let apart = from >= hosts;
@@ -202,23 +209,24 @@ impl<W: Ways> Pairs<W> {
         (world.links.topology().rack_of(from), world.links.topology().rack_of(to))
     }
 
-    /// Units that a flow of this pair which had always been there would have sent.
+    /// Service of a pair: the work that a flow would have done that had always been there.
     fn service(&self, pair: u32, now: Time) -> u128 {
         self.places[pair as usize].service(|l| self.clocks[l].at(now))
     }
 
-    /// The same as of the last settling.
+    /// The same at the last settling.
     fn settled(&self, pair: u32) -> u128 {
         self.places[pair as usize].service(|l| self.clocks[l].settled())
     }
 
-    /// The flows of a pair and what they have left, as of the last settling; with the pair's service then.
+    /// The flows of a pair and the work left of each at the last settling, with the pair's service
+    /// then.
     fn flows_of(&self, pair: u32, mut each: impl FnMut(&Flow<W::Mark>, u128, u128)) {
         let service = self.settled(pair);
         self.pairs[pair as usize].flows.iter().for_each(|Reverse(f)| each(f, f.0.saturating_sub(service), service));
     }
 
-    /// Writes into the books what a pair has sent by this service, at which no flow is overdue.
+    /// Books what a pair has sent up to this service, at which no flow is overdue.
     fn book(&mut self, pair: u32, service: u128, world: &mut World) {
         let racks = self.racks(pair, world);
         let p = &mut self.pairs[pair as usize];
@@ -226,7 +234,7 @@ impl<W: Ways> Pairs<W> {
         world.ledger.carried(racks, p.way.route(racks), units, 0);
     }
 
-    /// Pairs with flows between these racks, if circuits may change their ways.
+    /// Pairs with flows between these racks, if circuits may change their routes.
     fn between(&self, racks: impl Iterator<Item = (RackId, RackId)>, world: &World) -> Vec<u32> {
         let mut found = Vec::new();
         for (a, b) in racks.filter(|_| W::CIRCUITS) {
@@ -241,13 +249,13 @@ impl<W: Ways> Pairs<W> {
         found
     }
 
-    /// The place of a pair among those of a link.
+    /// Index of a pair among those of a link.
     fn place_at(&self, link: u32, (from, to, apart): (HostId, HostId, bool)) -> usize {
         let other = if (link as usize) < self.hosts { to } else { from };
         usize::from(apart) * self.hosts + other.index()
     }
 
-    /// The pair at a place of a link.
+    /// The pair at an index of a link.
     fn pair_at(&self, link: u32, place: u32) -> u32 {
         let (hosts, up) = (self.hosts as u32, (link as usize) < self.hosts);
         let (class, other) = (place / hosts, place % hosts);
@@ -255,7 +263,7 @@ impl<W: Ways> Pairs<W> {
         (class * hosts + from) * hosts + to
     }
 
-    /// A pair without flows has no clock.
+    /// Takes a pair without flows off its clock.
     fn rest(&mut self, pair: u32) {
         if let Some(l) = self.places[pair as usize].link.take() {
             self.dues.set(l, self.place_at(l, self.ends(pair)), None);
@@ -263,7 +271,7 @@ impl<W: Ways> Pairs<W> {
         self.active.remove(pair);
     }
 
-    /// Tells the clock of a pair when its first flow is due.
+    /// Tells the clock of a pair when the pair's first flow ends.
     fn enter(&mut self, pair: u32) {
         let place = self.places[pair as usize];
         if let (Some(l), Some(Reverse(first))) = (place.link, self.pairs[pair as usize].flows.peek()) {
@@ -272,7 +280,7 @@ impl<W: Ways> Pairs<W> {
         }
     }
 
-    /// Finishes what is due.
+    /// Finishes the flows that are due.
     fn finish_all(&mut self, world: &mut World) {
         let (mut found, mut over) = (std::mem::take(&mut self.found), std::mem::take(&mut self.over));
         for l in 0..self.clocks.len() as u32 {
@@ -282,7 +290,8 @@ impl<W: Ways> Pairs<W> {
                 self.stale.insert(l);
             }
         }
-        // Pairs lie far apart in memory. A look at all of them before any is changed has the processor wait for many of them at once.
+        // Pairs lie far apart in memory. Reading all of them first lets the processor fetch many at
+        // once.
         for &(_, pair) in &over {
             std::hint::black_box((self.places[pair as usize].link, self.pairs[pair as usize].flows.peek().map(|f| f.0.0)));
         }
@@ -290,7 +299,7 @@ impl<W: Ways> Pairs<W> {
         (self.found, self.over) = (found, over);
     }
 
-    /// Finishes the flows of a pair on this clock that are due.
+    /// Finishes the due flows of a pair on this clock.
     fn finish(&mut self, link: u32, pair: u32, world: &mut World) {
         let (racks, (from, to, _)) = (self.racks(pair, world), self.ends(pair));
         let ahead = self.places[pair as usize].ahead;
@@ -313,7 +322,8 @@ impl<W: Ways> Pairs<W> {
         self.enter(pair);
     }
 
-    /// Fills the links anew, sets the clocks' paces, and moves the pairs whose links changed their order.
+    /// Computes the levels again, sets the paces of the clocks, and moves the pairs whose links
+    /// have changed their order.
     fn refill(&mut self, now: Time) {
         self.levels.fill();
         for l in 0..self.clocks.len() as u32 {
@@ -341,19 +351,20 @@ impl<W: Ways> Pairs<W> {
         self.forecast(now);
     }
 
-    /// Finds out when flows end by those clocks that must be read anew.
+    /// Computes the next end on each clock that has changed.
     fn forecast(&mut self, now: Time) {
         let (dues, clocks, due) = (&self.dues, &self.clocks, &mut self.due);
         self.stale.drain(|l| due[l as usize] = dues.first(l).and_then(|reading| clocks[l as usize].will_read(reading, now)));
         self.next = self.due.iter().copied().flatten().min();
     }
 
-    /// Has the books right for a look at what waits, and tells what the clocks read; `books` as in [`Engine::backlog`].
+    /// Prepares a look at the backlog, and returns the readings of the clocks; `books` as in
+    /// [`Engine::backlog`].
     fn before_a_look(&mut self, books: bool, world: &mut World) -> Vec<u128> {
         if books {
             self.settle(world);
         } else {
-            // Ports are counted all the same.
+            // The counters of ports are kept in any case.
             for pair in self.between(world.crossbars.joined(), world) {
                 self.book(pair, self.service(pair, world.now), world);
             }
@@ -364,7 +375,7 @@ impl<W: Ways> Pairs<W> {
         self.clocks.iter().map(|c| c.at(world.now)).collect()
     }
 
-    /// Counts the large flows anew, as of the last settling.
+    /// Counts the large flows at the last settling.
     fn count_large(&mut self, least: &[u128]) {
         let mut large = std::mem::take(&mut self.large);
         large.begin(self.hosts, self.pairs.len(), least);
@@ -372,7 +383,7 @@ impl<W: Ways> Pairs<W> {
         self.large = large;
     }
 
-    /// Puts a pair with flows on the clock of its tighter link. Its service goes on where it was.
+    /// Puts a pair with flows on the clock of its tighter link. Its service continues where it was.
     fn attach(&mut self, pair: u32, ends: (HostId, HostId, bool), now: Time) {
         let old = self.places[pair as usize];
         let link = self.levels.tighter(ends.0.0, ends.1.0 + self.hosts as u32);
@@ -386,7 +397,8 @@ impl<W: Ways> Pairs<W> {
         self.lines.go_over(pair, old, new);
         self.large.go_over(pair);
         let Some(l) = old.link else { return self.enter(pair) };
-        // When its first flow is due is known without a look at the flows, which are far away in memory.
+        // When its first flow ends is known without reading the flows, which are far away in
+        // memory.
         let place = self.place_at(l, ends);
         let due = self.dues.get(l, place).map(|reading| reading.wrapping_add(old.ahead));
         self.dues.set(l, place, None);
@@ -495,7 +507,7 @@ impl<W: Ways> Engine for Pairs<W> {
     fn steer(&mut self, _pairs: &BTreeSet<(HostId, HostId)>, _world: &mut World) {}
 
     fn settle(&mut self, world: &mut World) {
-        // What is under way is read after this, as of now.
+        // What is in flight is read after this, at this instant.
         self.clocks.iter_mut().for_each(|c| c.settle(world.now));
         let active = std::mem::take(&mut self.active);
         active.each(|pair| self.book(pair, self.settled(pair), world));

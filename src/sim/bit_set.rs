@@ -1,6 +1,6 @@
 //! A set of small numbers.
 
-/// Numbers as bits: going through them costs a 64th of the largest beside one step each.
+/// Numbers as bits. Iteration costs one step for each number and for each 64 of the largest one.
 #[derive(Debug, Default)]
 pub struct BitSet {
     words: Vec<u64>,
@@ -28,7 +28,7 @@ impl BitSet {
         self.words.get(k as usize / 64).is_some_and(|word| word >> (k % 64) & 1 == 1)
     }
 
-    /// Passes the numbers in their order, faster than [`Numbers::iter`].
+    /// Calls `f` for the numbers in order; faster than [`Numbers::iter`].
     pub fn each(&self, mut f: impl FnMut(u32)) {
         for (&word, at) in self.words.iter().zip(0u32..) {
             let mut word = word;
@@ -39,7 +39,7 @@ impl BitSet {
         }
     }
 
-    /// Takes all numbers out, in their order.
+    /// Removes all numbers, calling `f` for each in order.
     pub fn drain(&mut self, f: impl FnMut(u32)) {
         self.each(f);
         self.words.fill(0);

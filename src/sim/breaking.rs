@@ -1,4 +1,4 @@
-//! The laws while things break and coflows are taken back, and what each fault does.
+//! Laws while things break and coflows are cancelled, and the effect of each fault.
 
 mod conserving;
 
@@ -102,7 +102,7 @@ fn script() -> impl Strategy<Value = Script> {
 
 type Told = (Vec<FlowFinished>, BTreeMap<CoflowId, Delivered>, Observation);
 
-/// Plays a script, looks at the network every `step`, and checks what must hold at every look.
+/// Plays a script, looks at the network every `step`, and checks the laws at every look.
 fn play(s: &Script, step: u64, may_fail: bool) -> Result<Told, TestCaseError> {
     let t = queued(s.queues);
     let network = Network { kind: s.kind, within: s.within, ..Network::default() };

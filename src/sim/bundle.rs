@@ -1,8 +1,9 @@
-//! Flows between the same two hosts that go the same way, and therefore at the same rate.
+//! Flows between the same two hosts on one route, which therefore have one rate.
 //!
-//! Work is counted in *units* of one bit per second times one nanosecond: a byte is 8 * 10^9 units, and a flow of rate r does
-//! exactly r * t units in t nanoseconds. Nothing is ever rounded, so bytes in are bytes out; only the instant of a finish
-//! is rounded up to the next nanosecond, and what the rate would have carried beyond the last byte is not counted.
+//! Work is counted in *units* of one bit a second times one nanosecond. A byte is 8 * 10^9 units,
+//! and a flow of rate r does exactly r * t units in t nanoseconds. Nothing is rounded, so bytes in
+//! are bytes out. Only the instant of an end is rounded up to the next nanosecond, and what the
+//! rate would have carried after the last byte is not counted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +17,7 @@ pub const WORK_PER_BYTE: u128 = 8 * NANOS as u128;
 
 /// Units as whole bytes, rounded down.
 pub fn bytes(units: u128) -> Bytes {
-    // A byte has 2^12 x 5^9 units: after a shift 64 bits nearly always do.
+    // A byte has 2^12 x 5^9 units: after a shift, the rest nearly always fits in 64 bits.
     let shift = WORK_PER_BYTE.trailing_zeros();
     match u64::try_from(units >> shift) {
         Ok(small) => Bytes(small / (WORK_PER_BYTE >> shift) as u64),
@@ -24,37 +25,38 @@ pub fn bytes(units: u128) -> Bytes {
     }
 }
 
-/// Which way flows go.
+/// The route of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// They stay in their rack.
+    /// Within their rack.
     Local,
-    /// Through the packet switch, or the default way of the racks where there are several.
+    /// Through the packet switch; where there are several, over the default list of the two racks.
     Eps,
-    /// Over the list of switches that a change with this number gave to its hosts.
+    /// Over the list of switches that the change with this number gave to its hosts.
     List(u32),
-    /// Nowhere: they wait for a circuit.
+    /// None: they wait for a circuit.
     Wait,
     /// Over the circuit of the rack pair on this plane.
     Ocs(PlaneId),
 }
 
-/// A flow that is on its way. It orders by when it will be done, then by its numbers.
+/// An active flow. Ordered by its end, then by its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Underway {
-    /// The bundle's service at which this flow is done.
+    /// The bundle's service at which this flow ends.
     pub due: u128,
     /// Its coflow.
     pub coflow: CoflowId,
-    /// Its place in the coflow's list.
+    /// Its number in its coflow.
     pub flow: FlowId,
     /// The bundle's service over circuits when the flow began.
     ocs_before: u128,
-    /// Its size in units.
+    /// Its work in units.
     pub size: u128,
 }
 
-/// Flows of equal route and rate. Its *service* is what one flow which had always been there would have sent, in units.
+/// Flows of one route and rate. The *service* of a bundle is the work of a flow that had always
+/// been there, in units.
 #[derive(Debug)]
 pub struct Bundle {
     /// Sender.
@@ -65,21 +67,21 @@ pub struct Bundle {
     pub racks: (RackId, RackId),
     /// Whether its packets are marked.
     pub elephant: bool,
-    /// Which way it goes now.
+    /// Its present route.
     pub route: Route,
     /// The link whose clock measures its service.
     pub link: Option<u32>,
-    /// Its service is the clock's reading plus this, modulo 2^128; without a clock it is this.
+    /// The service minus the clock's reading, modulo 2^128; without a clock, the service itself.
     pub ahead: u128,
-    /// Service that is booked.
+    /// Service that was booked.
     booked: u128,
-    /// Service among this that went over circuits.
+    /// Part of it that went over circuits.
     booked_ocs: u128,
-    /// The first to be done on top.
+    /// The first to end on top.
     pub flows: BinaryHeap<Reverse<Underway>>,
-    /// When that is due, so that the heap need not be looked into.
+    /// When that one ends, so that the heap need not be read.
     due: u128,
-    /// When all of them are due; nothing until that is asked for.
+    /// When all of them end; `None` until it was asked for.
     waiting: Option<Box<Waiting>>,
 }
 
@@ -103,12 +105,12 @@ impl Bundle {
         }
     }
 
-    /// The racks, the way that it goes now, and how far it is ahead of its clock.
+    /// The racks, the present route, and the service minus the clock's reading.
     pub fn at(&self) -> ((RackId, RackId), Route, u128) {
         (self.racks, self.route, self.ahead)
     }
 
-    /// Adds a flow of a size in units. The bundle must be booked at its start.
+    /// Adds a flow of this work. The bundle must be booked up to its start.
     pub fn push(&mut self, coflow: CoflowId, flow: FlowId, size: u128) {
         let due = self.booked + size;
         self.flows.push(Reverse(Underway { due, coflow, flow, ocs_before: self.booked_ocs, size }));
@@ -116,7 +118,7 @@ impl Bundle {
         self.waiting.iter_mut().for_each(|w| w.push(due));
     }
 
-    /// The flow that will be done first.
+    /// The flow that ends first.
     pub fn first(&self) -> Option<&Underway> {
         self.flows.peek().map(|f| &f.0)
     }
@@ -126,13 +128,13 @@ impl Bundle {
         self.flows.iter().map(|f| &f.0)
     }
 
-    /// Whether its first flow is due when the clock of `link` reads `reading`.
+    /// Whether its first flow is due at this reading of the clock of `link`.
     pub fn is_due_at(&self, link: u32, reading: u128) -> bool {
         self.link == Some(link) && !self.flows.is_empty() && self.due.wrapping_sub(self.ahead) == reading
     }
 
-    /// Books the work up to `service`, all on the present way; returns the units of all its flows together (those past their end
-    /// included until [`Bundle::pop`] takes them out).
+    /// Books the work up to `service`, all on the present route; returns the work of all its flows
+    /// together. Flows past their end are included until [`Bundle::pop`] removes them.
     pub fn book(&mut self, service: u128) -> u128 {
         let each = service - self.booked;
         self.booked = service;
@@ -142,7 +144,8 @@ impl Bundle {
         each * self.flows.len() as u128
     }
 
-    /// The next flow that is done, its units over circuits, and how many units were booked beyond its end.
+    /// The next flow that is done, its work over circuits, and the units that were booked beyond
+    /// its end.
     pub fn pop(&mut self) -> Option<(Underway, u128, u128)> {
         let first = *self.first().filter(|f| f.due <= self.booked)?;
         self.flows.pop();
@@ -152,24 +155,25 @@ impl Bundle {
         Some((first, self.over_ocs(&first), beyond))
     }
 
-    /// Takes out the flows of a coflow, wherever they are.
+    /// Removes the flows of a coflow.
     pub fn cancel(&mut self, coflow: CoflowId) {
         self.flows.retain(|f| f.0.coflow != coflow);
         self.due = self.first().map_or(u128::MAX, |f| f.due);
         self.waiting = None;
     }
 
-    /// What a flow has sent as of the last booking, in units.
+    /// Work that a flow had done at the last booking.
     pub fn sent(&self, f: &Underway) -> u128 {
         f.size - self.left(f)
     }
 
-    /// What a flow still has to send, in units.
+    /// Work left of a flow.
     pub fn left(&self, f: &Underway) -> u128 {
         f.due.saturating_sub(self.booked)
     }
 
-    /// What all flows still have to send, of each at most `most`, which must be the same at every call or grow. No flow is overdue.
+    /// Work left of all flows, at most `most` of each; `most` must be the same at every call or
+    /// grow. No flow is overdue.
     pub fn backlog(&mut self, most: u128) -> u128 {
         // Most bundles have flows that are all far from their ends.
         if self.due.saturating_sub(self.booked) >= most {
@@ -179,7 +183,7 @@ impl Bundle {
         self.waiting.get_or_insert_with(|| Box::new(flows.iter().map(|f| f.0.due).collect())).sum(self.booked, most)
     }
 
-    /// What a flow has sent over circuits, in units.
+    /// Work that a flow has done over circuits.
     pub fn over_ocs(&self, f: &Underway) -> u128 {
         let beyond = if matches!(self.route, Route::Ocs(_)) { self.booked.saturating_sub(f.due) } else { 0 };
         self.booked_ocs - f.ocs_before - beyond

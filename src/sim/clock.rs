@@ -1,11 +1,11 @@
-//! A link's clock: how much a flow has sent whose tightest link it is.
+//! A link's clock: the work of a flow that this link limits.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::units::Time;
 
-/// Runs at the level of its link, in units (bits per second times nanoseconds).
+/// Runs at the level of its link, in units (bits a second times nanoseconds).
 #[derive(Default)]
 pub struct Clock {
     reading: u128,
@@ -14,18 +14,20 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// What it reads at `now`, which must not lie before the last change.
+    /// Its reading at `now`, which must not lie before the last change.
     pub fn at(&self, now: Time) -> u128 {
         self.reading + u128::from(self.pace) * u128::from(now.since(self.since).0)
     }
 
-    /// When it read `reading`, which lies between its last change and `now`, on the next nanosecond.
+    /// When it read `reading`, which lies between its last change and `now`, rounded up to a
+    /// nanosecond.
     pub fn when(&self, reading: u128, now: Time) -> Time {
         let beyond = self.at(now).saturating_sub(reading).checked_div(u128::from(self.pace)).unwrap_or(0);
         Time(now.0.saturating_sub(u64::try_from(beyond).unwrap_or(u64::MAX)))
     }
 
-    /// When it will read `reading` at this pace, on the next nanosecond; `now` if it does already. `None`: never.
+    /// When it will read `reading` at this pace, rounded up to a nanosecond; `now` if it does
+    /// already. `None`: never.
     pub fn will_read(&self, reading: u128, now: Time) -> Option<Time> {
         let left = reading.saturating_sub(self.at(now));
         let ns = match u64::try_from(left) {
@@ -41,7 +43,7 @@ impl Clock {
         self.pace
     }
 
-    /// Runs at another pace from now on.
+    /// Changes its pace.
     pub fn set_pace(&mut self, pace: u64, now: Time) {
         self.settle(now);
         self.pace = pace;
@@ -52,33 +54,34 @@ impl Clock {
         (self.reading, self.since) = (self.at(now), now);
     }
 
-    /// The reading as of the last [`Clock::settle`].
+    /// The reading at the last [`Clock::settle`].
     pub fn settled(&self) -> u128 {
         self.reading
     }
 }
 
-/// When bundles are due by a clock.
+/// When bundles are due, by a clock's readings.
 #[derive(Default)]
 pub struct Expected {
-    /// (reading at which the first flow of a bundle is due, bundle); some are out of date.
+    /// (reading at which the first flow of a bundle ends, bundle); some are out of date.
     dues: BinaryHeap<Reverse<(u128, u32)>>,
 }
 
 impl Expected {
-    /// A bundle's first flow is due at this reading.
+    /// Notes that a bundle's first flow ends at this reading.
     pub fn expect(&mut self, reading: u128, bundle: u32) {
         self.dues.push(Reverse((reading, bundle)));
     }
 
-    /// The next bundle that is due up to this reading, taken out.
+    /// Removes and returns the next bundle that is due up to this reading.
     pub fn due(&mut self, reading: u128) -> Option<u32> {
         let Reverse((_, bundle)) = *self.dues.peek().filter(|e| e.0.0 <= reading)?;
         self.dues.pop();
         Some(bundle)
     }
 
-    /// The reading at which a flow is due next; `holds(reading, bundle)` says whether an expectation is still right.
+    /// The reading at which the next flow ends; `holds(reading, bundle)` says whether an entry is
+    /// still right.
     pub fn next(&mut self, holds: impl Fn(u128, u32) -> bool) -> Option<u128> {
         while self.dues.peek().is_some_and(|e| !holds(e.0.0, e.0.1)) {
             self.dues.pop();

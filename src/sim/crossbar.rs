@@ -1,4 +1,4 @@
-//! The optical planes of the model: what they are programmed to do, and which circuits have light.
+//! The optical planes of the model: their programs, and which circuits have light.
 
 use super::faults::{PortFault, Side};
 use crate::fabric::{OpResult, SLOTS_PER_PORT};
@@ -12,14 +12,14 @@ use crate::units::{Span, Time};
 pub struct Crossbars {
     /// What they are programmed to do.
     pub programmed: Programmed,
-    /// By plane, then input: where its light comes out.
+    /// By plane, then input: the output where its light comes out.
     up: Vec<Vec<Option<RackId>>>,
     /// When a circuit next gets or loses its light.
     next_edge: Option<Time>,
     faults: Vec<Bad>,
 }
 
-/// A port that is broken, and for one that is stuck the port with which it stays.
+/// A broken port; for one that is stuck, the port with which it stays connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bad {
     plane: PlaneId,
@@ -30,7 +30,7 @@ struct Bad {
 }
 
 impl Crossbars {
-    /// Dark.
+    /// All planes dark.
     pub fn new(topology: &Topology) -> Self {
         let programmed = Programmed { timetable: Default::default(), slots_per_port: SLOTS_PER_PORT };
         Self { programmed, up: vec![vec![None; topology.rack_count()]; topology.planes.len()], next_edge: None, faults: vec![] }
@@ -51,7 +51,7 @@ impl Crossbars {
         self.up[plane.index()][input.index()] == Some(output)
     }
 
-    /// Racks that a circuit with light joins, plane by plane.
+    /// Pairs of racks with a lit circuit, plane by plane.
     pub fn joined(&self) -> impl Iterator<Item = (RackId, RackId)> + '_ {
         self.up.iter().flat_map(|p| p.iter().enumerate().filter_map(|(i, o)| Some((RackId::from(i), (*o)?))))
     }
@@ -65,7 +65,7 @@ impl Crossbars {
         }
     }
 
-    /// A port breaks, or is well again. Light and dark are to be refreshed after it.
+    /// A port breaks or works again. [`Crossbars::refresh`] must follow.
     pub fn strike(&mut self, (plane, side, rack): (PlaneId, Side, RackId), how: PortFault, begins: bool) {
         if !begins {
             if let Some(k) = self.faults.iter().position(|f| (f.plane, f.side, f.rack, f.how) == (plane, side, rack, how)) {
@@ -81,7 +81,7 @@ impl Crossbars {
         self.faults.push(Bad { plane, side, rack, how, with });
     }
 
-    /// Whether nothing at these two ports keeps light from passing.
+    /// Whether light passes these two ports.
     fn joins(&self, plane: PlaneId, input: RackId, output: RackId) -> bool {
         self.faults.iter().filter(|f| f.plane == plane).all(|f| {
             let other = match f.side {
@@ -97,7 +97,7 @@ impl Crossbars {
         })
     }
 
-    /// How much later than asked a circuit has light.
+    /// By how much light comes later than asked.
     fn late(&self, plane: PlaneId, input: RackId) -> Span {
         let slow = self.faults.iter().filter(|f| (f.plane, f.side, f.rack) == (plane, Side::Input, input));
         slow.map(|f| if let PortFault::Slow(by) = f.how { by } else { Span::ZERO }).max().unwrap_or(Span::ZERO)
@@ -107,8 +107,8 @@ impl Crossbars {
         !self.faults.iter().any(|f| (f.plane, f.side, f.rack, f.how) == (plane, Side::Input, input, PortFault::Deaf))
     }
 
-    /// Brings light and dark up to `now`; returns the rack pairs whose circuits changed, each once, in their order.
-    /// O(planes x R + reservations).
+    /// Brings the lit circuits up to `now`; returns the rack pairs whose circuits have changed,
+    /// each once, in order. O(planes x R + reservations).
     pub fn refresh(&mut self, now: Time) -> Vec<(RackId, RackId)> {
         self.programmed.timetable.forget_before(now);
         let mut up: Vec<Vec<Option<RackId>>> = self.up.iter().map(|p| vec![None; p.len()]).collect();
@@ -133,8 +133,9 @@ impl Crossbars {
         changed.into_iter().collect()
     }
 
-    /// Carries out operations in order, each as [`plan::apply`] says, with no guard: light goes out at once. What a deaf port is told is
-    /// lost, and acknowledged all the same. O(operations x reservations of a plane).
+    /// Carries out operations in order, each as [`plan::apply`] says, without a guard time: light
+    /// goes out at once. A deaf port ignores its operation and acknowledges it. O(operations x
+    /// reservations of a plane).
     pub fn apply(&mut self, ops: &[Op], topology: &Topology, now: Time) -> Vec<OpResult> {
         let rules = Rules { planes: &topology.planes, racks: topology.rack_count(), guard: Span::ZERO };
         let each = |&op: &Op| {

@@ -1,7 +1,7 @@
-//! What is on its way where links have a delay: a flow's last byte arrives that much after it was sent.
+//! Last bytes in flight where links have a delay: each arrives that much after it was sent.
 //!
-//! The delay counts by the way that the flow goes when its last byte is sent. Set-up of connections, windows and what is sent again after
-//! a loss are not in this model.
+//! The delay is that of the flow's route when its last byte is sent. Connection set-up, windows and
+//! retransmissions are not in this model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::units::{Bytes, Span, Time};
 /// A flow's hosts, and whether it is marked.
 pub type Ends = (HostId, HostId, bool);
 
-/// Flows that are being sent, and last bytes that are on their way.
+/// Flows that are being sent, and last bytes in flight.
 #[derive(Debug, Default)]
 pub struct Delays {
     sending: BTreeMap<(CoflowId, FlowId), Ends>,
@@ -21,21 +21,22 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// A coflow begins; `marked` says of each flow whether it is marked, and those of which it says nothing are not. A flow without bytes
-    /// ends at once.
+    /// A coflow begins; `marked` says for each flow whether it is marked, and flows beyond its end
+    /// are not. A flow without bytes ends at once.
     pub fn add(&mut self, coflow: &CoflowSpec, marked: &[bool]) {
         let flows = coflow.flows.iter().enumerate().filter(|(_, f)| f.bytes > Bytes::ZERO);
         let is_marked = |k: usize| marked.get(k).copied().unwrap_or(false);
         self.sending.extend(flows.map(|(k, f)| ((coflow.id, FlowId::from(k)), (f.from, f.to, is_marked(k)))));
     }
 
-    /// A coflow is taken back, what is on its way included.
+    /// A coflow is cancelled, with what is in flight.
     pub fn cancel(&mut self, coflow: CoflowId) {
         self.sending.retain(|(id, _), _| *id != coflow);
         self.arriving.retain(|(_, id, _)| *id != coflow);
     }
 
-    /// These flows have sent their last bytes, each with the delay that `of` gives; what has arrived by `now` is left in `done`, by time.
+    /// These flows have sent their last bytes, each with the delay that `of` gives. Leaves what has
+    /// arrived by `now` in `done`, by time.
     pub fn pass(&mut self, done: &mut Vec<FlowFinished>, now: Time, of: impl Fn(Ends) -> Span) {
         for d in done.drain(..) {
             let delay = self.sending.remove(&(d.coflow, d.flow)).map_or(Span::ZERO, &of);

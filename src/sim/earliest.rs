@@ -1,15 +1,15 @@
-//! The earliest of many times, each of which may change.
+//! The earliest of many times that change.
 
 use crate::units::Time;
 
-/// Times by number, in chunks of about as many as there are chunks, with the earliest of each at hand. Most changes concern no chunk's
-/// earliest, so they cost less than in a tree.
+/// Times by number, in about as many chunks as a chunk has times, with the earliest of each chunk.
+/// Most changes do not touch the earliest of a chunk, so they cost less than in a tree.
 #[derive(Debug)]
 pub struct EarliestTimes {
     times: Vec<Time>,
     /// The earliest time of each chunk.
     earliest: Vec<Time>,
-    /// A chunk has two to this power.
+    /// A chunk has two to this power times.
     shift: u32,
 }
 
@@ -41,7 +41,7 @@ impl EarliestTimes {
         Some(self.earliest.iter().copied().fold(Time::MAX, Time::min)).filter(|&t| t < Time::MAX)
     }
 
-    /// Appends the numbers of all times up to `t` to `list`, in their order. O(sqrt n x (1 + those)).
+    /// Appends the numbers of all times up to `t` to `list`, in order. O(sqrt n x (1 + those)).
     pub fn up_to(&self, t: Time, list: &mut Vec<u32>) {
         for c in (0..self.earliest.len()).filter(|&c| self.earliest[c] <= t) {
             let due = self.chunk(c).iter().enumerate().filter(|&(_, &end)| end <= t && end < Time::MAX);

@@ -1,4 +1,4 @@
-//! What the network schedulers of the model have in common.
+//! What the simulation models have in common.
 
 use std::collections::BTreeSet;
 
@@ -15,26 +15,27 @@ use crate::demand::hedera::Elephants;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Bytes, Time};
 
-/// What an engine works with: it owns none of it.
+/// What an engine works on but does not own.
 pub struct World<'a> {
     /// Capacities and paths.
     pub links: &'a Links,
     /// Which circuits have light.
     pub crossbars: &'a Crossbars,
-    /// Which flows circuits take, and whether those have another way.
+    /// Which flows circuits take, and whether these have another route.
     pub admit: Admit,
     /// The books.
     pub ledger: &'a mut Ledger,
     /// Flows that have finished.
     pub done: &'a mut Vec<FlowFinished>,
-    /// Coflows of which all flows that have not finished do so, and when; `None`: each of them goes to `done`.
+    /// Coflows whose active flows all ended at once, and when; `None`: their flows go to `done` one
+    /// by one.
     pub over: Option<&'a mut Vec<(CoflowId, Time)>>,
     /// The instant.
     pub now: Time,
 }
 
 impl World<'_> {
-    /// The way that a flow goes now.
+    /// The present route of a flow.
     pub fn route(&self, hosts: (HostId, HostId), racks: (RackId, RackId), marked: bool) -> Route {
         if racks.0 == racks.1 {
             return Route::Local;
@@ -49,8 +50,8 @@ impl World<'_> {
         self.links.topology().rack_of(host)
     }
 
-    /// Whether a flow, which begins, needs no time: it stays in its host (and those have no loopback), or has no bytes. It is then finished
-    /// here.
+    /// Whether a new flow needs no time: it stays in its host (hosts have no loopback), or has no
+    /// bytes. If so, it is finished here.
     pub fn is_free(&mut self, coflow: CoflowId, flow: usize, f: &FlowSpec) -> bool {
         let racks = (self.rack(f.from), self.rack(f.to));
         self.ledger.open(coflow);
@@ -63,7 +64,7 @@ impl World<'_> {
     }
 }
 
-/// Bytes of one coflow that are on their way between two hosts, in units.
+/// Work of one coflow in flight between two hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct InFlight {
     /// Its coflow.
@@ -74,49 +75,52 @@ pub struct InFlight {
     pub flows: u32,
     /// Sender and receiver.
     pub hosts: (HostId, HostId),
-    /// What has arrived of flows that are not finished.
+    /// Work done by flows that have not ended.
     pub sent: u128,
-    /// Units among these that went over circuits.
+    /// Part of it that went over circuits.
     pub over_ocs: u128,
-    /// What their flows still have to send.
+    /// Work left of these flows.
     pub left: u128,
 }
 
-/// How flows that are under way share the links. An engine never goes beyond `world.now`; the caller goes from event to event.
+/// How active flows share the links. An engine never goes beyond `world.now`; the caller advances
+/// from event to event.
 pub trait Engine: Send {
-    /// Starts a coflow's flows. Those that are free of time finish at once.
+    /// Starts a coflow's flows. Those that need no time finish at once.
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World);
 
-    /// From now on `coflow`, which may come later, goes before those of larger `priority` where priorities count.
+    /// Sets the priority of `coflow`, which may arrive later, where priorities count: smaller
+    /// values go first.
     fn prefer(&mut self, _coflow: CoflowId, _priority: u64, _world: &mut World) {}
 
-    /// `coflow`, which comes next, is one of a job's, of which the first stages may have been on their way before.
+    /// `coflow`, which arrives next, belongs to this job, whose first stages may have run before.
     fn belongs(&mut self, _coflow: CoflowId, _job: JobId) {}
 
-    /// Flows of a coflow on its way have other strict priorities from now on, where priorities count; those that have ended, or that
-    /// it does not have, are passed over.
+    /// Changes the strict priorities of flows of an active coflow, where priorities count. Ended or
+    /// unknown flows are ignored.
     fn prioritise(&mut self, _coflow: CoflowId, _flows: &[(FlowId, u8)], _world: &mut World) {}
 
-    /// Units that every flow has still to send as of the last [`Engine::settle`], in any order.
+    /// Work left of every flow at the last [`Engine::settle`], in any order.
     fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128));
 
-    /// Takes back what a coflow still has to send. What its flows have sent counts, and they are closed in the books.
+    /// Cancels what a coflow still has to send. What its flows have sent counts, and they are
+    /// closed in the books.
     fn cancel(&mut self, coflow: CoflowId, world: &mut World);
 
-    /// Links have other capacities from now on.
+    /// The capacities of links have changed.
     fn limit(&mut self, world: &mut World);
 
-    /// When something will happen by itself if circuits stay: a flow finishes, or a coflow changes its queue.
+    /// When the next event happens if circuits stay: a flow ends, or a coflow changes its queue.
     fn next_event(&self) -> Option<Time>;
 
-    /// The next time after now at which that happens. [`Engine::next_event`] may lie in the past: an end that [`Engine::catch_up`] has
-    /// finished, and that waits for [`Engine::pass`].
+    /// The next time after now at which that happens. [`Engine::next_event`] may lie in the past:
+    /// an end that [`Engine::catch_up`] has finished and that waits for [`Engine::pass`].
     fn next_end(&self) -> Option<Time> {
         self.next_event()
     }
 
-    /// When something will happen that must be noticed then, and not a while later; the ends of flows need not be, whose instants are
-    /// known afterwards as well.
+    /// When the next event happens that must be noticed at its instant. Ends of flows may be
+    /// noticed later, because their instants are known afterwards as well.
     fn next_appointment(&self) -> Option<Time> {
         None
     }
@@ -124,51 +128,55 @@ pub trait Engine: Send {
     /// Whether any flow moves.
     fn is_moving(&self) -> bool;
 
-    /// Does the work of all flows up to now, finishes what is due, each flow at its instant even if that is past, and decides rates anew
-    /// where that is called for.
+    /// Counts the work of all flows up to now, finishes what is due (each flow at its own instant,
+    /// even if that is past), and decides rates where that is necessary.
     fn pass(&mut self, world: &mut World);
 
-    /// The same, but rates stay until the next [`Engine::pass`], or until anything else changes them; [`Engine::next_event`] says that a
-    /// pass is due. Observing must not change what happens.
+    /// The same, but rates stay until the next [`Engine::pass`] or until anything else changes
+    /// them; [`Engine::next_event`] says that a pass is due. Looking at a run must not change it.
     fn catch_up(&mut self, world: &mut World);
 
-    /// The circuits of these rack pairs changed: their flows change over.
+    /// The circuits of these rack pairs changed: their flows change their routes.
     fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World);
 
-    /// The lists of switches of these host pairs changed: their flows change over.
+    /// The lists of switches of these host pairs changed: their flows change their routes.
     fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut World);
 
-    /// Brings the books up to now without changing anything else.
+    /// Brings the books up to now and changes nothing else.
     fn settle(&mut self, world: &mut World);
 
-    /// Adds to `beyond` what links have carried up to now and the books do not hold, or brings the books up to now.
+    /// Adds what links have carried up to now and was not booked to `beyond`, or brings the books
+    /// up to now.
     fn look(&mut self, _beyond: &mut Totals, world: &mut World) {
         self.settle(world);
     }
 
-    /// What is under way, as of the last [`Engine::settle`].
+    /// What is in flight at the last [`Engine::settle`].
     fn parts(&self, each: &mut dyn FnMut(InFlight));
 
-    /// Passes units that wait at the senders now, of each flow at most `most`, which must be the same at every call or grow: `each(sender
-    /// and receiver, units)`, perhaps several times for the same two. `books`: [`Engine::settle`], too; otherwise at least what circuits
-    /// carried is booked.
+    /// Backlog at the senders now, at most `most` of each flow; `most` must be the same at every
+    /// call or grow. Calls `each(sender and receiver, units)`, perhaps several times for the same
+    /// two. `books`: does [`Engine::settle`], too; otherwise at least the work over circuits is
+    /// booked.
     fn backlog(&mut self, most: u128, _books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
         self.settle(world);
         self.parts(&mut |p| each(p.hosts, p.left.min(most)));
     }
 
-    /// The same, at least of hosts whose racks a circuit joins.
+    /// The same, at least for hosts whose racks a circuit joins.
     fn backlog_of_circuits(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
         self.backlog(most, books, each, world);
     }
 
-    /// The elephants since this was last asked, where an engine keeps them; `None`: they are counted from [`Engine::parts`]. `least`: by
-    /// sender, what an elephant has left at least, in units; the same at every call, or it is the first call again.
+    /// The elephants since the last call, where an engine keeps them; `None`: they are counted from
+    /// [`Engine::parts`]. `least`: by sender, the work that an elephant has left at least; another
+    /// value than the last time starts again.
     fn elephants(&mut self, _least: &[u128], _world: &mut World) -> Option<Elephants> {
         None
     }
 
-    /// As [`Engine::backlog`], in whole bytes by rack pair at once, where an engine keeps it so; `None`: ask [`Engine::backlog`].
+    /// The same as [`Engine::backlog`], in whole bytes by rack pair, where an engine keeps it;
+    /// `None`: ask [`Engine::backlog`].
     fn backlog_by_rack(&mut self, _most: u128, _books: bool, _world: &mut World) -> Option<DemandMatrix> {
         None
     }

@@ -1,7 +1,7 @@
 //! Max-min fair flows on any network: what many long TCP flows roughly do.
 //!
-//! All flows between the same two hosts that go the same way have the same rate, whichever coflow they belong to: they are one
-//! [`Bundle`](super::bundle::Bundle). All of that is exact.
+//! All flows between the same two hosts on one route have the same rate, whichever coflow they
+//! belong to: they are one [`Bundle`](super::bundle::Bundle). All of that is exact.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,12 +17,12 @@ use crate::ids::{CoflowId, FlowId, HostId, RackId};
 /// Bundles by pair of hosts.
 pub struct FairShare {
     paced: ServiceClocks,
-    /// Only looked up, never gone through.
+    /// For look-ups only; it is never iterated.
     by_hosts: HashMap<(HostId, HostId, bool), u32>,
 }
 
 impl FairShare {
-    /// No flows on links of these capacities, some of which may be queues.
+    /// No flows, on links of these capacities, some of which may be queues.
     pub fn new(capacity: &[u64], queues: Option<Queues>) -> Self {
         let shares = match queues {
             None => Solver::Alike(MaxMin::new(capacity.to_vec())),
@@ -41,7 +41,7 @@ impl FairShare {
         b
     }
 
-    /// Finishes what is due; says whether anything is.
+    /// Finishes what is due; true if anything is.
     fn finish_all(&mut self, world: &mut World) -> bool {
         self.paced.finish_all(world, |paced, b, link, world| {
             paced.book(b, world);

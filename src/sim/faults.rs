@@ -1,20 +1,21 @@
-//! What can break in the model, and what that does.
+//! Faults of the model, and their effects.
 //!
-//! A link that fails carries a share of its rate, or nothing; flows that have no other way wait, and go on when it is well again. A
-//! port of an OCS that fails gives no light where it was asked to. The controller is not told: its probes find out.
+//! A link that fails carries a part of its rate, or nothing. Flows without another route wait, and
+//! continue when it works again. A port of an OCS that fails has no light where it was asked to.
+//! The controller is not told: its probes find out.
 
 pub use crate::circuits::timetable::Side;
 use crate::ids::{HostId, PlaneId, RackId};
 use crate::units::{Span, Time};
 
-/// Something breaks at `at` and is well again at `until`.
+/// Something breaks at `at` and works again at `until`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The fault as it was written: what the event log says.
     pub text: String,
     /// When it begins.
     pub at: Time,
-    /// When it is over; `None`: never.
+    /// When it ends; `None`: never.
     pub until: Option<Time>,
     /// What it is.
     pub what: Broken,
@@ -67,12 +68,13 @@ pub enum Which {
 /// What is wrong with a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortFault {
-    /// Its mirror does not move: it stays with the port to which it had light when this began.
+    /// Its mirror does not move: it stays connected to the port to which it had light when this
+    /// began.
     Stuck,
     /// No light.
     Dark,
-    /// Its circuits have light later than asked, by this time.
+    /// Its circuits get their light later than asked, by this time.
     Slow(Span),
-    /// Commands for it are lost: acknowledged, and not carried out.
+    /// Its commands are acknowledged and not carried out.
     Deaf,
 }

@@ -488,7 +488,7 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
         let before = active.len();
         active.retain(|c| c.demand.live() > 0);
         active.sort_by_key(|c| (c.id, c.class));
-        // Where rates wait for coflows, all is decided anew if nothing moves.
+        // Where rates wait for coflows, all is decided again if nothing moves.
         let idle = n.decide == Decide::CoflowEvents && rates.iter().all(|r| r.total() == 0);
         let coflows_changed = came || idle || active.len() < before || rank.len() != active.len();
         if coflows_changed {

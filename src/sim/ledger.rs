@@ -1,4 +1,4 @@
-//! What was carried, by rack pair, by port and by coflow, in exact units.
+//! The books: what was carried, by rack pair, by port and by coflow, in exact units.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,11 @@ use crate::ids::{CoflowId, RackId};
 use crate::topology::Topology;
 use crate::units::Bytes;
 
-/// Payload of a full TCP segment: crossed packets are estimated with it.
+/// Payload of a full TCP segment, by which packets over circuits are estimated.
 const SEGMENT: u64 = 1448;
 
-/// A cumulative matrix: exact units, and whole bytes that are brought up to date only where something was added.
+/// A cumulative matrix in exact units, and in whole bytes, which are updated only where something
+/// was added.
 #[derive(Debug)]
 struct Carried {
     units: Table<u128>,
@@ -51,21 +52,21 @@ impl Carried {
     }
 }
 
-/// What a coflow's finished flows have carried, in units.
+/// Work done by a coflow's ended flows.
 #[derive(Debug, Default)]
 struct Account {
     open: usize,
     by_racks: BTreeMap<(RackId, RackId), u128>,
-    /// What has finished since the last report, by rack pair.
+    /// Work of flows that ended since the last report, by rack pair.
     fresh: Vec<((RackId, RackId), u128)>,
     within: u128,
-    /// Between racks, where it is not needed (any more) of which racks.
+    /// Work between racks for which the pair of racks is not needed (any more).
     between: u128,
     over_ocs: u128,
 }
 
 impl Account {
-    /// Units between racks, of flows that are done while others are not.
+    /// Work between racks of ended flows of a coflow that has others.
     fn sum(&self) -> u128 {
         self.by_racks.values().sum::<u128>() + self.fresh.iter().map(|f| f.1).sum::<u128>()
     }
@@ -74,16 +75,16 @@ impl Account {
 /// What a coflow has received so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
-    /// Payload, all.
+    /// All payload.
     pub bytes: Bytes,
-    /// Bytes among these between racks.
+    /// Part of it between racks.
     pub between_racks: Bytes,
-    /// Bytes among these that went over circuits.
+    /// Part of it over circuits.
     pub over_ocs: Bytes,
 }
 
 impl Delivered {
-    /// Of units within racks, between racks, and of the latter over circuits.
+    /// From work within racks, between racks, and over circuits.
     fn of(within: u128, between: u128, over_ocs: u128) -> Self {
         Self { bytes: bytes(within + between), between_racks: bytes(between), over_ocs: bytes(over_ocs) }
     }
@@ -93,20 +94,20 @@ impl Delivered {
 #[derive(Debug)]
 pub struct Ledger {
     racks: usize,
-    /// Whether anything asks which pairs of racks a coflow's bytes went between ([`Ledger::progress`]).
+    /// Whether the pairs of racks of a coflow's bytes are kept, for [`Ledger::progress`].
     by_pair: bool,
-    /// What was sent by rack pair, and of that over circuits, if it is counted.
+    /// Bytes sent by rack pair, and over circuits, if they are counted.
     matrices: Option<[Carried; 2]>,
     /// By plane, then input.
     crossed: Vec<Vec<u128>>,
     totals: Totals,
     coflows: BTreeMap<CoflowId, Account>,
-    /// Those with flows on their way: few of all that ever came.
+    /// Coflows with active flows: few of all that ever arrived.
     open: BTreeSet<CoflowId>,
 }
 
 impl Ledger {
-    /// Empty; `by_pair`: [`Ledger::progress`] will be asked.
+    /// Empty; `by_pair`: [`Ledger::progress`] will be called.
     pub fn new(topology: &Topology, by_pair: bool) -> Self {
         let racks = topology.rack_count();
         Self {
@@ -120,17 +121,17 @@ impl Ledger {
         }
     }
 
-    /// What is sent by rack pair is counted from now on ([`Ledger::matrices`]), before anything is.
+    /// Counts bytes by rack pair from now on ([`Ledger::matrices`]); nothing must have been sent.
     pub fn count_pairs(&mut self) {
         self.matrices.get_or_insert_with(|| [Carried::new(self.racks), Carried::new(self.racks)]);
     }
 
-    /// Whether what is sent by rack pair is counted.
+    /// Whether bytes are counted by rack pair.
     pub fn counts_pairs(&self) -> bool {
         self.matrices.is_some()
     }
 
-    /// `units` went from rack to rack on this way, of which `beyond` were not wanted.
+    /// Books `units` from rack to rack over this route, of which `beyond` were not wanted.
     pub fn carried(&mut self, racks: (RackId, RackId), route: Route, units: u128, beyond: u128) {
         let count = |total: &mut u128| *total = *total + units - beyond;
         match route {
@@ -149,14 +150,15 @@ impl Ledger {
         }
     }
 
-    /// Units went within racks, and from and to these racks through the EPS. [`Ledger::count_pair`] says between which.
+    /// Books work within racks, and from and to these racks over the EPS. [`Ledger::count_pair`]
+    /// adds the pairs.
     pub fn carried_by_rack(&mut self, local: u128, up: impl Iterator<Item = (RackId, u128)>, down: impl Iterator<Item = (RackId, u128)>) {
         self.totals.local += local;
         up.for_each(|(rack, units)| self.totals.up[rack.index()] += units);
         down.for_each(|(rack, units)| self.totals.down[rack.index()] += units);
     }
 
-    /// Writes what went between two racks into the matrices, if there are any.
+    /// Adds work between two racks to the matrices, if these are kept.
     pub fn count_pair(&mut self, (from, to): (RackId, RackId), is_ocs: bool, units: u128, beyond: u128) {
         let Some([sent, over_ocs]) = &mut self.matrices else { return };
         let cell = from.index() * self.racks + to.index();
@@ -171,7 +173,7 @@ impl Ledger {
         &self.totals
     }
 
-    /// A coflow has one more flow on its way.
+    /// Adds an active flow to a coflow.
     pub fn open(&mut self, coflow: CoflowId) {
         let a = self.coflows.entry(coflow).or_default();
         a.open += 1;
@@ -180,7 +182,7 @@ impl Ledger {
         }
     }
 
-    /// A coflow has this many more.
+    /// Adds this many active flows to a coflow.
     pub fn open_all(&mut self, coflow: CoflowId, flows: usize) {
         if flows > 0 {
             self.open(coflow);
@@ -188,13 +190,13 @@ impl Ledger {
         }
     }
 
-    /// Whether it is kept between which racks a coflow's bytes went.
+    /// Whether the pairs of racks of a coflow's bytes are kept.
     pub fn is_by_pair(&self) -> bool {
         self.by_pair
     }
 
-    /// This many flows of a coflow are done, with the units that they sent within racks and between, none of them over circuits. Not where
-    /// it is kept between which racks.
+    /// Closes this many flows of a coflow, with their work within racks and between racks, none of
+    /// it over circuits. Not if pairs of racks are kept.
     pub fn close_all(&mut self, coflow: CoflowId, flows: usize, within: u128, between: u128) {
         debug_assert!(!self.by_pair);
         let a = self.coflows.entry(coflow).or_default();
@@ -205,7 +207,7 @@ impl Ledger {
         }
     }
 
-    /// A flow of a coflow is done.
+    /// Closes a flow of a coflow.
     pub fn close(&mut self, coflow: CoflowId, racks: (RackId, RackId), size: u128, over_ocs: u128) {
         let a = self.coflows.entry(coflow).or_default();
         a.open -= 1;
@@ -224,12 +226,12 @@ impl Ledger {
         }
     }
 
-    /// Coflows with flows on their way.
+    /// Coflows with active flows.
     pub fn underway(&self) -> impl Iterator<Item = CoflowId> {
         self.open.iter().copied()
     }
 
-    /// Bytes sent by rack pair, and of those over circuits, if that is counted.
+    /// Bytes sent by rack pair, and over circuits, if they are counted.
     pub fn matrices(&mut self) -> Option<(DemandMatrix, DemandMatrix)> {
         self.matrices.as_mut().map(|[sent, over_ocs]| (sent.read(), over_ocs.read()))
     }
@@ -243,15 +245,17 @@ impl Ledger {
         self.crossed.iter().map(|p| p.iter().map(port).collect()).collect()
     }
 
-    /// What these coflows, which are not done, have received by rack pair, cumulative; pairs without news are left out. `underway`:
-    /// theirs. O(F log F) in the number of their flows that are on their way or have finished since the last report.
+    /// Bytes that these coflows, which are not done, have received by rack pair, cumulative; pairs
+    /// without news are left out. `underway`: their active flows. O(F log F) for F of their flows
+    /// that are active or ended since the last report.
     pub fn progress(
         &mut self,
         ids: &BTreeSet<CoflowId>,
         underway: impl Iterator<Item = ((RackId, RackId), InFlight)>,
     ) -> Vec<(CoflowId, Vec<RackBytes>)> {
         assert!(self.by_pair || ids.is_empty(), "what has arrived by pair was not kept");
-        // By coflow; of each, parts come nearly in the order of rack pairs, which a stable sort makes use of.
+        // By coflow. The parts of each come nearly in the order of rack pairs, which suits a stable
+        // sort.
         let order: Vec<CoflowId> = ids.iter().copied().collect();
         let mut parts: Vec<Vec<((RackId, RackId), u128)>> = vec![Vec::new(); order.len()];
         for (racks, p) in underway.filter(|(r, _)| r.0 != r.1) {
@@ -276,14 +280,14 @@ impl Ledger {
         all
     }
 
-    /// What a coflow without flows on their way has received, of which nothing is kept. O(log coflows).
+    /// What a coflow without active flows has received; it is forgotten then. O(log coflows).
     pub fn forget(&mut self, coflow: CoflowId) -> Delivered {
         let a = self.coflows.remove(&coflow).unwrap_or_default();
         debug_assert!(a.open == 0 && a.by_racks.is_empty() && a.fresh.is_empty(), "it has flows on their way");
         Delivered::of(a.within, a.between, a.over_ocs)
     }
 
-    /// What every coflow has received that was not forgotten.
+    /// What every coflow that was not forgotten has received.
     pub fn delivered(&self, underway: impl Iterator<Item = ((RackId, RackId), InFlight)>) -> BTreeMap<CoflowId, Delivered> {
         let mut units: BTreeMap<CoflowId, (u128, u128, u128)> = BTreeMap::new();
         for (&id, a) in &self.coflows {

@@ -2,10 +2,11 @@
 //!
 //! Flows share links max-min fairly ([`maxmin`]), as many long TCP flows roughly do. The links are every host's network
 //! interface up and down, every rack's EPS uplink up and down, and every circuit while it has light, each at the rate
-//! of its payload ([`bounds::payload_rate`](crate::coflows::bounds::payload_rate)). A flow between racks goes over the
-//! circuit of its rack pair when there is one and it is admitted, else through the EPS, unless elephants have to wait for their
-//! circuits; it changes over at the very instant at which a circuit gets or loses its light.
-//! Where links have a delay, a flow's last byte arrives that of its way later (`delays`).
+//! of its payload ([`bounds::payload_rate`](crate::coflows::bounds::payload_rate)). A flow between
+//! racks uses the circuit of its rack pair if there is one that admits it, else the EPS, unless
+//! elephants have to wait for their circuits. It changes its route at the instant at which a
+//! circuit gets or loses its light. Where links have a delay, a flow's last byte arrives later by
+//! the delay of its route (`delays`).
 //! There are no packets, queues, losses or round trips: what the kernel fabric measures beyond this model is TCP's.
 //!
 //! Time is in whole nanoseconds and rates in whole bits per second; work is exact (see [`bundle`]). The same calls give the same
@@ -33,7 +34,7 @@ use crate::plan::{Op, OpError};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
-/// Lends an engine the rest of the fabric.
+/// Lends an engine the other parts of the fabric.
 macro_rules! world {
     ($f:ident) => {
         &mut World {
@@ -99,7 +100,7 @@ use table::Table;
 pub struct FlowFinished {
     /// Its coflow.
     pub coflow: CoflowId,
-    /// Its place in the coflow's list.
+    /// Its number in its coflow.
     pub flow: FlowId,
     /// When it finished.
     pub at: Time,
@@ -108,35 +109,35 @@ pub struct FlowFinished {
 /// A network that exists in virtual time only.
 pub struct SimFabric {
     links: Links,
-    /// Which flows circuits take, and whether those have another way.
+    /// Which flows circuits take, and whether these have another route.
     admit: Admit,
     circuits: bool,
-    /// What a sender's buffer holds, at most, of each flow.
+    /// The most that a sender's buffer holds of each flow.
     buffer: Bytes,
     now: Time,
     crossbars: Crossbars,
     ledger: Ledger,
     model: Model,
     engine: Box<dyn Engine>,
-    /// What engines have finished, and has arrived if links have delays.
+    /// What engines have finished, and what has arrived if links have delays.
     done: Vec<FlowFinished>,
-    /// The same of coflows that end as wholes.
+    /// The same for coflows that end as wholes.
     over: Option<Vec<(CoflowId, Time)>>,
-    /// Where links have delays; what is in `done` goes through it before a caller sees it.
+    /// Present if links have delays: what is in `done` passes through it before a caller sees it.
     delays: Option<Delays>,
-    /// Links that carry less than their rate, by how many percent of it.
+    /// Links that carry less than their rate, by how many percent.
     broken: Vec<(Which, u32)>,
     meter: Option<Meter>,
-    /// What ends of flows leave is shared anew at multiples of this only; zero: at once.
+    /// After the end of a flow, bandwidth is shared again at multiples of this only; zero: at once.
     resolution: Span,
-    /// Why flows take no lists of switches here; else the switches.
+    /// The switches, for lists of switches; or why flows take no lists here.
     switches: Result<Switches, &'static str>,
     lists: Lists,
-    /// By rack pair, while a backlog is summed up; else zero.
+    /// By rack pair, while a backlog is summed; else zero.
     waiting: Table<u128>,
-    /// Whether observations tell what waits of all pairs of racks.
+    /// Whether observations have the backlog of all pairs of racks.
     waits: bool,
-    /// What observations tell of bytes that are not counted.
+    /// The zeros that observations have for bytes that are not counted.
     nothing: DemandMatrix,
 }
 
@@ -146,7 +147,8 @@ impl SimFabric {
         let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, backlog, progress, wholes, resolution } = settings;
         let dark = !circuits || topology.planes.is_empty();
         let links = Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
-        // Where flows must be told apart, `within: sums` of a caller that did not ask `Model::of` is simulated flow by flow.
+        // If flows must be known one by one, `within: sums` of a caller that did not ask
+        // `Model::of` is simulated flow by flow.
         let by_flows = || Network { within: Within::default(), ..network };
         let model = Model::choose(&links, network, admit, dark).or_else(|_| Model::choose(&links, by_flows(), admit, dark));
         let model = model.expect("flows can be told apart");
@@ -170,7 +172,7 @@ impl SimFabric {
             waits: backlog,
             nothing: DemandMatrix::zero(topology.rack_count()),
             links,
-            // Where no circuit can ever come, elephants do not wait for one.
+            // Where there can be no circuits, elephants do not wait for one.
             admit: if dark && admit == Admit::Wait { Admit::Marked } else { admit },
             circuits,
             buffer,
@@ -185,7 +187,7 @@ impl SimFabric {
         }
     }
 
-    /// How it carries flows.
+    /// The model that carries the flows.
     pub fn model(&self) -> Model {
         self.model
     }
@@ -201,25 +203,27 @@ impl SimFabric {
         self.arrive();
     }
 
-    /// From now on `coflow`, which may come later, goes before those of larger `priority` under strict priorities. A coflow of
-    /// which nothing is said has its bytes for a priority: the smallest goes first.
+    /// Sets the priority of `coflow`, which may arrive later, under strict priorities: smaller
+    /// values go first. A coflow without a given priority has its bytes for one.
     pub fn prefer(&mut self, coflow: CoflowId, priority: u64, now: Time) {
         self.run(now);
         self.engine.prefer(coflow, priority, world!(self));
     }
 
-    /// `coflow`, which comes next, is one of a job's: where it counts what coflows have sent, that of the job's other ones counts too.
+    /// `coflow`, which arrives next, belongs to a job: schedulers that count what coflows have sent
+    /// count the whole job.
     pub fn belongs(&mut self, coflow: CoflowId, job: JobId) {
         self.engine.belongs(coflow, job);
     }
 
-    /// Gives flows of a coflow on its way other strict priorities at `now`, 0 (first) to 7.
+    /// Gives active flows of a coflow other strict priorities at `now`, 0 (first) to 7.
     pub fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)], now: Time) {
         self.run(now);
         self.engine.prioritise(coflow, flows, world!(self));
     }
 
-    /// Bytes that every flow on its way has still to send at `now`, rounded up, in the order of coflow and flow. O(flows log flows).
+    /// Bytes that every active flow has still to send at `now`, rounded up, in the order of coflow
+    /// and flow. O(flows log flows).
     pub fn left(&mut self, now: Time) -> Vec<(CoflowId, FlowId, Bytes)> {
         self.run(now);
         self.engine.settle(world!(self));
@@ -229,7 +233,7 @@ impl SimFabric {
         left
     }
 
-    /// Takes back at `now` what a coflow still has to send.
+    /// Cancels at `now` what a coflow still has to send.
     pub fn cancel(&mut self, coflow: CoflowId, now: Time) {
         self.run(now);
         self.engine.cancel(coflow, world!(self));
@@ -238,7 +242,7 @@ impl SimFabric {
         }
     }
 
-    /// Something breaks at `now`, or is well again. Links need [`Settings::may_fail`].
+    /// Something breaks at `now`, or works again. Links need [`Settings::may_fail`].
     pub fn strike(&mut self, what: &Broken, begins: bool, now: Time) {
         self.run(now);
         match *what {
@@ -259,7 +263,8 @@ impl SimFabric {
         }
     }
 
-    /// Lets time pass up to `to`; returns the flows that have finished since the last call, by time.
+    /// Lets time pass until `to`; returns the flows that have finished since the last call, by
+    /// time.
     pub fn advance(&mut self, to: Time) -> Vec<FlowFinished> {
         self.run(to);
         if self.resolution > Span::ZERO {
@@ -268,13 +273,14 @@ impl SimFabric {
         std::mem::take(&mut self.done)
     }
 
-    /// Coflows all of whose flows have ended that [`SimFabric::advance`] has not told, and when, since the last call.
+    /// Coflows that ended as wholes since the last call, and when: [`SimFabric::advance`] has not
+    /// returned their flows.
     pub fn take_over(&mut self) -> Vec<(CoflowId, Time)> {
         self.over.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// When something will next happen by itself: a flow finishes or its last byte arrives, or a circuit gets or loses its light. `None`:
-    /// never.
+    /// When the next event happens: a flow finishes, its last byte arrives, or a circuit gets or
+    /// loses its light. `None`: never.
     pub fn next_event(&self) -> Option<Time> {
         let arrives = self.delays.as_ref().and_then(Delays::next);
         self.next_pass().into_iter().chain(self.crossbars.next_edge()).chain(arrives).min()
@@ -300,7 +306,8 @@ impl SimFabric {
         self.crossbars.is_up(plane, input, output)
     }
 
-    /// What those coflows that are `wanted` and not done have received by rack pair, cumulative; pairs without news are left out.
+    /// Bytes received by rack pair of the `wanted` coflows that are not done, cumulative; pairs
+    /// without news are left out.
     pub fn progress(&mut self, wanted: impl Fn(CoflowId) -> bool) -> Vec<(CoflowId, Vec<RackBytes>)> {
         let ids: BTreeSet<CoflowId> = self.ledger.underway().filter(|&id| wanted(id)).collect();
         if ids.is_empty() {
@@ -310,18 +317,18 @@ impl SimFabric {
         self.ledger.progress(&ids, parts.into_iter())
     }
 
-    /// What a coflow that has ended, or was cancelled, has received; it is not known any more.
+    /// What a coflow that ended or was cancelled has received; it is forgotten then.
     pub fn forget(&mut self, coflow: CoflowId) -> Delivered {
         self.ledger.forget(coflow)
     }
 
-    /// What every coflow has received so far that was not forgotten.
+    /// What every coflow that was not forgotten has received so far.
     pub fn delivered(&mut self) -> BTreeMap<CoflowId, Delivered> {
         let parts = self.parts(|_| true);
         self.ledger.delivered(parts.into_iter())
     }
 
-    /// Bytes that went between racks up to now, and those of them that went over circuits.
+    /// Bytes between racks up to now, and those of them over circuits.
     pub fn sent_between_racks(&mut self) -> [Bytes; 2] {
         self.engine.settle(world!(self));
         let totals = self.ledger.totals();
@@ -340,7 +347,7 @@ impl SimFabric {
         parts
     }
 
-    /// Lets time pass; finishes are kept in `done`.
+    /// Lets time pass; ends of flows are kept in `done`.
     fn run(&mut self, to: Time) {
         while let Some(t) = self.next_event().filter(|&t| t <= to) {
             self.read_meter(Time(t.0.saturating_sub(1)));
@@ -355,10 +362,11 @@ impl SimFabric {
         self.catch_up();
     }
 
-    /// When the engine does what ends of flows call for, or has something else to do; before that, when a flow ends that must be caught
-    /// up with.
+    /// When the engine does what the ends of flows made necessary, or has another event; before
+    /// that, when a flow ends that must be counted.
     fn next_pass(&self) -> Option<Time> {
-        // Its end leaves its coflow slower, so that the coflow changes its queue later than was expected.
+        // The end of a flow slows its coflow down, so the coflow changes its queue later than
+        // expected.
         let before = |t: Time| self.engine.next_end().filter(|&end| self.resolution > Span::ZERO && self.now < end && end < t);
         let appointment = self.engine.next_appointment().map(|t| before(t).unwrap_or(t));
         self.engine.next_event().map(|t| self.notices(t)).into_iter().chain(appointment).min()
@@ -371,7 +379,7 @@ impl SimFabric {
         } else {
             self.engine.pass(world!(self));
         }
-        // A last byte may arrive though no flow ends.
+        // A last byte may arrive although no flow ends.
         self.arrive();
     }
 
@@ -383,7 +391,8 @@ impl SimFabric {
         }
     }
 
-    /// Where links have delays, what engines have finished goes on its way, and `done` has what has arrived.
+    /// If links have delays, puts what engines have finished on its way, and what has arrived into
+    /// `done`.
     fn arrive(&mut self) {
         let Some(mut delays) = self.delays.take() else { return };
         let mut done = std::mem::take(&mut self.done);
@@ -397,7 +406,7 @@ impl SimFabric {
         (self.delays, self.done) = (Some(delays), done);
     }
 
-    /// Ends the buckets up to `to`, before which nothing happens by itself.
+    /// Ends the buckets up to `to`; nothing happens before it.
     fn read_meter(&mut self, to: Time) {
         while let Some(edge) = self.meter.as_ref().map(Meter::edge).filter(|&e| e <= to) {
             self.now = self.now.max(edge);
@@ -408,22 +417,22 @@ impl SimFabric {
         }
     }
 
-    /// What links carried up to now, if [`Settings::bucket`] asked for it; the account ends here. Of [`NetworkKind::Sunflow`] a flow
-    /// within a rack counts when it ends.
+    /// What links carried up to now, if [`Settings::bucket`] asked for it; the account ends here.
+    /// With [`NetworkKind::Sunflow`], a flow within a rack counts when it ends.
     pub fn utilisation(&mut self) -> Option<Utilisation> {
         let meter = self.meter.take()?;
         self.engine.settle(world!(self));
         Some(meter.finish(self.ledger.totals(), self.now, self.links.topology()))
     }
 
-    /// Circuits got or lost their light: their racks' flows change over.
+    /// Circuits got or lost their light: the flows of their racks change their routes.
     fn edges(&mut self) {
         let changed = self.crossbars.refresh(self.now);
         self.engine.reroute(&changed, world!(self));
         self.arrive();
     }
 
-    /// Changes one list; pairs whose flows take another way from now on are added to `changed`.
+    /// Changes one list; adds the pairs whose flows change their route to `changed`.
     fn steer_one(&mut self, op: &Steer, changed: &mut BTreeSet<(HostId, HostId)>) -> Result<Time, PathError> {
         let switches = self.switches.as_ref().map_err(|why| PathError::NotHere((*why).into()))?;
         if op.ports.is_some() {
@@ -438,7 +447,7 @@ impl SimFabric {
         Ok(self.now)
     }
 
-    /// The bytes that wait at the senders, by rack pair. Brings the books up to now as far as they are read.
+    /// Backlog at the senders by rack pair. Brings the books up to now as far as they are read.
     fn backlog(&mut self) -> DemandMatrix {
         let (most, books) = (u128::from(self.buffer.0) * bundle::WORK_PER_BYTE, self.ledger.counts_pairs());
         if self.waits
@@ -471,7 +480,8 @@ impl SimFabric {
         m
     }
 
-    /// Observations tell what was sent from now on, and all that waits ([`Settings::counters`], [`Settings::backlog`]).
+    /// From now on observations have the bytes sent and the whole backlog ([`Settings::counters`],
+    /// [`Settings::backlog`]).
     pub fn tell_all(&mut self) {
         self.ledger.count_pairs();
         self.waits = true;

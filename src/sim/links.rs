@@ -1,4 +1,4 @@
-//! The links of the model, and which of them a flow crosses.
+//! The links of the model, and the links that a flow crosses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,43 +13,46 @@ use crate::topology::graph::{Graph, Hop, Routes, Switch};
 use crate::topology::{Core, Host, PortQueues, Rack, Topology};
 use crate::units::{BitRate, Span};
 
-/// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
-/// and the core switch, in this order; then every cable of the EPS graph there and back, and its switches of limited rate; a link
-/// without capacity; last the queues of the racks' ports to the EPS, then those of the EPS's ports to the racks, where each port has one
-/// for every rack.
+/// Links in this order: every host's interface up and down, every rack's EPS uplink up and down,
+/// every circuit, every pod's link to the core up and down, the core switch; every cable of the EPS
+/// graph in both directions, the graph's switches of limited rate; a link without capacity; the
+/// queues of the racks' ports to the EPS, and those of the EPS's ports to the racks, if each port
+/// has one for every rack.
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,
-    /// Payload that links carry when all is well (`whole`) and now (`capacity`), in bits per second.
+    /// Payload in bits a second that links carry without faults (`whole`) and now (`capacity`).
     whole: Vec<u64>,
     capacity: Vec<u64>,
-    /// By rack: its uplink carries all that its hosts' interfaces do, so it is never the tightest link of a flow, and left out of paths.
+    /// By rack: its uplink carries as much as all its hosts' interfaces, so it never limits a flow
+    /// and is left out of paths.
     wide: Vec<bool>,
-    /// By rack: what its hosts' interfaces carry together. A circuit that carries as much as those of either rack is left out of paths,
-    /// too.
+    /// By rack: what its hosts' interfaces carry together. A circuit that carries as much as those
+    /// of one of its racks is left out of paths, too.
     nics: Vec<u64>,
     /// Whether links may fail: then none is left out.
     may_fail: bool,
-    /// The number of the first pod's link, and how many pods there are.
+    /// The first pod's link, and the number of pods.
     pods: (u32, u32),
     /// A link without capacity, for flows that wait.
     nowhere: u32,
-    /// Where ports between racks and the EPS have a queue for every rack: the first one of the first rack. Each is a link, which flows
-    /// cross instead of the uplink.
+    /// If ports between racks and the EPS have a queue for every rack: the first queue of the first
+    /// rack. Each is a link, which flows cross instead of the uplink.
     queues: Option<u32>,
     /// The EPS graph.
     graph: Option<Ways>,
-    /// By pair of hosts whose flows take another way than their racks' default: the number of the change that said so, and the way.
+    /// By pair of hosts whose flows do not take their racks' default route: the number of the
+    /// change, and the route.
     lists: BTreeMap<(HostId, HostId), (u32, Vec<Hop>)>,
-    /// How many changes there were.
+    /// Number of changes.
     changes: u32,
 }
 
-/// Ways through the EPS graph, as links.
+/// Routes through the EPS graph, as links.
 #[derive(Debug)]
 struct Ways {
     routes: Routes,
-    /// The first cable's link there; the link back is the next one.
+    /// The first cable's link in one direction; the link in the other direction is the next one.
     cables: u32,
     /// By switch: its link, if its rate is limited.
     switches: Vec<Option<u32>>,
@@ -69,7 +72,7 @@ impl Ways {
         Self { cables, switches: graph.switches.iter().map(limited).collect(), routes: Routes::new(graph) }
     }
 
-    /// Calls `push` for every link of a way that begins at a rack.
+    /// Calls `push` for every link of a route that begins at a rack.
     fn links(&self, from: RackId, way: &[Hop], mut push: impl FnMut(u32)) {
         self.switches[self.routes.switch_of(from) as usize].into_iter().for_each(&mut push);
         for hop in way {
@@ -80,11 +83,13 @@ impl Ways {
 }
 
 impl Links {
-    /// The links of `topology`. Background traffic leaves the EPS behind the interfaces what it does not take, rounded down.
+    /// The links of `topology`. Behind the interfaces, the EPS has what background traffic leaves,
+    /// rounded down.
     ///
-    /// Without `circuits` all that crosses the interface of a rack's only host crosses the uplink, too: the two are one link, as wide
-    /// as the narrower one. `may_fail`: every link is one of its own, and none is so wide that it may be left out of paths. `queues`:
-    /// ports to the EPS have the queues that the topology says; else one each.
+    /// Without `circuits`, all traffic of a rack's only host crosses the uplink too: interface and
+    /// uplink are one link, as wide as the narrower one. `may_fail`: every link is kept apart, and
+    /// none is left out of paths. `queues`: ports to the EPS have the queues that the topology
+    /// says; else one each.
     pub fn new(topology: Arc<Topology>, circuits: bool, may_fail: bool, queues: bool) -> Self {
         let t = &topology;
         let queues = queues && t.eps.queues == PortQueues::Racks;
@@ -134,7 +139,7 @@ impl Links {
         &self.topology
     }
 
-    /// The same, to be kept.
+    /// The network, shared.
     pub fn shared_topology(&self) -> Arc<Topology> {
         self.topology.clone()
     }
@@ -150,12 +155,12 @@ impl Links {
         self.queues.map(|first| Queues::new(racks, 2 * self.topology.hosts.len() as u32, first))
     }
 
-    /// What a rack's link to the EPS carries when all is well, in bits of payload per second.
+    /// Payload of a rack's link to the EPS without faults, in bits a second.
     pub fn uplink(&self, rack: RackId) -> u64 {
         self.whole[2 * self.topology.hosts.len() + rack.index()]
     }
 
-    /// Only these faults hold from now on. O(links + faults x links that fail together).
+    /// Sets the faults; earlier ones end. O(links + faults x links that fail together).
     pub fn suffer(&mut self, faults: &[(Which, u32)]) {
         self.capacity.copy_from_slice(&self.whole);
         for &(which, percent) in faults {
@@ -191,18 +196,19 @@ impl Links {
         self.topology.eps.graph()
     }
 
-    /// The links, there and back, of the cables whose ends are those of `which`.
+    /// The links, in both directions, of the cables whose ends `which` accepts.
     fn cables(&self, which: impl Fn((u32, u32)) -> bool) -> Vec<usize> {
         let first = self.graph.as_ref().map_or(0, |w| w.cables as usize);
         let all = self.graph().into_iter().flat_map(|g| g.cables.iter().enumerate());
         all.filter(|(_, c)| which(c.ends)).flat_map(|(k, _)| [first + 2 * k, first + 2 * k + 1]).collect()
     }
 
-    /// Whether no path through the EPS has more than its two interfaces, and no path over a circuit either, if there are `circuits`.
+    /// Whether every path over the EPS, and over a circuit if there are `circuits`, is its two
+    /// interfaces only.
     pub fn two_sided(&self, circuits: bool) -> bool {
         let mut nics = self.nics.clone();
         nics.sort_unstable_by(|a, b| b.cmp(a));
-        // The tighter end of a circuit is at most the second widest rack.
+        // The narrower end of a circuit is at most the second widest rack.
         let needed = nics.get(1).copied().unwrap_or(0);
         let planes = self.topology.planes.iter().all(|p| !circuits || self.topology.payload(p.rate).0 >= needed);
         self.wide.iter().all(|&w| w) && self.topology.eps.core == Core::Flat(None) && planes
@@ -212,16 +218,16 @@ impl Links {
         self.topology.eps.pods().map(|p| rack.0 / p.racks.max(1))
     }
 
-    /// The number of the change that gave two hosts a list of their own.
+    /// Number of the change that gave two hosts a list of their own.
     pub fn list_of(&self, hosts: (HostId, HostId)) -> Option<u32> {
         self.lists.get(&hosts).map(|l| l.0)
     }
 
-    /// Flows between two hosts take this list from now on; `None`: their racks' default way. The list must hold together. Returns
-    /// whether that is another way than before.
+    /// Sets the list of flows between two hosts; `None`: their racks' default route. The list must
+    /// be connected. Returns whether the route has changed.
     ///
     /// # Errors
-    /// How many links the way has, and how many a flow may cross, if those are too many.
+    /// How many links the route has, and how many a flow may cross, if those are too many.
     pub fn steer(&mut self, hosts: (HostId, HostId), list: Option<&List>) -> Result<bool, (usize, usize)> {
         let Some(ways) = &self.graph else { return Ok(false) };
         let racks = (self.topology.rack_of(hosts.0), self.topology.rack_of(hosts.1));
@@ -230,7 +236,7 @@ impl Links {
         if self.lists.get(&hosts).is_some_and(|l| l.1 == way) {
             return Ok(false);
         }
-        // Beside the graph: two interfaces and two uplinks.
+        // Besides the graph: two interfaces and two uplinks.
         let mut links = 4;
         ways.links(racks.0, &way, |_| links += 1);
         if links > MAX_HOPS {
@@ -241,7 +247,7 @@ impl Links {
         Ok(true)
     }
 
-    /// How long a packet of a flow that goes this way is on it, beside what rates ask for. Circuits add nothing.
+    /// Delay of a packet on this route, apart from what rates take. Circuits add none.
     pub fn delay(&self, from: HostId, to: HostId, route: Route) -> Span {
         let specs = &self.topology.links;
         let (a, b) = (self.topology.rack_of(from), self.topology.rack_of(to));
@@ -261,7 +267,7 @@ impl Links {
         if from == to { Span::ZERO } else { specs.nic.delay * 2 + behind }
     }
 
-    /// The links of a flow that goes this way.
+    /// The links of a flow on this route.
     pub fn path(&self, from: HostId, to: HostId, route: Route) -> Path {
         let (hosts, racks) = (self.topology.hosts.len() as u32, self.topology.rack_count() as u32);
         let (a, b) = (self.topology.rack_of(from), self.topology.rack_of(to));

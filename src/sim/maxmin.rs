@@ -1,13 +1,15 @@
 //! Max-min fair shares by progressive filling, in whole bits per second.
 //!
-//! A user is a number of equal flows over the same links. All flows' rates grow together until a link is full; the flows
-//! of that link keep the rate, the others go on growing. The link that holds a user back is its *bottleneck*, and the rate to
-//! which that link is filled is its *level*. Rates are whole bits per second, rounded down, so at most one bit per second and
-//! flow of a link stays unused and no link is ever above its capacity.
+//! A user is a number of equal flows over the same links. The rates of all flows grow together
+//! until a link is full. The flows of that link keep their rate; the others continue to grow. The
+//! link that limits a user is its *bottleneck*. The rate at which that link is full is its *level*,
+//! its fair share. Rates are whole bits a second, rounded down. So a link leaves at most one bit a
+//! second unused for each of its flows, and never carries more than its capacity.
 //!
-//! Two things keep that cheap. Links are filled in the order of level and number, and a change undoes only the end of the last filling,
-//! from the first link on whose turn may come otherwise now. And users between the same two racks are held back together, as one
-//! `Trunk`, when a link behind their interfaces is full. The result is the same as that of filling everything, user by user.
+//! Two things make that cheap. Links are filled in the order of level and number, and a change
+//! undoes only the end of the last filling, from the first link whose rank may be another now.
+//! Users between the same two racks are limited together, as one `Trunk`, when a link behind their
+//! interfaces is full. The result is the same as that of filling everything, user by user.
 //!
 //! Source: Bertsekas and Gallager, Data Networks, 2nd edition, section 6.5.2.
 
@@ -25,15 +27,15 @@ const NOWHERE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct User {
-    /// How many flows; none: not there.
+    /// Number of flows; zero: no such user.
     flows: u32,
-    /// The users with which it shares all links but its interfaces.
+    /// The trunk of users that share all its links but the interfaces.
     trunk: u32,
-    /// By interface: its port in the trunk, and its place among the port's users.
+    /// By interface: its port in the trunk, and its index among the port's users.
     ports: [(u32, u32); 2],
-    /// The interface that holds it back by itself.
+    /// The interface that limits this user alone.
     held_by: u32,
-    /// Its bottleneck as of the last [`MaxMin::refill`].
+    /// Its bottleneck at the last [`MaxMin::refill`].
     link: u32,
 }
 
@@ -46,7 +48,7 @@ impl Default for User {
 #[derive(Clone, Debug, Default)]
 struct Link {
     capacity: u64,
-    /// What flows that are held back leave of the capacity.
+    /// Capacity that limited flows leave.
     left: u64,
     /// Flows that still grow.
     growing: u64,
@@ -54,36 +56,37 @@ struct Link {
     total: u64,
     /// Its level; `None` if it holds no flow back.
     level: Option<u64>,
-    /// Whether it is in [`Changed::links`].
+    /// Whether it stands in [`Changed::links`].
     is_changed: bool,
-    /// Where it is an interface: the trunks behind it, and its port in each.
+    /// Of an interface: the trunks behind it, and its port in each.
     ports: Vec<(u32, u32)>,
     /// Trunks that cross it.
     trunks: Vec<u32>,
 }
 
 impl Link {
-    /// `flows` flows that were held back at `rate` bits a second each grow again, and leave what they took. If negative, that number of
-    /// flows stops growing, and each takes `rate`. New flows had no rate: 0.
+    /// Lets `flows` flows that were limited at `rate` bits a second each grow again, which frees
+    /// their bandwidth. A negative number of flows stops growing, and each takes `rate`. New flows
+    /// had no rate: 0.
     fn grow(&mut self, flows: i64, rate: u64) {
         self.growing = self.growing.wrapping_add_signed(flows);
         self.left = self.left.wrapping_add_signed(flows.wrapping_mul(rate.cast_signed()));
     }
 
-    /// The rate at which it would be full if no other link came first.
+    /// The rate at which it would be full if no other link was full before.
     fn share(&self) -> Option<u64> {
         self.left.checked_div(self.growing)
     }
 }
 
-/// When a link is filled: by level, then by number. Links are filled in this order.
+/// Rank of a link in the order of filling: its level, then its number.
 type Turn = (u64, u32);
 
 /// A link that was filled.
 #[derive(Clone, Copy, Debug)]
 struct Filled {
     link: u32,
-    /// How many users and trunks were held back before it.
+    /// Number of users and trunks that were limited before it.
     users: usize,
     trunks: usize,
 }
@@ -91,7 +94,7 @@ struct Filled {
 /// What may have changed since the last [`MaxMin::refill`].
 #[derive(Debug, Default)]
 struct Changed {
-    /// Links, each with the level that it had then.
+    /// Links, each with its level at that time.
     links: Vec<(u32, Option<u64>)>,
     users: Vec<u32>,
     trunks: Vec<u32>,
@@ -102,11 +105,11 @@ struct Changed {
 pub struct Changes {
     /// Links whose level changed, by number.
     pub levels: Vec<u32>,
-    /// Users that have another bottleneck than before, or one at last, by number.
+    /// Users with another bottleneck than before, or with their first one, by number.
     pub moved: Vec<u32>,
 }
 
-/// Links with their users.
+/// The solver: links, their users, and the present fair rates.
 #[derive(Debug)]
 pub struct MaxMin {
     links: Vec<Link>,
@@ -116,14 +119,15 @@ pub struct MaxMin {
     trunks: Trunks,
     /// Links in the order in which they were filled.
     filled: Vec<Filled>,
-    /// Users that an interface holds back, and trunks that another link does, in the order in which that came about.
+    /// Users that an interface limits, and trunks that another link limits, in the order in which
+    /// they were limited.
     held_users: Vec<u32>,
     held_trunks: Vec<u32>,
     changed: Changed,
 }
 
 impl MaxMin {
-    /// Links with these capacities in bits per second, and no users.
+    /// Links with these capacities in bits a second, without users.
     pub fn new(capacity: Vec<u64>) -> Self {
         let link = |capacity| Link { capacity, left: capacity, ..Link::default() };
         Self {
@@ -138,13 +142,13 @@ impl MaxMin {
         }
     }
 
-    /// The rate of each flow of a user, as of the last [`MaxMin::refill`].
+    /// Rate of each flow of a user at the last [`MaxMin::refill`].
     #[cfg(test)]
     pub fn rate(&self, user: u32) -> u64 {
         self.bottleneck(user).map_or(0, |l| self.level(l))
     }
 
-    /// Links have these capacities from now on: everything is filled anew.
+    /// Sets the capacities; everything is filled again.
     pub fn limit(&mut self, capacity: &[u64]) {
         self.undo_from((0, 0));
         for (link, &capacity) in self.links.iter_mut().zip(capacity) {
@@ -152,17 +156,19 @@ impl MaxMin {
         }
     }
 
-    /// The link that holds a user back, as of the last [`MaxMin::refill`].
+    /// The link that limits a user at the last [`MaxMin::refill`].
     pub fn bottleneck(&self, user: u32) -> Option<u32> {
         self.users.get(user as usize).map(|u| u.link).filter(|&l| l != NOWHERE)
     }
 
-    /// The rate of each flow that this link holds back, as of the last [`MaxMin::refill`]; zero if it holds none back.
+    /// Rate of each flow that this link limits at the last [`MaxMin::refill`]; zero if it limits
+    /// none.
     pub fn level(&self, link: u32) -> u64 {
         self.links[link as usize].level.unwrap_or(0)
     }
 
-    /// From now on `user` is `flows` flows over `path`; none takes it away. O(links of both paths) beside what the change undoes.
+    /// Sets `user` to `flows` flows over `path`; zero removes it. O(links of both paths) besides
+    /// what the change undoes.
     pub fn set(&mut self, user: u32, path: Path, flows: u32) {
         let k = user as usize;
         if self.users.len() <= k {
@@ -189,7 +195,7 @@ impl MaxMin {
         }
     }
 
-    /// Undoes what was filled from the link on that holds a user back, so that it grows.
+    /// Undoes the filling from the link on that limits a user, so that the user grows.
     fn release(&mut self, user: u32) {
         let u = &self.users[user as usize];
         let link = if u.held_by != NOWHERE { u.held_by } else { self.trunks.at(u.trunk).held_by };
@@ -198,7 +204,8 @@ impl MaxMin {
         }
     }
 
-    /// A user has `flows` flows where it had `before`. If they are fewer it must be growing.
+    /// Changes the number of a user's flows from `before` to `flows`. If it falls, the user must be
+    /// growing.
     fn count(&mut self, user: u32, before: u32, flows: u32) {
         let path = self.paths[user as usize];
         for &l in path.links() {
@@ -206,7 +213,8 @@ impl MaxMin {
             link.total = link.total + u64::from(flows) - u64::from(before);
         }
         if flows > before {
-            // Shares only grow while a filling goes on, so the share of all is the earliest at which a link's turn can come.
+            // Shares only grow while filling goes on, so the share of all its flows gives a link's
+            // earliest rank.
             let first = |&l: &u32| {
                 let link = &self.links[l as usize];
                 (link.capacity.checked_div(link.total).unwrap_or(u64::MAX).min(link.level.unwrap_or(u64::MAX)), l)
@@ -219,8 +227,8 @@ impl MaxMin {
         self.grow(user, i64::from(flows) - i64::from(before), 0);
     }
 
-    /// `flows` flows of a user grow again, or stop growing if negative, on every link of its path ([`Link::grow`]). Its trunk and ports
-    /// count them, too.
+    /// Lets `flows` flows of a user grow again on every link of its path, or stop growing if
+    /// negative ([`Link::grow`]). Its trunk and ports count them, too.
     fn grow(&mut self, user: u32, flows: i64, rate: u64) {
         let u = &self.users[user as usize];
         let trunk = self.trunks.at_mut(u.trunk);
@@ -232,7 +240,7 @@ impl MaxMin {
         self.paths[user as usize].links().iter().for_each(|&l| self.links[l as usize].grow(flows, rate));
     }
 
-    /// All growing flows of a trunk stop growing and have this rate; `back`: they had it, and grow again.
+    /// Stops all growing flows of a trunk at this rate; `back`: they had it, and grow again.
     fn grow_trunk(&mut self, trunk: u32, back: bool, rate: u64) {
         let trunk: &Trunk = self.trunks.at(trunk);
         let flows = |n: u64| if back { n.cast_signed() } else { -n.cast_signed() };
@@ -242,7 +250,7 @@ impl MaxMin {
         }
     }
 
-    /// Takes a user without flows off its ports.
+    /// Removes a user without flows from its ports.
     fn leave(&mut self, user: u32) {
         let u = std::mem::take(&mut self.users[user as usize]);
         for (port, place) in u.ports.into_iter().filter(|p| p.0 != NOWHERE) {
@@ -255,7 +263,7 @@ impl MaxMin {
         }
     }
 
-    /// Puts a user without flows on its ports.
+    /// Adds a user without flows to its ports.
     fn enter(&mut self, user: u32, path: Path) {
         self.paths[user as usize] = path;
         let (ends, between) = path.links().split_at(path.links().len().min(2));
@@ -271,7 +279,7 @@ impl MaxMin {
         self.changed.users.push(user);
     }
 
-    /// Takes back the filling of all links whose turn is not before this one, the last one first.
+    /// Undoes the filling of all links whose rank is not before this one, the last one first.
     fn undo_from(&mut self, turn: Turn) {
         while let Some(&last) = self.filled.last() {
             let level = self.level(last.link);
@@ -302,12 +310,13 @@ impl MaxMin {
         }
     }
 
-    /// Brings the rates up to date; says what changed.
-    /// O(links + links filled anew x (log links + the trunks and growing users of each)).
+    /// Brings the rates up to date; returns what has changed.
+    /// O(links + links filled again x (log links + the trunks and growing users of each)).
     pub fn refill(&mut self) -> Changes {
         let share = |(l, link): (usize, &Link)| Some(Reverse((link.share()?, l as u32)));
         let mut heap: BinaryHeap<Reverse<Turn>> = self.links.iter().enumerate().filter_map(share).collect();
-        // Shares only grow while others are filled, so an entry that is still right when it comes out is the smallest.
+        // Shares only grow while other links are filled, so an entry that is still right when it is
+        // popped is the smallest.
         while let Some(Reverse((share, l))) = heap.pop() {
             match self.links[l as usize].share() {
                 Some(now) if now == share => self.fill_link(l, share),
@@ -317,7 +326,7 @@ impl MaxMin {
         self.changes()
     }
 
-    /// A link's turn has come: its users keep this rate.
+    /// Fills a link: its users keep this rate.
     fn fill_link(&mut self, link: u32, share: u64) {
         let (users, trunks) = (self.held_users.len(), self.held_trunks.len());
         self.filled.push(Filled { link, users, trunks });
@@ -346,7 +355,7 @@ impl MaxMin {
         }
     }
 
-    /// What is another way than at the last call. Only those are looked at that may be.
+    /// What has changed since the last call. Looks only where something may have.
     fn changes(&mut self) -> Changes {
         let mut changes = Changes::default();
         let Changed { links, users, trunks } = std::mem::take(&mut self.changed);
@@ -382,7 +391,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The slow twin: look at every link, fill the one with the smallest share, begin again.
+    /// The slow twin: look at every link, fill the one with the smallest share, start again.
     fn twin(capacity: &[u64], users: &[(Vec<u32>, u64)]) -> Vec<u64> {
         let mut rate = vec![None; users.len()];
         loop {
@@ -412,7 +421,7 @@ mod tests {
         assert_eq!(m.refill(), Changes { levels: vec![0, 1, 2], moved: vec![0, 1, 2, 3] });
         assert_eq!((0..4).map(|u| m.rate(u)).collect::<Vec<_>>(), [2, 8, 2, 18]);
         m.set(2, Path::new(&[1]), 0);
-        // The long flow now shares the first link as an equal: no other link holds it back.
+        // The long flow now shares the first link as an equal: no other link limits it.
         assert_eq!(m.refill(), Changes { levels: vec![0, 1, 2], moved: vec![0] });
         assert_eq!((0..4).map(|u| m.rate(u)).collect::<Vec<_>>(), [5, 5, 0, 15]);
         assert_eq!(m.refill(), Changes::default());

@@ -1,4 +1,5 @@
-//! What the links of the model carry over time: its counters, told to [`Buckets`] at the end of every bucket.
+//! What the links of the model carry over time: its counters, read at the end of every bucket into
+//! [`Buckets`].
 
 use super::bundle::{Route, bytes};
 use super::links::Links;
@@ -7,7 +8,7 @@ use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
-/// Cumulative counters, in units.
+/// Cumulative counters, as work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Within racks.
@@ -27,7 +28,7 @@ impl Totals {
         Self { local: 0, up: zero.clone(), down: zero, planes: vec![0; topology.planes.len()] }
     }
 
-    /// Adds `units` that went from rack to rack by this route.
+    /// Adds `units` that went from rack to rack over this route.
     pub fn count(&mut self, racks: (RackId, RackId), route: Route, units: u128) {
         match route {
             Route::Local => self.local += units,
@@ -59,7 +60,7 @@ impl Totals {
 pub struct Meter(Buckets);
 
 impl Meter {
-    /// Buckets of `bucket` to begin with, one nanosecond at least.
+    /// Buckets of `bucket` at first, at least one nanosecond.
     pub fn new(bucket: Span, of: &Links) -> Self {
         let t = of.topology();
         let all = std::iter::once(local(t)).chain(links(t, |r| of.uplink(RackId::from(r)))).collect();
@@ -76,7 +77,7 @@ impl Meter {
         self.0.read(totals.each().map(|units| bytes(units).0));
     }
 
-    /// All buckets, the last one cut short at `now`.
+    /// All buckets, the last one cut off at `now`.
     pub fn finish(self, totals: &Totals, now: Time, topology: &Topology) -> Utilisation {
         let mut all = self.0.finish(totals.each().map(|units| bytes(units).0), now);
         if topology.racks.iter().all(|r| r.hosts < 2) {

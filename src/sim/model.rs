@@ -1,4 +1,4 @@
-//! Which of the models carries the flows of a network: chosen here and nowhere else.
+//! The choice of the simulation model for a network: made here and nowhere else.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,35 +14,37 @@ use crate::topology::Topology;
 /// How a network is simulated. Each model promises the same laws; docs/simulation.md says what it costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// Coflows take circuits one after the other.
+    /// Coflows take circuits one after another.
     Sunflow,
-    /// Fair shares on a network where nothing is narrower than the hosts' interfaces: the flows of a pair of hosts are one.
+    /// Fair rates where nothing is narrower than the hosts' interfaces: the flows of a pair of
+    /// hosts have one rate.
     Pairs {
-        /// Into how many classes the flows of a pair fall, of which each may go another way.
+        /// Number of classes into which the flows of a pair fall; each class may take another
+        /// route.
         classes: usize,
-        /// Whether circuits change their ways.
+        /// Whether circuits change their routes.
         circuits: bool,
     },
-    /// Fair shares on any network.
+    /// Fair rates on any network.
     Shared {
         /// Whether ports to the packet network have a queue for each rack.
         queued: bool,
     },
-    /// Coflow after coflow, flow by flow.
+    /// Coflows in an order, flow by flow.
     Ordered,
-    /// What each sender and receiver of a coflow has left, and no flows ([`Within::Sums`]).
+    /// Coflows as aggregates ([`Within::Sums`]): what each sender and receiver has left.
     Sums {
-        /// Whether all coflows share links fairly; else one after another.
+        /// Whether all coflows share links fairly; else in an order.
         fair: bool,
     },
 }
 
-/// Why coflows are not known by their sums, though [`Within::Sums`] asks for it.
+/// Why coflows cannot be aggregates, though [`Within::Sums`] asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoSums {
-    /// Circuits tell the flows of a coflow apart.
+    /// With circuits, the flows of a coflow differ.
     Circuits,
-    /// Something is narrower than the hosts' interfaces, or there are several ways between racks.
+    /// Something is narrower than the hosts' interfaces, or there are several routes between racks.
     Limits,
 }
 
@@ -50,14 +52,14 @@ impl Model {
     /// The model of a network; `circuits`: some may be set. O(hosts + racks log racks).
     ///
     /// # Errors
-    /// [`Within::Sums`], where something tells the flows of a coflow apart.
+    /// [`Within::Sums`], where the flows of a coflow differ.
     pub fn of(topology: &Topology, network: Network, admit: Admit, circuits: bool) -> Result<Self, NoSums> {
         let dark = !circuits || topology.planes.is_empty();
         let links = Links::new(Arc::new(topology.clone()), !dark, false, network.kind == NetworkKind::MaxMin);
         Self::choose(&links, network, admit, dark)
     }
 
-    /// [`Self::of`] for links that are there; `dark`: no circuit can ever come.
+    /// The same as [`Self::of`], from links; `dark`: there can be no circuits.
     pub(super) fn choose(links: &Links, network: Network, admit: Admit, dark: bool) -> Result<Self, NoSums> {
         let fair = network.kind == NetworkKind::MaxMin;
         if network.within == Within::Sums && network.kind.has_within(Within::Sums) {
@@ -77,7 +79,7 @@ impl Model {
         })
     }
 
-    /// Makes it, without flows.
+    /// Builds it, without flows.
     pub(super) fn build(self, links: &Links, network: Network) -> Box<dyn Engine> {
         let topology = links.topology();
         let interfaces = &links.capacity()[..2 * topology.hosts.len()];
@@ -92,7 +94,7 @@ impl Model {
         }
     }
 
-    /// Its word in results.
+    /// Its name in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sunflow => "sunflow",
@@ -104,13 +106,13 @@ impl Model {
         }
     }
 
-    /// Whether it knows coflows by their sums, and no flows.
+    /// Whether it keeps coflows as aggregates, without flows.
     pub fn knows_sums(self) -> bool {
         matches!(self, Self::Sums { .. })
     }
 
-    /// Bytes that it keeps from its beginning on, beside links and matrices, for so many hosts and racks; docs/performance.md has what
-    /// was measured.
+    /// Bytes that it allocates from the start, besides links and matrices, for this many hosts and
+    /// racks; docs/performance.md has measurements.
     pub fn bytes(self, hosts: u64, racks: u64) -> u64 {
         let pairs = |of: u64, bytes: u64| of.saturating_mul(of).saturating_mul(bytes);
         match self {
@@ -137,8 +139,8 @@ impl fmt::Display for Model {
     }
 }
 
-/// Where every flow crosses the interfaces of its two hosts and nothing narrower, the flows of a pair of hosts are one under max-min: then
-/// into how many classes they fall.
+/// If every flow crosses the interfaces of its two hosts and nothing narrower, the flows of a pair
+/// of hosts have one rate under max-min; then the number of their classes.
 fn classes(links: &Links, dark: bool, admit: Admit) -> Option<usize> {
     let hosts = links.topology().hosts.len();
     let classes = match admit {

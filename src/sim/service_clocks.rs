@@ -1,8 +1,8 @@
-//! Bundles of flows at the pace of the links that hold them back.
+//! Bundles of flows, each at the pace of the link that limits it.
 //!
-//! All bundles that the same link holds back have that link's rate, so one [`Clock`] a link measures their work: when rates change,
-//! clocks change their pace, not bundles. A bundle changes its clock only when another link holds it back, or circuits change its way.
-//! All of that is exact.
+//! All bundles that one link limits have that link's rate, so one [`Clock`] a link measures their
+//! work. When rates change, clocks change their pace, and no bundle is touched. A bundle changes
+//! its clock only when another link limits it, or circuits change its route. All of that is exact.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,8 @@ impl Solver {
     }
 }
 
-/// What an engine does that has its bundles in `self.paced`, and finishes what is due by `self.finish_all`.
+/// The parts of [`Engine`] for a model with its bundles in `self.paced` that finishes what is due
+/// by `self.finish_all`.
 macro_rules! paced_engine {
     () => {
         fn limit(&mut self, world: &mut $crate::engine::World) {
@@ -105,29 +106,29 @@ macro_rules! paced_engine {
 }
 pub(super) use paced_engine;
 
-/// Bundles and their shares.
+/// Bundles, their fair rates and their clocks.
 pub struct ServiceClocks {
     pub shares: Solver,
     /// The clock of each link.
     clocks: Vec<Clock>,
     /// By link: when bundles are due by its clock.
     expected: Vec<Expected>,
-    /// By link: when its clock will next be due.
+    /// By link: when the next bundle on its clock is due.
     next: EarliestTimes,
     pub bundles: Vec<Bundle>,
     pub by_racks: BTreeMap<(RackId, RackId), Vec<u32>>,
     /// Bundles with flows.
     pub active: BitSet,
-    /// Bundles that got or lost flows, or go another way.
+    /// Bundles whose flows or route have changed.
     touched: Vec<u32>,
-    /// Links whose clock must be read anew.
+    /// Links whose clock has changed.
     stale: Vec<u32>,
-    /// Since when there are ended flows whose rates were not given to others yet.
+    /// The first instant at which flows ended whose bandwidth has not been shared again.
     ended: Option<Time>,
 }
 
 impl ServiceClocks {
-    /// No flows on this many links.
+    /// No flows, on this many links.
     pub fn new(shares: Solver, links: usize) -> Self {
         Self {
             shares,
@@ -143,13 +144,13 @@ impl ServiceClocks {
         }
     }
 
-    /// What a flow of this bundle which had always been there would have sent by now, in units.
+    /// Service of a bundle now: the work of a flow that had always been there, in units.
     pub fn service(&self, b: u32, now: Time) -> u128 {
         let bundle = &self.bundles[b as usize];
         bundle.link.map_or(bundle.ahead, |l| self.clocks[l as usize].at(now).wrapping_add(bundle.ahead))
     }
 
-    /// Puts a bundle on the links of the way that it must go now. It must be booked.
+    /// Puts a bundle on the links of its present route. It must be booked.
     pub fn enter(&mut self, b: u32, world: &World) {
         let bundle = &mut self.bundles[b as usize];
         bundle.route = world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant);
@@ -158,7 +159,7 @@ impl ServiceClocks {
         self.touched.push(b);
     }
 
-    /// Puts a bundle with flows on the way that it must go now, if that is another one.
+    /// Moves a bundle with flows to its present route, if that has changed.
     pub fn change_over(&mut self, b: u32, world: &mut World) {
         let bundle = &self.bundles[b as usize];
         if self.active.contains(b) && world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant) != bundle.route {
@@ -167,7 +168,8 @@ impl ServiceClocks {
         }
     }
 
-    /// Shares the links anew, sets the clocks' paces, and puts bundles on the clocks of the links that hold them back.
+    /// Shares the links again, sets the paces of the clocks, and puts bundles on the clocks of the
+    /// links that limit them.
     pub fn rerate(&mut self, world: &World) {
         let now = world.now;
         let changes = self.shares.refill();
@@ -187,7 +189,7 @@ impl ServiceClocks {
         self.forecast(now);
     }
 
-    /// Finds out when flows end by those clocks that must be read anew.
+    /// Computes the next end on each clock that has changed.
     fn forecast(&mut self, now: Time) {
         self.stale.sort_unstable();
         self.stale.dedup();
@@ -198,7 +200,7 @@ impl ServiceClocks {
         }
     }
 
-    /// Puts a bundle on the clock of the link that holds it back. Its service goes on where it was.
+    /// Puts a bundle on the clock of the link that limits it. Its service continues where it was.
     fn attach(&mut self, b: u32, now: Time) {
         let service = self.service(b, now);
         let bundle = &mut self.bundles[b as usize];
@@ -207,7 +209,7 @@ impl ServiceClocks {
         self.expect(b);
     }
 
-    /// Tells the clock of a bundle when its first flow is due.
+    /// Tells the clock of a bundle when its first flow ends.
     pub fn expect(&mut self, b: u32) {
         let bundle = &self.bundles[b as usize];
         if let (Some(l), Some(first)) = (bundle.link, bundle.first()) {
@@ -216,7 +218,7 @@ impl ServiceClocks {
         }
     }
 
-    /// Writes into the books what a bundle has sent by now.
+    /// Books what a bundle has sent by now.
     pub fn book(&mut self, b: u32, world: &mut World) {
         let service = self.service(b, world.now);
         let bundle = &mut self.bundles[b as usize];
@@ -224,7 +226,7 @@ impl ServiceClocks {
         world.ledger.carried(bundle.racks, bundle.route, units, 0);
     }
 
-    /// Takes a bundle without flows off its clock, where its service is `service`.
+    /// Takes a bundle without flows, whose service is `service`, off its clock.
     pub fn rest(&mut self, b: u32, service: u128) {
         let bundle = &mut self.bundles[b as usize];
         self.stale.extend(bundle.link);
@@ -232,14 +234,14 @@ impl ServiceClocks {
         self.active.remove(b);
     }
 
-    /// Finishes what is due: `finish(bundle, link)` is called for each bundle on the clock of a link that is due there, perhaps in vain.
-    /// Says whether any clock is due.
+    /// Finishes what is due: calls `finish(bundle, link)` for each bundle that is due on the clock
+    /// of a link, perhaps without effect. True if any clock is due.
     pub fn finish_all(&mut self, world: &mut World, mut finish: impl FnMut(&mut Self, u32, u32, &mut World)) -> bool {
         let mut due = Vec::new();
         self.next.up_to(world.now, &mut due);
         for &link in &due {
             while let Some(b) = self.expected[link as usize].due(self.clocks[link as usize].at(world.now)) {
-                // A bundle that has gone to another clock is expected anew there.
+                // A bundle that has moved to another clock is expected there.
                 if self.bundles[b as usize].link == Some(link) {
                     finish(self, b, link, world);
                 }
@@ -249,12 +251,13 @@ impl ServiceClocks {
         !due.is_empty()
     }
 
-    /// When the clock of `link` read what it did when a flow of a bundle was due, which is not later than now.
+    /// When the clock of `link` had the reading at which a flow of a bundle was due; that is not
+    /// later than now.
     pub fn when(&self, link: u32, due: u128, ahead: u128, now: Time) -> Time {
         self.clocks[link as usize].when(due.wrapping_sub(ahead), now)
     }
 
-    /// Whether flows have ended whose rates were not given to others yet.
+    /// Whether flows have ended whose bandwidth has not been shared again.
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
@@ -268,18 +271,18 @@ impl ServiceClocks {
         self.forecast(now);
     }
 
-    /// When the first flow ends, or ended whose rate was not given to others yet.
+    /// When the next flow ends, or the first one ended whose bandwidth has not been shared again.
     pub fn next_event(&self) -> Option<Time> {
         self.next.first().into_iter().chain(self.ended).min()
     }
 
-    /// Links have other capacities from now on.
+    /// The capacities of links have changed.
     pub fn limit(&mut self, world: &World) {
         self.shares.limit(world.links.capacity());
         self.rerate(world);
     }
 
-    /// Flows between these racks change over, if circuits have changed their way.
+    /// Flows between these racks move to their present routes.
     pub fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
         for pair in pairs {
             for b in self.by_racks.get(pair).cloned().unwrap_or_default() {
@@ -289,7 +292,7 @@ impl ServiceClocks {
         self.rerate_touched(world);
     }
 
-    /// Shares the links anew if a bundle goes another way.
+    /// Shares the links again if a bundle has changed its route.
     pub fn rerate_touched(&mut self, world: &World) {
         if !self.touched.is_empty() {
             self.rerate(world);
@@ -303,7 +306,8 @@ impl ServiceClocks {
         self.active = active;
     }
 
-    /// Passes what waits at the senders, of each flow at most `most` units, and brings the books up to now.
+    /// Passes the backlog at the senders, at most `most` units of each flow, and brings the books
+    /// up to now.
     pub fn backlog(&mut self, most: u128, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
         let active = std::mem::take(&mut self.active);
         for b in active.iter() {

@@ -1,14 +1,14 @@
-//! What a simulated fabric is made for.
+//! Settings of a simulated fabric.
 
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Network;
 use crate::fabric::SEND_BUFFER;
 use crate::units::{Bytes, Span};
 
-/// What a [`SimFabric`](super::SimFabric) is for.
+/// Settings of a [`SimFabric`](super::SimFabric).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Which flows of a rack pair its circuit takes, and whether those have another way.
+    /// Which flows of a rack pair its circuit takes, and whether these have another route.
     pub admit: Admit,
     /// Whether circuits may be set.
     pub circuits: bool,
@@ -18,21 +18,25 @@ pub struct Settings {
     pub buffer: Bytes,
     /// Whether links may fail ([`SimFabric::strike`](super::SimFabric::strike)).
     pub may_fail: bool,
-    /// What links carry over time is kept, at first in buckets of this length ([`SimFabric::utilisation`](super::SimFabric::utilisation)).
+    /// Length of the first buckets in which the bytes of links are kept
+    /// ([`SimFabric::utilisation`](super::SimFabric::utilisation)); `None`: they are not kept.
     pub bucket: Option<Span>,
-    /// Whether observations tell what was sent ([`Observation`](crate::fabric::Observation)); where nothing reads that, zeros are
-    /// cheaper. Ports are always counted.
+    /// Whether observations have the bytes sent ([`Observation`](crate::fabric::Observation)). If
+    /// nothing reads them, zeros are cheaper. Ports are always counted.
     pub counters: bool,
-    /// Whether observations tell what waits of all pairs of racks; else of those with a circuit at least.
+    /// Whether observations have the backlog of all pairs of racks; else at least of those with a
+    /// circuit.
     pub backlog: bool,
-    /// Whether it is asked how far coflows are by pair of racks ([`SimFabric::progress`](super::SimFabric::progress)); else that is not
-    /// kept.
+    /// Whether [`SimFabric::progress`](super::SimFabric::progress) will be called; else bytes by
+    /// pair of racks are not kept.
     pub progress: bool,
-    /// Coflows that end as wholes are told as such ([`SimFabric::take_over`](super::SimFabric::take_over)), where no link has a delay; else
-    /// flow by flow.
+    /// Whether coflows that end as wholes are returned as wholes
+    /// ([`SimFabric::take_over`](super::SimFabric::take_over)), if no link has a delay; else flow
+    /// by flow.
     pub wholes: bool,
-    /// What ends of flows leave is shared anew at multiples of this, or sooner when anything else happens; zero: at once, which is exact.
-    /// Flows end at their instants whatever it is. `network: sunflow` knows none.
+    /// After the end of a flow, bandwidth is shared again at multiples of this, or when anything
+    /// else happens before; zero: at once, which is exact. Flows end at their own instants in any
+    /// case. `network: sunflow` ignores it.
     pub resolution: Span,
 }
 

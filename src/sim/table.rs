@@ -1,18 +1,19 @@
-//! A value for each pair of racks: side by side; or, of many racks, only for the pairs that were asked for.
+//! A value for each pair of racks: in a dense array, or, for many racks, only for the pairs that
+//! were used.
 
 use std::collections::HashMap;
 
 use crate::demand::MOST_SIDE_BY_SIDE;
 
-/// Racks up to which values stand side by side: fewer in tests, whose networks are small.
+/// Number of racks up to which the array is dense: fewer in tests, whose networks are small.
 const SIDE_BY_SIDE: usize = if cfg!(test) { 5 } else { MOST_SIDE_BY_SIDE };
 
-/// Values by cell, row by row. It takes no memory before the first is asked for.
+/// Values by cell, row by row. It takes no memory before the first is used.
 #[derive(Debug)]
 pub struct Table<T> {
     racks: usize,
     all: Vec<T>,
-    /// Only looked up, never gone through.
+    /// For look-ups only; it is never iterated.
     some: HashMap<usize, T>,
 }
 

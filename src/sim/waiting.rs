@@ -1,16 +1,17 @@
-//! What the flows of a bundle have still to send, each counted up to a limit, without going over them.
+//! Work left of a bundle's flows, each counted up to a limit, without going through them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// When flows are due, by the service of their bundle.
+/// When flows end, by the service of their bundle.
 #[derive(Debug)]
 pub struct Waiting {
-    /// Flows that had more than the limit left when it was last asked.
+    /// Flows that had more than the limit left at the last call.
     far: BinaryHeap<Reverse<u128>>,
-    /// When the first of those is due, so that the heap need not be looked into; the largest number if there is none.
+    /// When the first of those ends, so that the heap need not be read; the largest number if there
+    /// is none.
     next: u128,
-    /// How many others there are, and the sum of when they are due, modulo 2^128.
+    /// Number of the other flows, and the sum of their ends, modulo 2^128.
     near: u64,
     dues: u128,
 }
@@ -22,32 +23,33 @@ impl Waiting {
         self.next = self.next.min(due);
     }
 
-    /// Takes out the flow that is due first, which is at `due`.
+    /// Removes the first flow, which ends at `due`.
     pub fn pop(&mut self, due: u128) {
         self.approach(due);
         self.near -= 1;
         self.dues = self.dues.wrapping_sub(due);
     }
 
-    /// What all flows have left at this service, of each at most `most`, which must be the same at every call or grow. No flow is overdue.
-    /// O(1), and O(log flows) once for every flow.
+    /// Work left of all flows at this service, at most `most` of each; `most` must be the same at
+    /// every call or grow. No flow is overdue. O(1), and O(log flows) once for every flow.
     pub fn sum(&mut self, service: u128, most: u128) -> u128 {
         self.approach(service.saturating_add(most));
         let near = self.dues.wrapping_sub(service.wrapping_mul(self.near.into()));
         most * self.far.len() as u128 + near
     }
 
-    /// After a sum: of how many flows what waits falls as they send, and when the first of the others is due.
+    /// After a sum: the number of flows with which the sum falls, and when the first of the other
+    /// flows ends.
     pub fn line(&self) -> (u32, Option<u128>) {
         (self.near as u32, Some(self.next).filter(|&next| next != u128::MAX))
     }
 
-    /// What may wait at most, of each flow `most`; `None` if that is more than there are numbers.
+    /// The largest sum possible, with `most` for each flow; `None` if that overflows.
     pub fn most(&self, most: u128) -> Option<u128> {
         most.checked_mul(u128::from(self.near) + self.far.len() as u128)
     }
 
-    /// Flows that are due up to this service are near from now on.
+    /// Flows that end by this service are near from now on.
     fn approach(&mut self, service: u128) {
         while self.next <= service
             && let Some(Reverse(due)) = self.far.pop()
@@ -59,7 +61,7 @@ impl Waiting {
     }
 }
 
-/// The smallest number of a heap, or the largest there is.
+/// The smallest number of a heap, or the largest possible one.
 fn first(heap: &BinaryHeap<Reverse<u128>>) -> u128 {
     heap.peek().map_or(u128::MAX, |d| d.0)
 }

@@ -26,7 +26,7 @@ pub enum PathPolicy {
     Shortest,
     /// Up to a random switch of the highest tier and down from there (valiant load balancing); drawn once for each pair of hosts.
     Vlb,
-    /// Hit-scheduler's Algorithm 1 over all flows under way, when a coflow begins and when one ends.
+    /// Hit-scheduler's Algorithm 1 over all active flows, when a coflow begins and when one ends.
     Hit,
 }
 

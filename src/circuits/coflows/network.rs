@@ -29,7 +29,7 @@ pub enum NetworkKind {
     Sincronia,
     /// Strict priorities of coflows, as switches with queues by DSCP have.
     Priority,
-    /// Sunflow: no packet network at all, but circuits for each coflow, reserved anew when a coflow comes or ends.
+    /// Sunflow: no packet network at all, but circuits for each coflow, reserved again when a coflow comes or ends.
     Sunflow,
 }
 

@@ -43,7 +43,7 @@ impl Counters {
         }
     }
 
-    /// Takes the counters' present state and gives the bytes an interval. A counter that went back (its ToR was built anew)
+    /// Takes the counters' present state and gives the bytes an interval. A counter that went back (its ToR was built again)
     /// counts from zero. O(R^2).
     ///
     /// # Panics

@@ -119,11 +119,6 @@ impl Dense {
         (0..self.n).map(|j| (self.price(j) - least) >> w.spare).collect()
     }
 
-    fn set_prices(&mut self, w: &Weights, prices: &[i64]) {
-        self.v.iter_mut().zip(prices).for_each(|(v, p)| *v = p << w.spare);
-        self.number();
-    }
-
     /// Solves from nothing.
     pub(super) fn cold(&mut self, w: &Weights) {
         self.begin(w);
@@ -191,28 +186,6 @@ impl Dense {
                 return;
             }
         }
-    }
-
-    /// Mends the matching after cell (i, j) has changed: if the row's column is no longer its best, the row alone searches for another.
-    /// All other rows keep duals that prove them right. Says whether the prices are still near enough to each other to go on.
-    pub(super) fn repair(&mut self, w: &Weights, i: usize) -> bool {
-        if w.n < 2 {
-            return true;
-        }
-        let own = self.column[i] as usize;
-        if w.at(i, own) - self.price(own) < self.best(w, i) {
-            self.row[own] = NONE;
-            self.set_prices(w, &self.prices(w));
-            self.mark();
-            self.augment(w, i);
-        }
-        self.v.iter().all(|&v| v < FAR >> 3)
-    }
-
-    /// What a cell of row `i` may weigh at most before the row must be repaired.
-    pub(super) fn worth(&self, w: &Weights, i: usize, j: usize) -> i64 {
-        let own = self.column[i] as usize;
-        w.at(i, own) - self.price(own) + self.price(j)
     }
 
     /// Places free rows: some passes of reductions, and searches for those that remain. Where most rows have two best columns, reductions

@@ -38,7 +38,6 @@ mod hold;
 mod islip;
 mod manual;
 mod num;
-mod online;
 mod round_robin;
 mod simd;
 mod sparse;
@@ -57,7 +56,6 @@ pub use greedy::{Greedy, greedy, greedy_pairs};
 pub use hold::{DarkTimeAware, hold};
 pub use islip::{Islip, Pointers, islip};
 pub use manual::Manual;
-pub use online::Online;
 pub use round_robin::{RoundRobin, round_robin, rounds, tournament};
 
 /// Asks `one` for a matching of each plane (its number, the demand that usable ports may carry and that earlier planes

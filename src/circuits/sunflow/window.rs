@@ -1,6 +1,6 @@
 //! [`sunflow`](super::sunflow()) as far ahead as it is needed, and no further.
 //!
-//! Reservations are made anew whenever a coflow comes or ends, so most of what a plan to the end says is never carried out. What
+//! Reservations are made again whenever a coflow comes or ends, so most of what a plan to the end says is never carried out. What
 //! happens before an instant depends on little beyond it: a coflow must know of those before it only what they start within a
 //! dark time from now, or its own circuit would not be worth its set-up. So the last coflow is planned up to the horizon, the
 //! one before it a dark time further, and so on; what starts before the horizon is then exactly what a plan to the end has.
@@ -52,7 +52,7 @@ type Edge = (Time, bool, u32, u32);
 /// Circuits for coflows in order of priority, those that begin before `at + span`: as [`sunflow`](super::sunflow()) plans them.
 ///
 /// A circuit that is `held` goes on without a new dark time, and if it is still being set up it goes on being set up. To go on
-/// with a plan at its horizon, give its circuits with their owners; to plan anew, with owners zero.
+/// with a plan at its horizon, give its circuits with their owners; to plan again, with owners zero.
 ///
 /// # Complexity
 /// O(C K + C log C) for C circuits within the horizon and K coflows, and R rows of bits a circuit at worst.

@@ -175,7 +175,7 @@ impl Controller {
         let at = asked.max(soonest);
         self.stats.cycles += 1;
         self.stats.late_cycles += u64::from(late);
-        // What the fabric holds is the truth; what was wanted and refused is decided anew.
+        // What the fabric holds is the truth; what was wanted and refused is decided again.
         self.wanted.timetable = seen.programmed.timetable.clone();
         self.wanted.timetable.forget_before(now);
         let (current, usable) = (self.current(at), self.usable());

@@ -31,7 +31,7 @@ impl Paths {
         self.of_types().find_map(own).unwrap_or_default()
     }
 
-    /// Gives these pairs of hosts the types that they have now; one whose types are others than before gets its list anew.
+    /// Gives these pairs of hosts the types that they have now; one whose types are others than before gets its list again.
     /// O(pairs x coflows with types x log flows).
     pub(super) fn retype(&mut self, pairs: impl IntoIterator<Item = Pair>) {
         for pair in pairs {

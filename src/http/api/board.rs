@@ -110,7 +110,7 @@ mod tests {
         let held: Vec<Vec<_>> = all.samples.iter().map(|s| s.held.iter().map(|h| (h.job, h.computing, h.waiting)).collect()).collect();
         assert_eq!(held, [vec![(0, 2, 1)], vec![(0, 2, 1), (1, 3, 0)]]);
         assert_eq!(b.show(Time(10_000), Time(10_150)).samples, all.samples[1..]);
-        // Another scheduler begins anew.
+        // Another scheduler begins again.
         b.take(report(2, 0, vec![]), Time(20_000)).unwrap();
         assert_eq!((b.show(Time(0), Time(20_000)).jobs.len(), b.show(Time(0), Time(20_000)).samples.len()), (0, 1));
     }

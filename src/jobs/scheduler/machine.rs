@@ -243,7 +243,7 @@ impl Scheduler {
         }
     }
 
-    /// The stages after this one are looked at anew.
+    /// The stages after this one are looked at again.
     fn reopen_after(&mut self, job: JobId, stage: usize) {
         for k in 0..self.state.stage(job, stage).outgoing.len() {
             let next = self.state.stage(job, stage).outgoing[k];

@@ -19,7 +19,7 @@
 //!
 //! # Failures
 //!
-//! When a host goes down, its tasks start anew elsewhere, and outputs that were on it are computed again if a task still needs them.
+//! When a host goes down, its tasks start again elsewhere, and outputs that were on it are computed again if a task still needs them.
 //! Tasks that hold slots never wait for ever: if nothing moves any more, held shuffles are let go, and then a waiting task gives its
 //! slot to one that it waits for.
 //!

@@ -405,7 +405,7 @@ impl Net {
         self.places.get(place.index()).map(|p| p.meter.rate)
     }
 
-    /// All sums anew from single flows, against those at hand: a check for tests.
+    /// All sums again from single flows, against those at hand: a check for tests.
     #[cfg(test)]
     pub fn check(&self) {
         let mut flying = BTreeMap::<u32, u64>::new();

@@ -305,7 +305,7 @@ impl State {
         })
     }
 
-    /// Looks anew whether a job has a task that may start, and tells the queues. O(stages).
+    /// Looks again whether a job has a task that may start, and tells the queues. O(stages).
     pub fn refresh(&mut self, job: JobId) {
         let waits = |s: &&Stage| s.open && s.counts.pending > 0;
         let least = self.jobs[job].stages.iter().filter(waits).map(|s| self.least(job, s)).min();

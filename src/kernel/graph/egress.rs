@@ -1,4 +1,4 @@
-//! Lists of switches as the links that packets leave by.
+//! Maps lists of switches to the egress link at each switch.
 
 use crate::bpf::switches::Entry;
 use crate::ids::{HostId, RackId};
@@ -7,7 +7,7 @@ use crate::paths::{List, Switches, Units};
 use crate::plan::paths::{PathError, Steer, check};
 use crate::topology::graph::Routes;
 
-/// The graph of a network, and the ports of its switches.
+/// The EPS graph of a network, and the ports of its switches.
 pub struct EgressMap {
     net: Switches,
     routes: Routes,
@@ -20,7 +20,7 @@ pub struct EgressMap {
 }
 
 impl EgressMap {
-    /// The ways of a network; `None` if its packet network is one switch.
+    /// The map of a network; `None` if its packet network is one switch.
     pub fn new(net: &Network) -> Option<Self> {
         let t = &net.topology;
         let graph = t.eps.graph()?;
@@ -47,12 +47,12 @@ impl EgressMap {
         self.racks[host.index()]
     }
 
-    /// The default way between two racks, switch by switch; empty if there is none.
+    /// The default route between two racks, switch by switch; empty if there is none.
     pub fn default(&self, from: RackId, to: RackId) -> Vec<Entry> {
         self.entries(from, to, &[]).unwrap_or_default()
     }
 
-    /// What a change wants: the switches that packets shall cross, and by which links they shall leave them.
+    /// The route that a change asks for: the switches, and the link by which packets leave each.
     ///
     /// # Errors
     /// Why the change cannot be made.
@@ -63,7 +63,7 @@ impl EgressMap {
         self.entries(from, to, op.list.as_ref().map_or(&[], |List(l)| l)).ok_or_else(gone)
     }
 
-    /// Over a list; over the default way if it is empty.
+    /// The route over a list; the default route if the list is empty.
     fn entries(&self, from: RackId, to: RackId, list: &[u32]) -> Option<Vec<Entry>> {
         let hops = match list {
             [] => self.routes.way(from, to),

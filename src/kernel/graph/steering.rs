@@ -1,4 +1,5 @@
-//! How a graph of switches carries lists: by labels, or by routes. Which of them follows from the mechanism of circuits.
+//! How a graph of switches carries lists: by labels or by routes, depending on the mechanism of
+//! circuits.
 
 use std::io;
 
@@ -22,10 +23,10 @@ pub enum Steering {
 }
 
 impl Steering {
-    /// Sets the default ways of all racks up; `None` where the packet network is one switch.
+    /// Sets up the default routes of all racks; `None` if the packet network is one switch.
     ///
     /// # Errors
-    /// What the kernel refused, or a way that is too long for it.
+    /// What the kernel refused, or a route that is too long.
     pub fn install(net: &mut Network, (mechanism, service): (Mechanism, Service), clock: Clock) -> io::Result<Option<Self>> {
         let Some(ways) = super::egress::EgressMap::new(net) else { return Ok(None) };
         let (topology, mark) = (net.topology.clone(), net.mark.clone());
@@ -36,10 +37,10 @@ impl Steering {
         }))
     }
 
-    /// Changes the list of one pair of hosts; gives when the fabric held it.
+    /// Changes the list of one pair of hosts; returns when the fabric had it.
     ///
     /// # Errors
-    /// Why not; the fabric is then as it was.
+    /// Why not; the fabric has not changed then.
     pub fn steer(&mut self, net: &mut Network, op: &Steer, now: Time) -> Result<Time, PathError> {
         match self {
             Self::Labels(l) => l.steer(op),
@@ -47,7 +48,8 @@ impl Steering {
         }
     }
 
-    /// Compares the programs' arrays with what was written into them ([`Labels::keep`]); routes are compared with all else of their nodes.
+    /// Compares the programs' arrays with what was written into them ([`Labels::keep`]); routes are
+    /// compared with the rest of their nodes.
     pub fn keep(&mut self) -> Vec<Damage> {
         match self {
             Self::Labels(l) => l.keep(),
@@ -55,7 +57,7 @@ impl Steering {
         }
     }
 
-    /// The lists that pairs have by a change.
+    /// The lists of pairs of hosts that were changed.
     pub fn steered(&self) -> Lists {
         match self {
             Self::Labels(l) => l.steered(),
@@ -63,7 +65,8 @@ impl Steering {
         }
     }
 
-    /// By switch, the packets that it dropped because it is not on their path; none are counted with routes.
+    /// By switch, the packets that it dropped because it is not on their path; with routes none are
+    /// counted.
     pub fn strays(&self) -> Vec<u64> {
         match self {
             Self::Labels(l) => l.strays(),

@@ -1,6 +1,8 @@
-//! What the racks' links to the packet network carried, as the kernel counts frames at their far ends: behind the queues of both.
+//! Bytes that the racks' links to the packet network have carried, from the kernel's counters at
+//! the far ends, behind the queues of both.
 //!
-//! `/proc/net/dev` of a switch's namespace has all its ports in one read, without a lock that packets wait for.
+//! `/proc/net/dev` of a switch's namespace has all its ports in one read, without a lock that
+//! packets wait for.
 
 use std::fs::File;
 use std::io;
@@ -32,13 +34,13 @@ pub struct Uplinks {
     files: Vec<File>,
     buffer: Vec<u8>,
     read_at: Option<Instant>,
-    /// By rack: what the last reading showed, upwards and downwards.
+    /// By rack: the last reading, upwards and downwards.
     last: Vec<[Count; 2]>,
     total: Vec<Uplink>,
 }
 
 impl Uplinks {
-    /// Opens the files; what was carried before counts for nothing.
+    /// Opens the files; what was carried before does not count.
     ///
     /// # Errors
     /// A namespace that cannot be entered, or no descriptors.
@@ -65,7 +67,7 @@ impl Uplinks {
     fn read(&mut self) {
         self.read_at = Some(Instant::now());
         for file in &self.files {
-            // A port that cannot be read has carried nothing more as far as is known.
+            // A port that cannot be read counts as unchanged.
             let mut end = 0;
             while let Ok(n) = file.read_at(&mut self.buffer[end..], end as u64) {
                 end += n;

@@ -1,4 +1,5 @@
-//! Counters that another program may have written: what no rack can have sent is not believed, and told.
+//! Counters that another program may have written: a number that a rack cannot have sent is
+//! rejected and reported.
 
 use std::sync::Arc;
 
@@ -12,18 +13,18 @@ use crate::units::{Bytes, NANOS, Span, Time};
 const TIMES: u128 = 2;
 /// How much later than it says an observation may have read the counters.
 const LATE: Span = Span::millis(100);
-/// What is believed at once, whatever the rates are: queues and sockets that empty.
+/// Always accepted, whatever the rates are: queues and sockets that empty.
 const AT_ONCE: Bytes = Bytes(64 << 20);
 
-/// The counters of a network as far as they are believed.
+/// The counters of a network, as far as they are accepted.
 #[derive(Debug)]
 pub struct Believed {
     topology: Arc<Topology>,
     /// When the counters were read last; `None` before the first time.
     at: Option<Time>,
-    /// As they were read then: bytes sent, and those of them that crossed.
+    /// Last readings: bytes sent, and bytes that crossed an OCS.
     read: [DemandMatrix; 2],
-    /// What of them is believed.
+    /// The accepted part of them.
     sums: [DemandMatrix; 2],
 }
 
@@ -34,8 +35,9 @@ impl Believed {
         Self { at: None, read: [zero(), zero()], sums: [zero(), zero()], topology }
     }
 
-    /// Takes what the counters say at `now`: bytes sent, and those of them that crossed an OCS, `R x R` each. A pair of which one ran back,
-    /// or forth by more than the rack's hosts can have sent, counts on from there. O(R^2).
+    /// Takes readings at `now`: bytes sent, and bytes that crossed an OCS, `R x R` each. If a
+    /// pair's counter fell, or rose by more than the rack's hosts can have sent, it counts on from
+    /// the new reading. O(R^2).
     pub fn take(&mut self, sent: DemandMatrix, crossed: DemandMatrix, now: Time) -> (DemandMatrix, DemandMatrix, Option<Damage>) {
         let read = [sent, crossed];
         let first = self.at.is_none();
@@ -100,7 +102,7 @@ mod tests {
     #[test]
     fn what_no_rack_can_have_sent_is_told_and_not_counted() {
         let mut b = believed();
-        // What was there at the beginning is the past.
+        // What was counted before the beginning is ignored.
         let (sent, ..) = b.take(of(&[(0, 1, 1 << 40)]), of(&[]), Time(0));
         assert_eq!(sent, of(&[(0, 1, 1 << 40)]));
         let second = |n: u64| Time(n * 1_000_000_000);
@@ -119,7 +121,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// What hosts can send is believed to the byte, and never more crosses than is sent, whatever is written.
+        /// What hosts can have sent is accepted to the byte, and bytes crossed never exceed bytes
+        /// sent, whatever is written.
         #[test]
         fn honest_counters_are_believed_and_no_sum_runs_back(
             steps in prop::collection::vec((prop::bool::weighted(0.8), any::<u64>(), any::<u64>()), 1..20),

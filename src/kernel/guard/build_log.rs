@@ -1,4 +1,4 @@
-//! What was written into a node while the network was set up, part by part: what must be there ever after, and how it is written again.
+//! The messages that built a node, part by part: what must stay there, and how it is written again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,19 +12,19 @@ use netlink_packet_route::tc::TcMessage;
 use crate::nl::Request;
 use crate::tc;
 
-/// A part of a node that is compared and written again as a whole.
+/// A part of a node that is compared, and written again, as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodePart {
     /// The link; 0 for the rules, which belong to none.
     pub link: u32,
-    /// Which of its parts.
+    /// Which part of the link.
     pub side: LinkPart,
 }
 
 /// The parts of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LinkPart {
-    /// What shapes its way out: queues, classes, and the filters that choose between them.
+    /// Outgoing queues and classes, and the filters that choose between them.
     Queues,
     /// The hooks of `clsact` and the filters on them.
     Filters,
@@ -42,7 +42,7 @@ impl fmt::Display for LinkPart {
     }
 }
 
-/// What was written, in order, and the programs that filters name by their descriptors.
+/// The messages in order, and the programs that filters name by their descriptors.
 #[derive(Default)]
 pub struct BuildLog {
     written: BTreeMap<NodePart, Vec<Request>>,
@@ -51,7 +51,8 @@ pub struct BuildLog {
 }
 
 impl BuildLog {
-    /// Notes messages that are sent, until the book is taken: later changes come and go, and are noted by who makes them.
+    /// Notes messages that are sent, until the log is taken. Later changes come and go; their
+    /// makers note them.
     pub fn note(&mut self, messages: &[Request]) {
         if !self.is_closed {
             for request in messages {
@@ -62,12 +63,12 @@ impl BuildLog {
         }
     }
 
-    /// Keeps programs open: only so can their filters be written again.
+    /// Keeps programs open: their filters can only be written again with them.
     pub fn hold(&mut self, programs: impl IntoIterator<Item = OwnedFd>) {
         self.programs.extend(programs);
     }
 
-    /// Takes what was noted; nothing is noted any more.
+    /// Takes the log; no more messages are noted.
     pub fn take(&mut self) -> Self {
         std::mem::replace(self, Self { is_closed: true, ..Self::default() })
     }
@@ -77,13 +78,13 @@ impl BuildLog {
         self.written.keys().copied()
     }
 
-    /// How a part was written.
+    /// The messages that wrote a part.
     pub fn of(&self, part: NodePart) -> &[Request] {
         self.written.get(&part).map_or(&[], Vec::as_slice)
     }
 }
 
-/// The part to which a message writes.
+/// The part that a message writes.
 fn part_of(message: &Message) -> Option<NodePart> {
     let on = |t: &TcMessage| {
         let hook = t.header.parent == tc::INGRESS.into() || t.header.parent == tc::CLSACT.into();

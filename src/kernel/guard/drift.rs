@@ -1,11 +1,13 @@
-//! Keeps the network as it was built: finds what another process removed, took down or changed, writes it again where that can be done, and
-//! tells of it.
+//! Keeps the network as it was built: finds what another process removed, disabled or changed,
+//! writes it again where possible, and reports it.
 //!
-//! A thread compares every node's kernel with what was read when the network had been built. News of changes (netlink's multicast groups)
-//! say which node to compare next, so that most is found within `TICK`; but the comparison is the truth, and every node's turn comes
-//! whatever the news say. Rounds cost a twentieth of a processor at most: `BUDGET` of each `TICK` or one node, and a pause of
-//! `TIMES` as long as that took. A round over all nodes begins every `ROUND` at the soonest. Dumps of large ToRs take milliseconds,
-//! which the control cycle could not spare.
+//! A thread compares every node's kernel with what was read when the network had been built.
+//! Notifications (netlink's multicast groups) say which node to compare next, so that most changes
+//! are found within `TICK`. But the comparison decides, and every node is compared in turn even
+//! without notifications. That costs a twentieth of a processor at most: `BUDGET` of each `TICK` or
+//! one node, then a pause of `TIMES` as long as that took. A round over all nodes begins every
+//! `ROUND` at the soonest. Dumps of large ToRs take milliseconds, which the control cycle cannot
+//! spare.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -26,9 +28,9 @@ use crate::packet::PacketSwitch;
 use crate::pulse::Pulse;
 use crate::{netns, sys, wire};
 
-/// Between two looks at the news.
+/// Time between two looks at the notifications.
 const TICK: Duration = Duration::from_millis(20);
-/// What comparing may take of each; one node is compared at least.
+/// What comparing may take of each tick; at least one node is compared.
 const BUDGET: Duration = Duration::from_millis(1);
 /// A pause lasts this many times as long as the comparison before it.
 const TIMES: u32 = 20;
@@ -38,14 +40,14 @@ const ROUND: Duration = Duration::from_secs(1);
 /// Groups of changes: links, neighbours, traffic control, addresses, routes, rules.
 const GROUPS: [u32; 6] = [1, 3, 4, 5, 7, 8];
 
-/// What was found, by node, and what was found and mended since the last call.
+/// What is wrong now, by node, and what was wrong and mended since the last call.
 #[derive(Debug, Default)]
 struct Found {
     standing: Vec<Vec<Damage>>,
     mended: Vec<Damage>,
 }
 
-/// The thread; dropping this ends it.
+/// The comparing thread; dropping this ends it.
 pub struct DriftMonitor {
     found: Arc<Mutex<Found>>,
     pulse: Pulse,
@@ -54,8 +56,9 @@ pub struct DriftMonitor {
 }
 
 impl DriftMonitor {
-    /// Reads what is there now, which must be all that was written, and starts the thread. It keeps the nodes' books. `turner` says where
-    /// circuits come and go by filters and routes, and has them written again.
+    /// Reads what is there now, which must be all that was written, and starts the thread. It takes
+    /// the nodes' logs. `turner` knows which filters and routes come and go with circuits, and
+    /// writes them again.
     ///
     /// # Errors
     /// When a node cannot be read, or no socket or thread be had.
@@ -83,7 +86,7 @@ impl DriftMonitor {
             buffer: vec![0; 16 << 10],
         };
         let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || {
-            // Nothing is ever sent: the other end goes when the thread shall end.
+            // Nothing is ever sent: the other end is dropped to end the thread.
             while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
                 beats.beat();
                 work.tick();
@@ -102,7 +105,7 @@ impl DriftMonitor {
         self.thread.as_ref().is_some_and(|t| !t.is_finished())
     }
 
-    /// What is not as it was built, and what was not since the last call and has been mended.
+    /// What is not as it was built, and what was mended since the last call.
     pub fn damage(&self) -> Vec<Damage> {
         let mut found = self.found.lock();
         let mended = std::mem::take(&mut found.mended);
@@ -121,7 +124,7 @@ impl Drop for DriftMonitor {
 
 struct Watched {
     news: Socket,
-    /// News came since the node was last compared.
+    /// Notifications came since the node was last compared.
     stale: bool,
     node: WatchedNode,
 }
@@ -131,7 +134,7 @@ struct Work {
     nodes: Vec<Watched>,
     turner: Option<SwitcherHandle>,
     found: Arc<Mutex<Found>>,
-    /// The node whose turn is next in this round.
+    /// The next node of this round.
     next: usize,
     /// When this round began, and what it has taken.
     begun: Instant,
@@ -181,7 +184,7 @@ impl Work {
     }
 }
 
-/// A socket that hears of changes in a node.
+/// A socket for notifications of changes in a node.
 fn listen(node: &Node) -> io::Result<Socket> {
     netns::within(node.ns.as_fd(), || {
         let mut s = Socket::new(NETLINK_ROUTE)?;
@@ -191,7 +194,8 @@ fn listen(node: &Node) -> io::Result<Socket> {
     })
 }
 
-/// Reads all news; says whether another process changed anything. An overrun queue is news too.
+/// Reads all notifications; true if another process changed anything. An overrun queue counts as a
+/// change.
 fn heard(news: &Socket, buffer: &mut [u8]) -> bool {
     let mut any = false;
     loop {
@@ -203,8 +207,9 @@ fn heard(news: &Socket, buffer: &mut [u8]) -> bool {
     }
 }
 
-/// Whether a netlink socket is one of ours, by its number: the kernel gives a process's first socket in a namespace the number of the
-/// process, and the others negative ones. A number may belong to another process as well; what they do is found in the next round.
+/// Whether a netlink socket is one of ours, by its number: the kernel gives a process's first
+/// socket in a namespace the number of the process, and negative numbers to others. A number may
+/// belong to another process as well; its changes are found in the next round.
 fn is_ours(port: u32) -> bool {
     port == std::process::id() || (port as i32) < 0
 }
@@ -216,7 +221,8 @@ fn switch_ties(s: &PacketSwitch) -> Vec<RequiredLink> {
     s.named_links().into_iter().map(tie).collect()
 }
 
-/// By node, in the order of [`Network::nodes`]: its links, and how circuits come and go there.
+/// By node, in the order of [`Network::nodes`]: its required links, and what comes and goes there
+/// with circuits.
 fn roles(net: &Network, turner: Option<&SwitcherHandle>) -> Vec<(Vec<RequiredLink>, Mutable)> {
     let plain = |(link, name): (u32, String)| RequiredLink { link, name, port: None, cut: None, cable: None };
     let (crossbar, doors) = match turner {

@@ -1,4 +1,4 @@
-//! What watches that the network stays as it was built.
+//! Comparison of the network with what was built.
 
 pub(crate) mod believed;
 pub mod build_log;

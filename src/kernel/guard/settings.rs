@@ -1,4 +1,5 @@
-//! A link's own settings, which are the network's: its MAC address, its MTU, the longest segments it takes, its offloads.
+//! Settings of a link that belong to the network: its MAC address, its MTU, its longest segments,
+//! its offloads.
 
 use std::io;
 
@@ -6,18 +7,18 @@ use crate::nl::Netlink;
 use crate::wire::attribute;
 use crate::{msg, sys};
 
-/// What is set of a link.
+/// Settings of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     mac: Vec<u8>,
     mtu: u32,
     segments: u32,
-    /// What `ethtool -K` asks for, in words of 32 bits; empty where the kernel does not say.
+    /// What `ethtool -K` sets, in words of 32 bits; empty if the kernel does not tell.
     offloads: Vec<u32>,
 }
 
 impl Settings {
-    /// Reads a link's from its attributes; the offloads are another question ([`Settings::ask`]).
+    /// Reads a link's settings from its attributes, without the offloads ([`Settings::ask`]).
     pub fn of(attributes: &[u8]) -> Self {
         const ADDRESS: u16 = 1;
         const MTU: u16 = 4;
@@ -26,12 +27,12 @@ impl Settings {
         Self { mac: attribute(attributes, ADDRESS).to_vec(), mtu: word(MTU), segments: word(SEGMENTS), offloads: vec![] }
     }
 
-    /// Asks for the offloads of the link of this name.
+    /// Asks for the offloads of the link with this name.
     pub fn ask(&mut self, nl: &Netlink, name: &str) {
         self.offloads = sys::offloads(nl.socket(), name).unwrap_or_default();
     }
 
-    /// In words, what of them is different in another; nothing if they are the same.
+    /// What differs from another link's settings, in words; `None` if nothing does.
     pub fn differ(&self, other: &Self) -> Option<String> {
         let parts = [
             (self.mac == other.mac, "MAC address"),
@@ -43,7 +44,7 @@ impl Settings {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// Writes to a link what of it is different `now`.
+    /// Writes the settings that differ from `now` to a link.
     ///
     /// # Errors
     /// What the kernel refused.

@@ -1,4 +1,4 @@
-//! One node that is kept as it was built: compared with what was read at first, and mended.
+//! One node that is kept as it was built: it is compared with what was first read, and mended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,7 +15,7 @@ use crate::nl::{NEW, Netlink, REPLACE, Request};
 use crate::node::Node;
 use crate::tc;
 
-/// A link that must be there and up.
+/// A link that must be there and up, and what fails without it.
 #[derive(Clone, Debug)]
 pub struct RequiredLink {
     /// Its index.
@@ -24,9 +24,9 @@ pub struct RequiredLink {
     pub name: String,
     /// The port of an OCS at one of its ends.
     pub port: Option<(PlaneId, RackId)>,
-    /// What is cut off without it.
+    /// What loses its connection without it.
     pub cut: Option<Cut>,
-    /// The link of a graph of switches, by number, of which it is one end.
+    /// If it is one end of a cable of the EPS graph: the cable's number.
     pub cable: Option<u32>,
 }
 
@@ -38,23 +38,23 @@ pub struct WatchedNode {
     parts: Vec<NodePart>,
     required: Vec<RequiredLink>,
     turns: Mutable,
-    /// As it was first read.
+    /// What was first read.
     right: Inventory,
-    /// Ties that were not up when the node was last compared.
+    /// Required links that were down at the last comparison.
     down: BTreeSet<u32>,
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Debug, Default)]
 pub struct Compared {
-    /// Not as it should be.
+    /// What is wrong.
     pub standing: Vec<Damage>,
-    /// It was not, and is again.
+    /// What was wrong and has been mended.
     pub mended: Vec<Damage>,
 }
 
 impl WatchedNode {
-    /// Takes the node's book, and reads what is there.
+    /// Takes the node's log, and reads what is there.
     ///
     /// # Errors
     /// When the node cannot be read.
@@ -65,7 +65,7 @@ impl WatchedNode {
         Ok(Self { name: node.name.clone(), ns: node.ns.try_clone()?, book, parts, required: ties, turns, right, down: BTreeSet::new() })
     }
 
-    /// Compares the node with what it should be, and writes again what differs.
+    /// Compares the node with what it should be, and writes what differs again.
     pub fn compare(&mut self, turner: Option<&SwitcherHandle>) -> Compared {
         let mut seen = Compared::default();
         if let Err(e) = self.look(turner, &mut seen) {
@@ -95,7 +95,8 @@ impl WatchedNode {
             }
         }
         self.down = down;
-        // First: with another MAC address the kernel has forgotten the link's neighbours.
+        // First the links: with another MAC address, the kernel has forgotten the link's
+        // neighbours.
         if self.mend_links(&mut nl, &found, seen)? {
             found = inventory::read(&mut nl, &self.parts, self.turns)?;
         }
@@ -110,7 +111,7 @@ impl WatchedNode {
         Ok(())
     }
 
-    /// Gives our links that are there the settings again that they had. Says whether any had others.
+    /// Restores the settings of our links that are there. True if any had changed.
     fn mend_links(&self, nl: &mut Netlink, found: &Inventory, seen: &mut Compared) -> io::Result<bool> {
         let both = |t: &RequiredLink, now: &Inventory| {
             let (right, there) = (self.right.links.get(&t.link)?, now.links.get(&t.link)?);
@@ -137,7 +138,8 @@ impl WatchedNode {
         Ok(true)
     }
 
-    /// Whether a part's link is there and up: what was written for it went with it, and comes back after it.
+    /// Whether a part's link is there and up: what was written for a link disappears and comes back
+    /// with it.
     fn is_there(&self, part: &NodePart, found: &Inventory) -> bool {
         part.link == 0 || found.links.get(&part.link).is_some_and(|l| l.up)
     }
@@ -151,7 +153,8 @@ impl WatchedNode {
         }
     }
 
-    /// Writes a part again as a whole. What another process added is left there, and told of, as long as all of ours is there.
+    /// Writes a part again as a whole. What another process added stays, and is reported, if all of
+    /// ours is there.
     fn mend(
         &self,
         nl: &mut Netlink,
@@ -164,7 +167,7 @@ impl WatchedNode {
         if contains(there, right) {
             let more = there.len() - right.len();
             let damage = self.damage(part, &format!("have {more} more than were written: another process added them"));
-            // What they do there, probes find out.
+            // Probes find out what that does.
             seen.standing.push(Damage { port: None, ..damage });
             return Ok(());
         }
@@ -181,7 +184,7 @@ impl WatchedNode {
         Ok(())
     }
 
-    /// Finds circuits that are up and whose filter or route is gone.
+    /// Finds lit circuits whose filter or route is gone.
     fn look_at_circuits(
         &self,
         (turner, began): (&SwitcherHandle, Option<u64>),
@@ -197,7 +200,7 @@ impl WatchedNode {
         for tie in self.required.iter().filter(|t| !self.down.contains(&t.link) && !held.contains(&t.link)) {
             let Some(place) = tie.port else { continue };
             let wanted = if self.turns == Mutable::Doors { turner.admits(place) } else { turner.lit(place) };
-            // Asked last: nothing was turned since before the kernel was read.
+            // Asked last: nothing has changed since before the kernel was read.
             if wanted && began.is_some_and(|b| b % 2 == 0 && b == turner.changes()) {
                 let side = if self.turns == Mutable::Doors { LinkPart::Ways } else { LinkPart::Filters };
                 let part = NodePart { link: tie.link, side };
@@ -218,7 +221,7 @@ impl WatchedNode {
         Damage { what: format!("{of} {what}"), port: tie.and_then(|t| t.port), ..Damage::default() }
     }
 
-    /// What brings a part back: what is left of it away, and all of it again.
+    /// Messages that restore a part: they remove what is left of it, and write all of it again.
     fn messages(&self, part: NodePart) -> Vec<Request> {
         let mut v = match part.side {
             LinkPart::Queues => vec![(tc::remove_root(part.link), 0)],
@@ -234,7 +237,7 @@ impl WatchedNode {
 const CHANGED: &str = "were changed by another process";
 const MENDED: &str = "were changed by another process, and have been written again";
 
-/// What was there already, or had gone already.
+/// The object was there already, or was gone already.
 fn is_expected(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound)
 }
@@ -244,7 +247,7 @@ fn of<'a>(inventory: &'a Inventory, part: &NodePart) -> &'a [u64] {
     inventory.parts.get(part).map_or(&[], Vec::as_slice)
 }
 
-/// Whether one list in order has all of another, as often.
+/// Whether one sorted list contains another, duplicates too.
 fn contains(all: &[u64], some: &[u64]) -> bool {
     let mut left: BTreeMap<u64, usize> = BTreeMap::new();
     all.iter().for_each(|p| *left.entry(*p).or_default() += 1);

@@ -1,4 +1,4 @@
-//! What links of a topology ask for that this kernel has no queue for.
+//! Link features that a topology asks for and that this kernel does not have.
 
 use std::fmt;
 use std::io;
@@ -56,7 +56,7 @@ impl Module {
 /// A key of a topology file that this kernel cannot do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingFeature {
-    /// The kind of link, as it is called in topology files. Those of a graph may have what they have by the key `graph`.
+    /// The kind of link, as topology files call it. Links of a graph may have the key by `graph`.
     pub kind: &'static str,
     /// The key.
     pub key: &'static str,
@@ -73,7 +73,8 @@ impl fmt::Display for MissingFeature {
     }
 }
 
-/// What links of a topology ask for and this kernel has not. Nothing is tried for links that ask for a buffer at most.
+/// The features that links of a topology ask for and this kernel does not have. A buffer alone
+/// needs no trial.
 ///
 /// # Errors
 /// When no namespace can be made to try it in.
@@ -101,7 +102,7 @@ fn keys(spec: &LinkSpec) -> impl Iterator<Item = (&'static str, Module)> + use<>
     [delay, loss, spec.ecn.map(|_| ("ecn", Module::Red))].into_iter().flatten()
 }
 
-/// What the kernel says against a module, in a namespace of its own.
+/// The kernel's error for a module, from a trial in a namespace of its own.
 fn try_out(module: Module) -> io::Result<Option<io::Error>> {
     const LINK: u32 = 10;
     let ns = netns::create(false)?;

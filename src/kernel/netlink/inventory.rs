@@ -1,5 +1,6 @@
-//! What a node's kernel holds, reduced to what must not change: every queue, class, filter, neighbour, route, rule and address as a
-//! number that stands for its settings. Counters and what changes with every circuit are left out.
+//! What a node's kernel holds, reduced to what must not change: every queue, class, filter,
+//! neighbour, route, rule and address as a number that stands for its settings. Counters, and what
+//! changes with circuits, are left out.
 //!
 //! Answers are read as bytes: a ToR of 64 racks has some 400 objects, and most are only compared.
 
@@ -19,7 +20,7 @@ use crate::route_lists::RACK_RULES;
 use crate::settings::Settings;
 use crate::switched::RULE_PRIORITY;
 
-/// The settings of one object.
+/// A fingerprint of the settings of one object.
 type Print = u64;
 
 /// What comes and goes in a node with circuits, besides the state of gates.
@@ -40,7 +41,7 @@ pub struct Link {
     pub name: String,
     /// It is up and has a carrier.
     pub up: bool,
-    /// What is set of it.
+    /// Its settings.
     pub settings: Settings,
 }
 
@@ -57,7 +58,8 @@ pub struct Inventory {
     pub admitted: Vec<u32>,
 }
 
-/// Reads what the kernel holds of `parts`, which are in order, and all links. O(objects), some microseconds each.
+/// Reads `parts`, which are sorted, and all links from the kernel. O(objects), some microseconds
+/// each.
 ///
 /// # Errors
 /// What the kernel refused.
@@ -81,7 +83,7 @@ pub fn read(nl: &mut Netlink, parts: &[NodePart], turns: Mutable) -> io::Result<
     Ok(found)
 }
 
-/// What must be asked for to see these parts.
+/// The dumps that show these parts.
 fn dumps(parts: &[NodePart]) -> Vec<Message> {
     let mut v = vec![];
     if parts.iter().any(|p| p.side == LinkPart::Ways) {
@@ -107,7 +109,7 @@ struct Object {
     place: Place,
 }
 
-/// Where an object is, if that matters.
+/// Identity of an object, where it matters.
 enum Place {
     /// A filter of this priority and node.
     Filter((u16, u32)),

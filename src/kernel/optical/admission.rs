@@ -1,4 +1,5 @@
-//! How a ToR admits packets to a circuit where no program does it: by a route, or by the gate of the queue in which they wait.
+//! Admission of packets to circuits by the ToRs, where no program decides it: by a route, or by the
+//! gate of a queue.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -15,7 +16,7 @@ use crate::{layout, queues};
 /// The routing table of circuits.
 pub const TABLE: u32 = 100;
 
-/// The doors of all ToRs, with sockets of their own.
+/// Admission at all ToRs, with a socket for each.
 pub struct CircuitAdmission {
     kind: Kind,
     /// By rack: a socket, and the ports on the planes.
@@ -23,9 +24,9 @@ pub struct CircuitAdmission {
 }
 
 enum Kind {
-    /// A route in [`TABLE`] is a door that is open.
+    /// A ToR admits packets by a route in [`TABLE`].
     Routes,
-    /// Packets are in the queue already.
+    /// A ToR admits packets by opening the gate of the queue in which they wait.
     Gates {
         /// By plane: its rate, and the bytes of a queue.
         queues: Vec<(BitRate, u32)>,
@@ -34,7 +35,7 @@ enum Kind {
 }
 
 impl CircuitAdmission {
-    /// Doors that are routes.
+    /// Admission by routes.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -42,7 +43,7 @@ impl CircuitAdmission {
         Ok(Self { kind: Kind::Routes, tors: sockets(net)? })
     }
 
-    /// Doors that are the gates of the queues of the ToRs' OCS ports, shut in the beginning.
+    /// Admission by the gates of the queues of the ToRs' OCS ports; all are closed at first.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -52,12 +53,12 @@ impl CircuitAdmission {
         Ok(Self { kind: Kind::Gates { queues, nudges: QueueWaker::start(net)? }, tors: sockets(net)? })
     }
 
-    /// Whether they are routes.
+    /// Whether it is by routes.
     pub fn are_routes(&self) -> bool {
         matches!(self.kind, Kind::Routes)
     }
 
-    /// Lets packets of a rack to another onto a plane.
+    /// Begins to admit packets of a rack for another to a plane.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -73,7 +74,7 @@ impl CircuitAdmission {
         }
     }
 
-    /// Lets no more packets of a rack to another onto a plane.
+    /// Stops admitting packets of a rack for another to a plane.
     ///
     /// # Errors
     /// What the kernel refused.

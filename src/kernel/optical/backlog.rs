@@ -1,9 +1,11 @@
-//! What waits in the hosts' sockets, sampled by a thread of its own.
+//! Backlog in the hosts' sockets, sampled by a thread of its own.
 //!
-//! Listing sockets takes each hash bucket's lock with softirqs off, and on letting go the kernel may carry packets for some
-//! milliseconds in the caller's name. On a machine full of traffic that made the control cycle's poll last 80 ms; here it makes
-//! a sample older instead. A sample is taken shortly before it is asked for, as far as the time between the last questions tells. Samples
-//! every 20 ms were too old for what had begun 30 ms before a control cycle: in some runs it got its circuit one interval later.
+//! Listing sockets takes the lock of each hash bucket with softirqs off. When it is released, the
+//! kernel may carry packets for some milliseconds on the caller's time. On a machine full of
+//! traffic, that made the poll of the control cycle last 80 ms; here it makes a sample older
+//! instead. A sample is taken shortly before it is expected to be asked for. Samples every 20 ms
+//! were too old for traffic that had begun 30 ms before a control cycle: in some runs it got its
+//! circuit one interval later.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -22,18 +24,18 @@ use crate::pulse::Pulse;
 use crate::topology::Topology;
 use crate::topology::addresses::{host_of_ip, rack_of_ip};
 
-/// Time between two samples while nothing tells when the next one will be asked for.
+/// Time between two samples while the next request cannot be predicted.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long before it is asked for a sample is to be there.
+/// How long before the next request a sample should be ready.
 const AHEAD: Duration = Duration::from_millis(5);
-/// Questions that come closer are one.
+/// Requests that are closer together count as one.
 const ONE_QUESTION: Duration = Duration::from_millis(1);
 /// Shortest time between two samples as a multiple of the time that a sample takes: at most a twentieth of a processor.
 const TIMES: u32 = 20;
 
 type Newest = Arc<Mutex<Result<Sample, String>>>;
 
-/// When samples are asked for.
+/// Times of the requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Questions {
     last: Option<Instant>,
@@ -42,7 +44,7 @@ struct Questions {
 }
 
 impl Questions {
-    /// There is one now.
+    /// Notes a request.
     fn note(&mut self, now: Instant) {
         let gap = self.last.map(|last| now.duration_since(last));
         if gap.is_none_or(|gap| gap >= ONE_QUESTION) {
@@ -50,15 +52,16 @@ impl Questions {
         }
     }
 
-    /// How long to wait before a sample is begun, if the last one took `took`: until it will just be there for the next question; if that
-    /// time is over or not known, [`PAUSE`]. Always [`TIMES`] as long as the last one took, and a second at most.
+    /// Pause before the next sample, if the last one took `took`: so that it is ready right before
+    /// the next request, or [`PAUSE`] if that time is past or unknown. At least [`TIMES`] as long
+    /// as the last sample took, and at most a second.
     fn pause(&self, now: Instant, took: Duration) -> Duration {
         let begin = || (self.last? + self.every?).checked_sub(AHEAD + 2 * took)?.checked_duration_since(now);
         begin().unwrap_or(PAUSE).max(took * TIMES).min(Duration::from_secs(1))
     }
 }
 
-/// What waits in the hosts' sockets.
+/// A sample.
 struct Sample {
     /// Bytes by rack pair.
     racks: DemandMatrix,
@@ -70,7 +73,7 @@ struct Sample {
 pub struct Backlog {
     newest: Newest,
     questions: Arc<Mutex<Questions>>,
-    /// Whether connections are told one by one.
+    /// Whether samples have the single connections.
     singly: Arc<AtomicBool>,
     pulse: Pulse,
     stop: Option<mpsc::Sender<()>>,
@@ -94,7 +97,7 @@ impl Backlog {
         let (put, asked, noted) = (newest.clone(), singly.clone(), questions.clone());
         let thread = std::thread::Builder::new().name("backlog".into()).spawn(move || {
             let mut pause = PAUSE;
-            // Nothing is ever sent: the other end goes when the thread shall end.
+            // Nothing is ever sent: the other end is dropped to end the thread.
             while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
                 beats.beat();
                 let begun = Instant::now();
@@ -117,7 +120,7 @@ impl Backlog {
         self.thread.as_ref().is_some_and(|t| !t.is_finished())
     }
 
-    /// What waits by rack pair in the newest sample, `R x R` bytes.
+    /// Backlog by rack pair in the newest sample, `R x R` bytes.
     ///
     /// # Errors
     /// What the kernel refused.

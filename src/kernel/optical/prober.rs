@@ -1,10 +1,12 @@
 //! Circuit probes: frames sent into a newly connected input prove that light comes out at the right output.
 //!
-//! Around the instant at which a circuit should have light, its ToR sends a short train of frames (EtherType 0x88b5) into its
-//! OCS port. The first that comes out at the right ToR proves the circuit and dates it; one that comes out elsewhere, or none
-//! within [`PROBE_PATIENCE`] of the first that was sent, is a failure (the controller repeats such a probe before it blames a port).
-//! Time in which this machine stood still does not count: a port that was blamed for it would stay out of use. Circuits that are shorter
-//! than that are not judged. The train's grain bounds what can be said of the dark time: some 100 us on an idle machine.
+//! Around the instant at which a circuit should get its light, its ToR sends a short train of
+//! frames (EtherType 0x88b5) into its OCS port. The first frame that comes out at the right ToR
+//! proves the circuit and gives its time. One that comes out elsewhere, or none within
+//! [`PROBE_PATIENCE`] of the first that was sent, is a failure; the controller repeats this probe
+//! before it blames a port. Time in which this machine stood still does not count, because a blamed
+//! port stays out of use. Circuits that are shorter than the patience are not judged. The interval
+//! of the frames limits how well the dark time is known: to some 100 us on an idle machine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -43,17 +45,19 @@ struct Port {
     receiver: Box<dyn DataLinkReceiver>,
 }
 
-/// Whether a frame that is sent into an input now may be lost in the dark without being counted as data: `timed` counts IP packets
-/// only; with `netlink` everything counts, and a train waits until its circuit was switched.
+/// Whether a frame that is sent into an input now may get lost in the dark without being counted as
+/// data. `timed` counts IP packets only; with `netlink` everything counts, and a train waits until
+/// its circuit was switched.
 pub type MaySend = Arc<dyn Fn(&ProbeRequest) -> bool + Send + Sync>;
 
-/// Asks the probing thread; dropping it ends the thread.
+/// Asks the probing thread; dropping this ends the thread.
 pub struct Prober {
     requests: Arc<Requests>,
     thread: JoinHandle<()>,
 }
 
-/// What is asked of the thread. It has real-time priority, so a bell wakes it, not a channel.
+/// Requests to the thread. It has real-time priority, so it is woken by a flag and not by a
+/// channel.
 #[derive(Default)]
 struct Requests {
     bell: Parker,
@@ -72,7 +76,7 @@ impl Requests {
         self.bell.wake();
     }
 
-    /// Waits until something is asked, at most for `patience`, and takes all of it; `None`: the thread ends.
+    /// Waits for requests, at most for `patience`, and takes all of them; `None`: the thread ends.
     fn wait(&self, patience: Duration) -> Option<Vec<ProbeRequest>> {
         self.bell.wait(patience);
         let taken = std::mem::take(&mut *self.asked.lock());
@@ -116,7 +120,7 @@ impl Prober {
         !self.thread.is_finished()
     }
 
-    /// Has a circuit probed.
+    /// Probes a circuit.
     pub fn request(&self, r: ProbeRequest) {
         self.requests.add(r);
     }
@@ -142,12 +146,12 @@ pub(crate) fn frames(index: u32, ethertype: u16) -> io::Result<(Box<dyn DataLink
     }
 }
 
-/// A probe under way.
+/// A probe that is not done.
 struct Waiting {
     request: ProbeRequest,
-    /// When it was last looked for.
+    /// When its frames were last looked for.
     looked: Option<Time>,
-    /// For how long no frame could be sent since it was due, and for how long frames have not come out.
+    /// How long no frame could be sent since it was due, and how long no frame has come out.
     dark: Span,
     sent: Span,
 }
@@ -157,7 +161,8 @@ impl Waiting {
         Self { request, looked: None, dark: Span::ZERO, sent: Span::ZERO }
     }
 
-    /// It did not come out up to now; `may_send`: frames were sent. Says whether it is given up.
+    /// Notes that no frame has come out by now; `may_send`: frames were sent. True if the probe is
+    /// given up.
     fn is_given_up(&mut self, now: Time, may_send: bool) -> bool {
         let before = self.looked.replace(now).unwrap_or(self.request.at);
         let waited = if may_send { &mut self.sent } else { &mut self.dark };
@@ -185,7 +190,7 @@ impl Loop {
         }
     }
 
-    /// Sends and receives until every circuit that is due is proved or given up.
+    /// Sends and receives until every due circuit is proved or given up.
     fn round(&mut self) {
         loop {
             let now = self.clock.now();
@@ -236,7 +241,7 @@ impl Loop {
         None
     }
 
-    /// Looks for probes that did not come out where they should at all other outputs.
+    /// Looks at all other outputs for the frames of failed probes.
     fn give_up(&mut self, probes: &[Waiting]) {
         if probes.is_empty() {
             return;

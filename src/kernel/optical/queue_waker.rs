@@ -1,8 +1,9 @@
-//! Frames that make a queue look whether it may send now.
+//! Wakes the queue of a port after its gate has opened, by sending a frame behind it.
 //!
-//! A gate that opens does not wake its queue, which would sleep until its old timer ends; any frame behind it does. The call that sends the
-//! frame also carries packets that waited through the kernel, for milliseconds. So a thread of its own makes it, and the thread that
-//! opens the gates is in time for the next one. Two such threads did not carry more.
+//! A gate that opens does not wake its queue, which would sleep until its old timer ends; any frame
+//! does. The call that sends the frame also carries waiting packets through the kernel, which takes
+//! milliseconds. So a thread of its own makes this call, and the thread that opens the gates is in
+//! time for the next one. A second thread for this did not carry more.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -21,7 +22,7 @@ const WAKING: u16 = 0x88b6;
 /// A rack, and the plane to which its port leads.
 type Port = (usize, usize);
 
-/// The thread; dropping this ends it.
+/// The thread that wakes queues; dropping this ends it.
 pub struct QueueWaker {
     ports: Option<mpsc::Sender<Port>>,
     thread: Option<JoinHandle<()>>,
@@ -46,7 +47,7 @@ impl QueueWaker {
         Ok(Self { ports: Some(ports), thread: Some(thread) })
     }
 
-    /// Has a port's queues look again.
+    /// Wakes the queues of a port.
     ///
     /// # Panics
     /// The thread has died: then the thread of the caller dies too, and the run ends.

@@ -1,4 +1,5 @@
-//! Which slot of the kernel holds which reservation. What operations mean is [`plan::apply`]'s business; both mechanisms share this.
+//! The reservation in each slot of the kernel, for both mechanisms. What operations mean is decided
+//! by [`plan::apply`].
 
 use std::sync::Arc;
 
@@ -9,42 +10,43 @@ use crate::plan::{self, Change, Op, Programmed, Rules};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
-/// By port, what its slots hold.
+/// Reservations by port and slot.
 pub struct Slots {
     topology: Arc<Topology>,
     guard: Span,
-    /// What has not ended, and perhaps some that has.
+    /// Reservations that have not ended, and perhaps some that have.
     state: Programmed,
-    /// By plane * R + rack: what the kernel holds. A slot whose circuit has ended keeps it until another takes its place.
+    /// By plane * R + rack: what the kernel holds. A circuit that has ended keeps its slot until
+    /// another one takes it.
     ports: Vec<[Option<Reservation>; SLOTS]>,
 }
 
 impl Slots {
-    /// Empty slots. `guard`: how long before the end of a circuit with light the order for it must come.
+    /// Empty slots. `guard`: how long before its end a lit circuit can be changed at the latest.
     pub fn new(topology: Arc<Topology>, guard: Span) -> Self {
         let ports = (topology.planes.len() * topology.rack_count()).max(1);
         let state = Programmed { slots_per_port: SLOTS, ..Programmed::default() };
         Self { topology, guard, state, ports: vec![[None; SLOTS]; ports] }
     }
 
-    /// Everything held, ended circuits too, port by port.
+    /// All reservations, ended ones too, port by port.
     pub fn all(&self) -> impl Iterator<Item = &Reservation> {
         self.ports.iter().flatten().flatten()
     }
 
-    /// Every slot: its port, its place there, and what it holds.
+    /// Every slot: its port, its number there, and its reservation.
     pub fn held(&self) -> impl Iterator<Item = (usize, usize, Option<Reservation>)> + '_ {
         self.ports.iter().enumerate().flat_map(|(port, slots)| slots.iter().enumerate().map(move |(slot, held)| (port, slot, *held)))
     }
 
-    /// What has not ended.
+    /// Reservations that have not ended.
     pub fn programmed(&self, now: Time) -> Programmed {
         let timetable = self.state.timetable.iter().filter(|r| r.until > now).copied().collect();
         Programmed { timetable, slots_per_port: SLOTS }
     }
 
-    /// Carries out operations in order, each as [`plan::apply`] says at the instant at which its turn comes; `write` (port, slot, what it
-    /// holds now) puts a change into the kernel.
+    /// Carries out operations in order, each as [`plan::apply`] says at its own instant;
+    /// `write(port, slot, reservation)` puts a change into the kernel.
     pub fn apply_all(
         &mut self,
         ops: &[Op],
@@ -73,7 +75,8 @@ impl Slots {
     }
 }
 
-/// The slot that holds this circuit, or the first one that is free: [`plan::apply`] lets no port hold more circuits than it has slots.
+/// The slot of this circuit, or the first free one: [`plan::apply`] never gives a port more
+/// circuits than it has slots.
 fn slot_of(slots: &[Option<Reservation>; SLOTS], r: &Reservation, now: Time) -> usize {
     let its = slots.iter().position(|s| s.is_some_and(|o| o.up_from == r.up_from && o.until > now));
     let free = || slots.iter().position(|s| s.is_none_or(|o| o.until <= now));

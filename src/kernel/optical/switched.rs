@@ -1,6 +1,7 @@
-//! The `netlink` mechanism: u32 and mirred filters as crossbar, routes as admission, a thread that wakes for every change.
+//! The `netlink` mechanism: u32 and mirred filters are the crossbar, routes are admission, and a
+//! thread makes every change.
 //!
-//! For kernels that refuse bpf(), such as a user namespace without root.
+//! For kernels that refuse bpf(), such as those in a user namespace without root.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,18 +33,19 @@ use crate::{Clock, Serving, packet, queues};
 
 /// The rule's place among the node's rules.
 pub const RULE_PRIORITY: u32 = 1000;
-/// Name of the sink's near end: packets that go nowhere are sent there, and counted.
+/// Name of the sink's near end: packets without a destination are sent there, and counted.
 pub const SINK_NAME: &str = "sink0";
 /// Indexes of the sink's two ends, far above those that the kernel hands out in nodes of others.
 const SINK: (u32, u32) = (1_000_000_000, 1_000_000_001);
-/// The flip thread, and sockets to read counters with.
+/// The thread that switches, and sockets for reading counters.
 pub struct Switched {
     clock: Clock,
     slots: Arc<Mutex<Slots>>,
     flips: CircuitSwitcher,
     /// The link in every ToR whose classes count what goes to the EPS by rack; `None`: its port to the EPS.
     counting: Option<u32>,
-    /// By link of a ToR and destination: a queue that is written again counts from zero, and one that is gone counts no more.
+    /// By link of a ToR and destination: a queue that is written again counts from zero, and one
+    /// that is gone counts no more.
     counted: BTreeMap<(RackId, Way, RackId), Odometer>,
     /// By plane and rack, packets that came out at the wrong rack, and that came too late for their circuit: a filter that is written
     /// again counts from zero.
@@ -57,7 +59,7 @@ enum Way {
     Ocs(usize),
 }
 
-/// Counters that go on where the kernel's begin again.
+/// A counter that continues where the kernel's starts again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Odometer {
     /// Bytes and packets.
@@ -133,7 +135,7 @@ impl Switched {
         results
     }
 
-    /// What the slots hold, without what has ended.
+    /// Reservations that have not ended.
     pub fn programmed(&self, now: Time) -> Programmed {
         self.slots.lock().programmed(now)
     }
@@ -197,9 +199,10 @@ fn add_sink(node: &mut Node, mark: &str) -> io::Result<()> {
 pub const COUNT_NAME: &str = "count0";
 const COUNT: (u32, u32) = (1_000_000_004, 1_000_000_005);
 
-/// A pair of links before the port to the EPS, whose queues are by priority and so count no racks: all that goes to other racks over the
-/// EPS enters it, in a class of its rack, and comes out at the port with the addresses that it would have had there. The route goes with
-/// the links.
+/// A pair of links before the port to the EPS. The port has queues by priority, so it does not
+/// count by rack. All packets to other racks over the EPS enter the pair in a class of their rack,
+/// and come out at the port with the addresses that they would have had there. The route disappears
+/// with the links.
 fn count(eps: u32, topology: &Topology, rack: usize, mark: &str) -> Vec<Request> {
     let mac = layout::mac(Port::TorEps, rack);
     let end = |name, index| End { name, ns: None, index, mac };
@@ -217,7 +220,8 @@ fn count(eps: u32, topology: &Topology, rack: usize, mark: &str) -> Vec<Request>
     v
 }
 
-/// By what packets are sent to the table of circuits. Without priorities an elephant's TOS byte is compared as a whole: all kernels can.
+/// The rule that sends packets to the table of circuits. Without priorities an elephant's TOS byte
+/// is compared as a whole, which every kernel can do.
 fn rule(admit: Admit, service: Service) -> Message {
     match (admit.tos(), service) {
         (Some(tos), Service::Strict) => msg::rule_by_bit(tos >> 2, TABLE, RULE_PRIORITY),
@@ -225,7 +229,7 @@ fn rule(admit: Admit, service: Service) -> Message {
     }
 }
 
-/// Whether the kernel has taken a rule that compares one bit as it was told to: kernels ignore what they do not know.
+/// Whether the kernel has taken a rule that compares one bit: kernels ignore what they do not know.
 ///
 /// # Errors
 /// It has not, or the rules cannot be listed.
@@ -246,8 +250,9 @@ const STRAYS: (u16, u32) = (3, 0);
 /// Matches all IP packets: their first four bits are the version.
 const ANY_IP: Match = Match { offset: 0, value: 0x4000_0000, mask: 0xf000_0000 };
 
-/// On a ToR's OCS port: packets for the own rack pass, and so do those from it, which the OCS sent back; other IP packets go to the
-/// sink. They must not reach the routes, which would carry them to their rack after all, over the EPS, and hide the fault.
+/// On a ToR's OCS port: packets for this rack pass, and so do packets from this rack, which the OCS
+/// sent back; other IP packets go to the sink. They must not reach the routes, which would carry
+/// them to their rack over the EPS and hide the fault.
 fn only_own(link: u32, rack: RackId) -> [Request; 4] {
     let net = rack_net(rack);
     [

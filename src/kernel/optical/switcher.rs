@@ -1,9 +1,11 @@
-//! The thread that wakes for every change of a circuit that the kernel cannot time by itself.
+//! The thread that switches circuits whose changes the kernel cannot time by itself.
 //!
-//! It looks at the clock and at the circuits, works out what every port should do now, and changes what differs: admission away
-//! first, then the crossbar, then admission in. With `netlink` all of that is its work. With `timed` programs look at the clock
-//! themselves, and what is left for it are the gates of packets that wait for their circuit: no program runs behind a queue.
-//! What it is late by lengthens the old circuit and shortens the new one; both are recorded ([`Flips::late`]).
+//! It reads the clock and the circuits, computes what every port should do now, and changes what
+//! differs: first it ends admission, then it changes the crossbar, then it begins admission. With
+//! `netlink` it does all of this. With `timed`, BPF programs read the clock themselves, and the
+//! thread only opens and closes the gates of queues whose packets wait for a circuit: no program
+//! runs behind a queue. If it is late, the old circuit lasts longer and the new one is shorter;
+//! both are recorded ([`Flips::late`]).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -26,20 +28,21 @@ use crate::topology::addresses::rack_net;
 use crate::units::{Span, Time};
 use crate::{Clock, sys};
 
-/// On an OCS port, priority and node of the filter for the circuit's IP packets: those to the rack at its other end, and no others.
-/// There is none in the dark.
+/// Priority and node, on an OCS port, of the filter for the circuit's IP packets, which takes those
+/// to the rack at the other end only. There is none in the dark.
 pub const CIRCUIT: (u16, u32) = (1, tc::FIRST_NODE);
-/// Of the filter behind it, for IP packets that no circuit takes: they go back to their ToR, are counted, and go on over the EPS. One
-/// that comes so late that the port's next circuit has light already must not come out there.
+/// The same for the filter behind it, which takes IP packets that no circuit takes. They go back to
+/// their ToR, are counted, and go on over the EPS. A packet that is so late that the port's next
+/// circuit has light already must not use that circuit.
 pub const LATE: (u16, u32) = (1, tc::LAST_NODE);
-/// Of the filter for frames that are not IP: probes, which must see where the light goes.
+/// The same for the filter for frames that are not IP: probes, which must see where the light goes.
 pub const LIGHT: (u16, u32) = (2, tc::SECOND_TABLE);
 
-/// What a circuit's input does at an instant: its output's rack, and whether its ToR admits.
+/// Target state of one OCS input: the rack of its output, and whether its ToR admits packets.
 type PortTarget = (Option<RackId>, bool);
-/// A plane and a rack.
+/// An OCS port: a plane and a rack.
 type Port = (usize, usize);
-/// What was set last; `None` if that is not known.
+/// The state that was set last; `None` if it is not known.
 type PortState = Option<PortTarget>;
 
 struct Shared {
@@ -48,20 +51,20 @@ struct Shared {
     lit: Vec<AtomicU32>,
     /// By plane * R + rack: whether its ToR admits to the plane.
     admits: Vec<AtomicBool>,
-    /// Grows before anything is changed, and afterwards: odd meanwhile.
+    /// Raised before each change and after it, so odd during a change.
     changes: AtomicU64,
-    /// Places that must be set anew: what they held is not known any more.
+    /// Ports that must be set again, because their state is not known any more.
     again: Mutex<BTreeSet<Port>>,
     slots: Arc<Mutex<Slots>>,
     lateness: Mutex<Records>,
-    /// The thread shall end.
+    /// Tells the thread to end.
     over: AtomicBool,
 }
 
-/// How many changes are remembered with what they were late by.
+/// Number of changes whose lateness is remembered.
 const REMEMBERED: usize = 4096;
 
-/// What the thread remembers of its changes.
+/// The last changes of the thread.
 #[derive(Default)]
 struct Records {
     changes: u64,
@@ -82,16 +85,16 @@ impl Records {
 /// A change that the thread made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// The instant that asked for it, or the last one of several.
+    /// The instant of the change, or the last one of several.
     pub due: Time,
-    /// From then to its last call into the kernel.
+    /// Time from then until the thread's last call into the kernel.
     pub by: Span,
 }
 
-/// How late the thread made its last 4,096 changes.
+/// Lateness of the thread's last 4,096 changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
-    /// Instants at which it changed ports, all that ever were.
+    /// All instants at which it has changed ports.
     pub changes: u64,
     /// Median.
     pub p50: Span,
@@ -101,13 +104,13 @@ pub struct Lateness {
     pub max: Span,
 }
 
-/// The thread; dropping this ends it.
+/// Switches circuits by a thread; dropping this ends the thread.
 pub struct CircuitSwitcher {
     turner: SwitcherHandle,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread has done, for who compares it with the kernel, and how to have it done again.
+/// A handle to the thread, for comparing its work with the kernel and for having it done again.
 #[derive(Clone)]
 pub struct SwitcherHandle {
     shared: Arc<Shared>,
@@ -141,37 +144,37 @@ impl SwitcherHandle {
         self.shared.admits[self.at(place)].load(SeqCst)
     }
 
-    /// How often anything was changed, twice over; odd while something is being changed.
+    /// Twice the number of changes so far; odd during a change.
     pub fn changes(&self) -> u64 {
         self.shared.changes.load(SeqCst)
     }
 
-    /// Has a place set anew.
+    /// Asks for a port to be set again.
     pub fn again(&self, (plane, rack): (PlaneId, RackId)) {
         self.shared.again.lock().insert((plane.index(), rack.index()));
         self.bell.wake();
     }
 }
 
-/// The thread's own view: what it set last, and sockets of its own.
+/// The thread: its sockets, and what it has set.
 struct Flipper {
     shared: Arc<Shared>,
     clock: Clock,
     guard: Span,
     racks: usize,
     planes: usize,
-    /// By plane; none where programs are the crossbar.
+    /// By plane; empty where programs are the crossbar.
     crossbars: Vec<(Netlink, Vec<u32>)>,
     /// By plane, then rack: whether the port may have a filter for a circuit's packets.
     circuits: Vec<Vec<bool>>,
     doors: CircuitAdmission,
     /// By plane, then rack.
     set: Vec<Vec<PortState>>,
-    /// When something was last changed.
+    /// When anything was last changed.
     turned: Time,
-    /// By plane, then rack: the rack to which its ToR admits.
+    /// By plane, then rack: the rack to which its ToR admits packets.
     admits: Vec<Vec<Option<RackId>>>,
-    /// By plane, then rack: a port that refused a change is left alone, dark, until then.
+    /// By plane, then rack: a port that refused a change stays dark until then.
     retry: Vec<Vec<Time>>,
 }
 
@@ -184,8 +187,9 @@ pub fn dark_action(rack: usize) -> u32 {
 }
 
 impl CircuitSwitcher {
-    /// Starts the thread over a network whose queues and filters are set; it goes by `slots`. `crossbars`: whether it turns them, too.
-    /// A circuit's admission ends `guard` before the circuit.
+    /// Starts the thread for a network whose queues and filters are set. It carries out `slots`.
+    /// `crossbars`: it also changes the crossbars. A circuit's admission ends `guard` before the
+    /// circuit.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -231,17 +235,17 @@ impl CircuitSwitcher {
         self.thread.as_ref().is_some_and(|t| !t.is_finished())
     }
 
-    /// Says that its slots were changed.
+    /// Wakes the thread because its slots have changed.
     pub fn wake(&self) {
         self.turner.bell.wake();
     }
 
-    /// For who compares its work with the kernel.
+    /// A handle to the thread.
     pub fn turner(&self) -> SwitcherHandle {
         self.turner.clone()
     }
 
-    /// Says whether the crossbar joins a probe's ports now.
+    /// For probes: whether the crossbar connects their ports now.
     pub fn light(&self) -> super::prober::MaySend {
         let shared = self.turner.shared.clone();
         Arc::new(move |r| shared.lit[r.plane.index() * shared.racks + r.input.index()].load(Acquire) == 1 + r.output.0)
@@ -252,7 +256,7 @@ impl CircuitSwitcher {
         self.turner.shared.lateness.lock().last.iter().copied().collect()
     }
 
-    /// How late its changes were made. O(n log n) for those that are remembered.
+    /// Lateness of its changes. O(n log n) for those that are remembered.
     pub fn lateness(&self) -> Lateness {
         let changes = self.turner.shared.lateness.lock().changes;
         let mut by: Vec<Span> = self.late().into_iter().map(|l| l.by).collect();
@@ -284,7 +288,7 @@ impl Flipper {
         }
     }
 
-    /// Brings the kernel to what should be now; returns when something changes next.
+    /// Sets the kernel to what should be now; returns when the next change is due.
     fn turn(&mut self) -> Time {
         let now = self.clock.now();
         self.forget();
@@ -310,7 +314,7 @@ impl Flipper {
             }
         }
         for ((p, r), why) in refused {
-            // Once, not every time that it is tried.
+            // Logged once, not at every try.
             if self.retry[p][r] == Time::ZERO {
                 tracing::warn!("the circuit of rack {r} on plane {p} cannot be changed: {why}");
             }
@@ -318,7 +322,7 @@ impl Flipper {
             self.retry[p][r] = then + RETRY;
             next = next.min(self.retry[p][r]);
         }
-        // A change that an order brought, not an instant, cannot be late.
+        // A change that came by an order, not by an instant, cannot be late.
         if last > self.turned {
             self.shared.lateness.lock().add(Late { due: last, by: then.since(last) });
         }
@@ -326,7 +330,7 @@ impl Flipper {
         next
     }
 
-    /// What another process changed is set anew.
+    /// Marks what another process has changed, so that it is set again.
     fn forget(&mut self) {
         for (p, r) in std::mem::take(&mut *self.shared.again.lock()) {
             (self.set[p][r], self.admits[p][r], self.retry[p][r]) = (None, None, Time::ZERO);
@@ -334,7 +338,7 @@ impl Flipper {
         }
     }
 
-    /// What every port should do at `now`, the last instant that changed that, and the next.
+    /// The target state of every port at `now`, the last instant that changed it, and the next one.
     fn wishes(&self, now: Time) -> (Vec<Vec<PortTarget>>, Time, Time) {
         let slots = self.shared.slots.lock();
         let mut wanted = vec![vec![(None, false); self.racks]; self.planes];
@@ -355,13 +359,13 @@ impl Flipper {
         (wanted, last, next)
     }
 
-    /// Changes ports: doors shut, the crossbar, doors open. Gives those that refused.
+    /// Changes ports: admission ends, crossbar, admission begins. Returns the ports that refused.
     fn change(&mut self, wanted: &[Vec<PortTarget>], changes: &[Port]) -> Vec<(Port, io::Error)> {
         let admitted = |w: PortTarget| w.0.filter(|_| w.1);
         for &(p, r) in changes {
             let stays = admitted(wanted[p][r]);
             if let Some(to) = self.admits[p][r].filter(|&to| Some(to) != stays) {
-                // A door that cannot be shut has gone with its link.
+                // If admission cannot be ended, its link is gone, and admission with it.
                 if let Err(e) = self.doors.shut(p, r, to) {
                     tracing::warn!("the way of rack {r} over plane {p} was gone: {e}");
                 }
@@ -381,8 +385,8 @@ impl Flipper {
         refused
     }
 
-    /// All crossbar changes of a plane in one datagram, darkness first: no output is ever lit from two inputs. Gives the ports that
-    /// refused.
+    /// Sends all crossbar changes of a plane in one datagram, first those that make ports dark: no
+    /// output is ever lit from two inputs. Returns the ports that refused.
     fn flip(&mut self, wanted: &[Vec<PortTarget>], changes: &[Port]) -> Vec<(Port, io::Error)> {
         let mut refused = vec![];
         let planes: BTreeSet<usize> = changes.iter().map(|c| c.0).collect();
@@ -391,7 +395,8 @@ impl Flipper {
             let turned = changes.iter().filter(|c| c.0 == p && self.set[p][c.1].map(|s| s.0) != Some(wanted[p][c.1].0));
             let mut turned: Vec<usize> = turned.map(|c| c.1).collect();
             turned.sort_by_key(|&r| wanted[p][r].0.is_some());
-            // Messages, and the port that each is for: the circuits' filters away, then the light, then the circuits' filters.
+            // Messages, each with its port: first removed filters of circuits, then the light, then
+            // added filters of circuits.
             let mut messages = vec![];
             for &r in turned.iter().filter(|&&r| self.circuits[p][r]) {
                 messages.push((r, (tc::remove_filter(ports[r], CIRCUIT), 0)));

@@ -1,6 +1,6 @@
 //! The `timed` mechanism: circuits with their times in arrays that BPF programs read.
 //!
-//! An operation is a few stores into shared memory; no thread needs to be awake when a circuit changes.
+//! An operation is a few stores into shared memory; no thread needs to run when a circuit changes.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -33,9 +33,9 @@ pub struct Timed {
     clock: Clock,
     /// By plane, then rack: index of the OCS's port.
     out: Vec<Vec<u32>>,
-    /// The daemon is the only writer, so this is what the programs see.
+    /// The daemon is the only writer, so the programs see the same.
     slots: Arc<Mutex<Slots>>,
-    /// Where packets wait for their circuit: the thread that lets them go.
+    /// Where packets wait for their circuit: the thread that opens the gates.
     gates: Option<CircuitSwitcher>,
 }
 
@@ -49,8 +49,8 @@ impl Timed {
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
         let arrays = Arrays::new(racks, planes)?;
         let guard = crate::guard(&topology, admit);
-        // Where no circuit throws its packets back, all racks share one queue, as on a switch that one buys, unless the topology says
-        // otherwise; programs count by rack.
+        // If no circuit returns packets, all racks share one queue, as on a real switch, unless the
+        // topology says otherwise; programs count by rack.
         let bought = planes == 0 && topology.eps.queues == PortQueues::One;
         let shared = bought || queues::uplink_is_shared(&topology, service);
         for (r, tor) in net.tors.iter_mut().enumerate() {
@@ -86,7 +86,7 @@ impl Timed {
         Ok(Self { arrays, clock, out, slots, gates })
     }
 
-    /// What the slots hold, without what has ended.
+    /// Reservations that have not ended.
     pub fn programmed(&self, now: Time) -> Programmed {
         self.slots.lock().programmed(now)
     }
@@ -124,7 +124,7 @@ impl Timed {
         results
     }
 
-    /// The thread that lets packets go that wait for their circuit.
+    /// The thread that opens the gates of packets that wait for their circuit.
     pub fn gates(&self) -> Option<&CircuitSwitcher> {
         self.gates.as_ref()
     }
@@ -134,7 +134,7 @@ impl Timed {
         self.arrays.racks
     }
 
-    /// Bytes sent, and of those, bytes that crossed: `R x R` each.
+    /// Bytes sent, and bytes that crossed an OCS: `R x R` each.
     pub fn counters(&self) -> (DemandMatrix, DemandMatrix) {
         let racks = self.arrays.racks;
         let (mut sent, mut crossed) = (DemandMatrix::zero(racks), DemandMatrix::zero(racks));
@@ -147,7 +147,8 @@ impl Timed {
         (sent, crossed)
     }
 
-    /// What ToRs admitted to circuits, what crossed and what was sent back, in packets as the kernel handles them (aggregated).
+    /// Packets that ToRs admitted to circuits, that crossed, and that were sent back, as the kernel
+    /// handles them (aggregated).
     pub fn packets(&self) -> [u64; 3] {
         let sum = |a: &SharedArray, entries: usize, k: usize| (0..entries).map(|e| a.cell(e, k).load(Relaxed)).sum();
         let (pairs, ports) = (self.arrays.racks * self.arrays.racks, self.out.len() * self.arrays.racks);
@@ -170,7 +171,7 @@ impl Timed {
     }
 }
 
-/// Puts what a slot holds into the kernel: `until` last, and zero while the rest is written.
+/// Writes a slot's reservation into the kernel: `until` last; it is zero while the rest is written.
 fn write(arrays: &Arrays, out: &[Vec<u32>], clock: Clock, port: usize, slot: usize, held: Option<Reservation>) {
     let cell = |which: usize| arrays.ports.cell(port, slot * SLOT_CELLS + which);
     let Some(r) = held else { return cell(UNTIL).store(0, Release) };
@@ -184,7 +185,7 @@ fn write(arrays: &Arrays, out: &[Vec<u32>], clock: Clock, port: usize, slot: usi
     cell(UNTIL).store(until, Release);
 }
 
-/// What the cells of a slot say of a circuit: where it leads, from when and until when.
+/// The cells of a slot for a reservation: output, begin and end.
 fn cells_of(out: &[Vec<u32>], clock: Clock, r: &Reservation) -> [u64; 3] {
     let way = u64::from(out[r.plane.index()][r.output.index()]) << 32 | u64::from(r.output.0);
     [way, clock.to_kernel(r.up_from), clock.to_kernel(r.until)]

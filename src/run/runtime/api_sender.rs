@@ -1,4 +1,4 @@
-//! Coflows that are posted over the API, sent by an emulation's own traffic.
+//! Sends coflows that are posted over the API, by an emulation's own traffic.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::kernel::traffic::Traffic;
 use crate::topology::Topology;
 use crate::units::Bytes;
 
-/// Sends coflows. Rack pairs are marked as elephants by the threshold of the policy in force.
+/// Sender of coflows. Rack pairs are marked as elephants by the threshold of the policy in force.
 pub struct ApiSender {
     traffic: Arc<Traffic>,
     handle: Handle,
@@ -25,12 +25,14 @@ impl ApiSender {
         Self { traffic: e.traffic.clone(), handle: e.live.handle.clone(), last_own: Box::new(e.last_own()) }
     }
 
-    /// The largest number of a coflow of the workload that the emulation runs, if it runs one. Numbers up to there are the workload's.
+    /// The largest number of the workload's coflows, if the emulation runs a workload. Numbers up
+    /// to it belong to the workload.
     pub fn last_own(&self) -> Option<CoflowId> {
         (self.last_own)()
     }
 
-    /// Starts sending; the traffic reports progress and the ends that are asked for to the controller, which must know the coflow already.
+    /// Starts sending. The traffic reports progress, and the ends that are asked for, to the
+    /// controller, which must know the coflow.
     pub fn send(&self, what: Shipment<'_>) {
         let pairs = RackBytes::of(&what.coflow.flows, &self.handle.topology);
         let threshold = self.handle.snapshot().policy.elephant_threshold;
@@ -42,12 +44,12 @@ impl ApiSender {
         self.traffic.cancel(id);
     }
 
-    /// How far its flows are, in their order.
+    /// Progress of its flows, in order.
     pub fn flows(&self, id: CoflowId) -> Option<Vec<FlowProgress>> {
         self.traffic.flows(id)
     }
 
-    /// What the flows on their way have still to send ([`Traffic::left`]).
+    /// Bytes left of the active flows ([`Traffic::left`]).
     pub fn left(&self) -> Vec<(CoflowId, Vec<(FlowId, Bytes)>)> {
         self.traffic.left()
     }
@@ -58,7 +60,8 @@ impl ApiSender {
     }
 }
 
-/// The flows of a coflow of which only rack pairs are known: each pair's bytes evenly from the rack's hosts. O(pairs x hosts a rack).
+/// Flows for a coflow of which only rack pairs are known: the bytes of a pair are divided evenly
+/// among the hosts. O(pairs x hosts a rack).
 pub fn spread(topology: &Topology, pairs: &[RackBytes]) -> Vec<FlowSpec> {
     let mut flows = vec![];
     for p in pairs.iter().filter(|p| p.from != p.to) {

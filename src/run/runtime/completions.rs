@@ -1,4 +1,5 @@
-//! What becomes of the coflows of a workload's run, by the words of its traffic and of the controller.
+//! Tracks how the coflows of a workload's run end, from events of the traffic and of the
+//! controller.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +12,11 @@ use crate::units::Time;
 /// Why a coflow is lost that was cancelled over the API.
 const TAKEN_BACK: &str = "it was taken back";
 
-/// The ends of a workload's coflows. Words about others, such as those posted over the API, count nothing; of two words about one coflow
-/// the first counts.
+/// Ends of a workload's coflows. Events of other coflows, such as those posted over the API, are
+/// ignored; of two events about one coflow the first counts.
 #[derive(Debug, Default)]
 pub struct Completions {
-    /// Those without an end.
+    /// Coflows without an end.
     open: BTreeSet<CoflowId>,
     finished: BTreeMap<CoflowId, Time>,
     broke: BTreeMap<CoflowId, String>,
@@ -33,7 +34,7 @@ impl Completions {
         self.open.is_empty()
     }
 
-    /// Takes what the traffic says.
+    /// Takes an event of the traffic.
     pub fn hear(&mut self, word: TrafficEvent) {
         match word {
             TrafficEvent::Finished { coflow, at } if self.open.remove(&coflow) => drop(self.finished.insert(coflow, at)),
@@ -49,8 +50,9 @@ impl Completions {
         }
     }
 
-    /// Notes what the controller shows: what was carried of coflows that have ended, and which were cancelled, of which the traffic says
-    /// nothing. As often as [`Carried::look`].
+    /// Takes what the controller shows: bytes carried of coflows that have ended, and coflows that
+    /// were cancelled, of which the traffic says nothing. To be called as often as
+    /// [`Carried::look`].
     pub fn look(&mut self, coflows: &Coflows) {
         for (coflow, why) in self.carried.look(coflows) {
             self.breaks(coflow, why.unwrap_or_else(|| TAKEN_BACK.into()));
@@ -67,7 +69,7 @@ impl Completions {
         self.broke.get(&coflow).cloned()
     }
 
-    /// What was carried of a coflow ([`Carried::of`]).
+    /// Bytes carried of a coflow ([`Carried::of`]).
     pub fn carried(&self, coflow: CoflowId, now: &Coflows) -> Delivered {
         self.carried.of(coflow, now)
     }
@@ -111,7 +113,7 @@ mod tests {
         let later = |k: u64| Time(k * 1_000_000_000);
         (1..5).for_each(|k| cycle(&mut c, later(k)));
         ends.look(&c.snapshot(later(5), "t").coflows);
-        // Its last byte came all the same.
+        // Its last byte still arrived.
         ends.hear(finished(0));
         assert!(ends.are_all());
         let lost = [0, 1, 2, 3].map(|k| ends.lost(CoflowId(k)));

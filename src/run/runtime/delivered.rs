@@ -1,4 +1,5 @@
-//! What the network carried of the coflows of a run, noted when they end: a controller forgets them some time after.
+//! Bytes that the network carried of a run's coflows, noted when they end: a controller forgets
+//! them after a while.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +7,15 @@ use crate::control::record::{CoflowView, Coflows};
 use crate::ids::CoflowId;
 use crate::units::Bytes;
 
-/// What was carried of coflows that have ended.
+/// Bytes carried of coflows that have ended.
 #[derive(Debug, Default)]
 pub struct DeliveredBytes {
-    /// How many endings were seen.
+    /// Number of ends that were seen.
     seen: u64,
     ended: BTreeMap<CoflowId, Delivered>,
 }
 
-/// What was carried of a coflow.
+/// Bytes carried of a coflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delivered {
     /// Payload between racks that was received.
@@ -30,8 +31,9 @@ impl From<&CoflowView> for Delivered {
 }
 
 impl DeliveredBytes {
-    /// Notes what has ended since the last look; gives what was cancelled of that, with why it broke if it did. To miss none, look before
-    /// [`crate::control::closed::MOST`] more have ended. O(those that ended).
+    /// Notes what has ended since the last call. Returns the cancelled coflows, each with the
+    /// reason if it broke. None is missed if it is called before [`crate::control::closed::MOST`]
+    /// more have ended. O(those that ended).
     pub fn look(&mut self, coflows: &Coflows) -> Vec<(CoflowId, Option<String>)> {
         let new = || coflows.closed.after(self.seen);
         let cancelled = new().filter(|v| v.cancelled.is_some()).map(|v| (v.id, v.why.clone())).collect();
@@ -40,7 +42,8 @@ impl DeliveredBytes {
         cancelled
     }
 
-    /// What was carried of a coflow: of one that has ended as noted, of another as it is `now`. Nothing of one that never came.
+    /// Bytes carried of a coflow: as noted if it has ended, else `now`. Zero for one that never
+    /// arrived.
     pub fn of(&self, id: CoflowId, now: &Coflows) -> Delivered {
         self.ended.get(&id).copied().or_else(|| now.get(id).map(Into::into)).unwrap_or_default()
     }

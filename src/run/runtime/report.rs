@@ -80,7 +80,7 @@ pub struct Origin {
     /// The same of the file of the workload or the jobs; absent of mixes, which the seed decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_sha256: Option<String>,
-    /// What ends of flows left was shared anew at multiples of this only; absent of live runs, and where it was shared at once.
+    /// What ends of flows left was shared again at multiples of this only; absent of live runs, and where it was shared at once.
     #[serde(default, rename = "resolution_ns", skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Span>,
     /// Options of the command that the result depends on, such as `scale`, as they were given; not the seed.

@@ -268,7 +268,7 @@ pub trait Fabric: Send {
         Lists::default()
     }
 
-    /// Flows between hosts that are under way, as of the last [`Fabric::observe`]. A fabric that is asked for the first time may
+    /// Flows between hosts that are under way, at the last [`Fabric::observe`]. A fabric that is asked for the first time may
     /// know of none yet.
     ///
     /// # Errors

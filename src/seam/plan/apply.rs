@@ -35,7 +35,7 @@ pub enum Change {
 #[serde(rename_all = "snake_case")]
 pub enum OpError {
     /// Two circuits would hold one port, or the circuit is impossible by itself. The same operation helps only after the other circuit
-    /// was taken back or ended sooner: observe and plan anew.
+    /// was taken back or ended sooner: observe and plan again.
     #[error(transparent)]
     Clash(#[from] Clash),
     /// All slots of the input port hold circuits that have not ended. The same operation succeeds once one of them has ended.

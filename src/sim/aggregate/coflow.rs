@@ -1,4 +1,4 @@
-//! One coflow by its sums.
+//! One coflow by its sums: what each sender has still to send and each receiver to receive.
 
 use super::super::FlowFinished;
 use super::super::bundle::WORK_PER_BYTE;
@@ -10,7 +10,7 @@ use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Span, Time};
 
-/// A coflow under way.
+/// An active coflow.
 pub struct Coflow {
     /// Its number.
     pub id: CoflowId,
@@ -20,35 +20,38 @@ pub struct Coflow {
     pub weight: u32,
     /// Aalo's queue.
     pub queue: u32,
-    /// The job of which it is one of several coflows, and the units that the others had sent when the order was last made.
+    /// The job to which it belongs, and the work that the job's other coflows had done when the
+    /// order was last made.
     pub job: Option<JobId>,
     pub before: u128,
     flows: Flows,
-    /// Places of flows that needed no time, in order.
+    /// Indices of the flows that needed no time, in order.
     free: Vec<u32>,
-    /// Bytes of the others.
+    /// Bytes of the other flows.
     bytes: u64,
     /// Senders and receivers.
     sides: [Endpoints; 2],
-    /// The side whose sums are more alike: the largest one is less above their mean.
+    /// The side whose sums differ less: its largest sum is closer to their mean.
     alike: usize,
-    /// Flows between a sender and a receiver on average, and whether no host has one to itself.
+    /// Mean number of flows of a pair of sender and receiver, and whether no host has a flow to
+    /// itself.
     density: f64,
     is_apart: bool,
-    /// Bits that it has sent by `since`, and bits a second from then on.
+    /// Bits sent by `since`, and bits a second from then on.
     sent: f64,
     speed: f64,
     since: Time,
-    /// Whether it has rates beside its base rates.
+    /// Whether it has rates on top of its base rates.
     has_more: bool,
-    /// Whether its rates must be decided anew, whatever there is for it.
+    /// Whether its rates must be computed even if the capacities are as before.
     pub is_anew: bool,
-    /// Bits and capacity of the interface on which it takes longest alone; none: to be found.
+    /// Bits and capacity of its bottleneck when it is alone on the network; `None`: not known yet.
     slowest: Option<(u64, u64)>,
-    /// Bytes within racks, and how many units of them are in the books.
+    /// Bytes within racks, and how much of this work has been booked.
     local: u64,
     booked: u128,
-    /// Units of each flow that are in the matrices of pairs of racks, if there are any; flows that needed no time have none.
+    /// Work of each flow that stands in the matrices of pairs of racks, if these are kept; flows
+    /// that needed no time have none.
     pairs: Vec<u128>,
 }
 
@@ -57,14 +60,15 @@ fn whole(bytes: u128) -> u64 {
 }
 
 impl Coflow {
-    /// A coflow that comes at `world.now`, at rest. Flows that need no time are finished; `None` if all do. `pairs`: what goes between
-    /// two racks is counted. O(hosts + flows of other bytes + flows within racks) of a shuffle, else O(flows log flows).
+    /// A coflow that arrives at `world.now`, with all rates zero. Flows that need no time are
+    /// finished; `None` if all do. `pairs`: bytes between pairs of racks are counted. O(hosts +
+    /// flows of other bytes + flows within racks) for a shuffle, else O(flows log flows).
     pub fn new(spec: &CoflowSpec, job: Option<JobId>, pairs: bool, world: &mut World) -> Option<Self> {
         let topology = world.links.shared_topology();
         let rack = |h: HostId| topology.rack_of(h);
         let free = finish_free(spec, world);
         world.ledger.open_all(spec.id, spec.flows.len() - free.len());
-        // By host: all bytes, and those of them between racks.
+        // By host: all bytes, and those between racks.
         let mut of_hosts = [(); 2].map(|()| vec![(0u128, 0u128); topology.hosts.len()]);
         for (side, sums) in of_hosts.iter_mut().zip(spec.flows.sums()) {
             sums.into_iter().for_each(|(host, bytes)| side[host.index()] = (bytes, bytes));
@@ -102,7 +106,8 @@ impl Coflow {
             flows: spec.flows.clone(),
             free,
             bytes,
-            // Holes make sums a little less alike. One alone is alike.
+            // Missing flows of hosts to themselves make sums differ a little. A side with one host
+            // counts as equal.
             alike: usize::from(sides[1].len() == 1 || above[0] > 1.1 * above[1]),
             density,
             is_apart,
@@ -119,20 +124,21 @@ impl Coflow {
         })
     }
 
-    /// Its hosts that have something left: those that send, and those that receive.
+    /// Hosts that are not done: senders, receivers.
     pub fn hosts(&self) -> [&[u32]; 2] {
         [0, 1].map(|k| self.sides[k].hosts())
     }
 
-    /// The instant up to which its work is done.
+    /// The instant up to which its work is counted.
     pub fn since(&self) -> Time {
         self.since
     }
 
-    /// Flows between a sender and a receiver as they share interfaces under max-min. A sender has as many flows as there are receivers with
-    /// something left, and a receiver as many as at the beginning. Of alike senders none is through before its last receiver is, where
-    /// their flows to a receiver have the same size; by sums some are, since they sent more to others than their flows to those had. Where
-    /// receivers are more alike than senders, it is the other way round.
+    /// Flows of a pair of sender and receiver, for sharing by max-min. A sender has as many flows
+    /// as there are active receivers; a receiver as many as at the start. If the flows to one
+    /// receiver have the same size, no sender is done before its last receiver. By sums alone some
+    /// would be, because they sent more to other receivers than their flows to these had. Where
+    /// receivers differ less than senders, it is the other way round.
     pub fn flows_of_a_pair(&self) -> f64 {
         let side = &self.sides[self.alike];
         self.density * (side.len() as f64 / side.hosts().len() as f64)
@@ -143,34 +149,35 @@ impl Coflow {
         self.is_apart
     }
 
-    /// Hosts that have nothing left since this was asked last, in the order in which others have taken their places; senders: side 0,
-    /// receivers: 1.
+    /// Hosts that are done since the last call, as (side, index), in the order in which others took
+    /// their indices. Senders are side 0, receivers side 1.
     pub fn lost(&mut self) -> impl Iterator<Item = (usize, u32)> {
         self.sides.iter_mut().enumerate().flat_map(|(k, side)| side.lost().map(move |host| (k, host)))
     }
 
-    /// Its hosts that have something left, as bits: those that send, and those that receive.
+    /// Hosts that are not done, as bits: senders, receivers.
     pub fn live(&self) -> [&[u64]; 2] {
         [0, 1].map(|k| self.sides[k].live())
     }
 
-    /// Whether its senders or its receivers have nothing left.
+    /// Whether all senders or all receivers are done.
     pub fn is_over(&self) -> bool {
         self.sides.iter().any(Endpoints::is_over)
     }
 
-    /// Interfaces that have something left, those that send by host and then those that receive, each with its bits; `hosts`: how many
-    /// hosts there are.
+    /// Interfaces that are not done, with their bits; first those that send, by host, then those
+    /// that receive. `hosts`: number of hosts of the network.
     pub fn loads(&self, hosts: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
         self.sides.iter().enumerate().flat_map(move |(k, side)| side.loads().map(move |(host, bits)| ((k * hosts + host) as u32, bits)))
     }
 
-    /// What it has on its busiest interface, in bits.
+    /// Bits left on its busiest interface.
     fn most(&self) -> f64 {
         self.sides.iter().flat_map(Endpoints::left).copied().fold(0.0, f64::max)
     }
 
-    /// Bits and capacity of the interface on which it takes longest alone. O(1) while it rests, else O(interfaces).
+    /// Bits and capacity of the interface that takes longest when the coflow is alone. O(1) before
+    /// it moves, else O(interfaces).
     pub fn bottleneck(&mut self, capacity: &[f64]) -> (u64, u64) {
         let slower = |a: (f64, f64), b: (f64, f64)| if a.0 * b.1 < b.0 * a.1 { b } else { a };
         let found = self.slowest.unwrap_or_else(|| {
@@ -182,12 +189,13 @@ impl Coflow {
         found
     }
 
-    /// Interfaces have other capacities from now on.
+    /// The capacities of interfaces have changed.
     pub fn limit(&mut self) {
         self.slowest = None;
     }
 
-    /// Sets its base rates to zero, since all rates are decided anew. It must have been advanced to this instant.
+    /// Sets its base rates to zero before all rates are decided again. It must have been advanced
+    /// to this instant.
     pub fn restart(&mut self) {
         if self.moves() {
             self.sides.iter_mut().for_each(Endpoints::clear_base);
@@ -195,9 +203,10 @@ impl Coflow {
         }
     }
 
-    /// Every sender and receiver gets a base rate in the proportion of what it has left, so that all end together: as fast as the tightest
-    /// interface allows, and at most `pace` bits a second on the busiest one. Its base rates must be zero. O(interfaces), or O(hosts / 64)
-    /// if one of its interfaces has nothing left.
+    /// Gives every sender and receiver a base rate in proportion to what it has left, so that all
+    /// end together: as fast as the tightest interface allows, and at most `pace` bits a second on
+    /// the busiest one. Its base rates must be zero. O(interfaces), or O(hosts / 64) if one of its
+    /// interfaces has nothing left.
     pub fn progress(&mut self, pace: f64, room: &mut Residual) {
         if !(0..2).all(|k| room.has_all(k, self.sides[k].live())) {
             return;
@@ -215,8 +224,8 @@ impl Coflow {
         self.is_anew = true;
     }
 
-    /// Those that have something left go on with their base rates alone. Where one has not, the others of its side do not take over: then
-    /// the other side has less, too. What that leaves is given back to `room`. O(interfaces).
+    /// Reduces it to its base rates. Where a host is done, the others of its side keep their rates,
+    /// so the other side slows down. Returns what is free to `room`. O(interfaces).
     pub fn go_on(&mut self, room: &mut Residual) {
         let totals = [0, 1].map(|k| self.sides[k].base());
         let all = totals[0].min(totals[1]);
@@ -227,12 +236,13 @@ impl Coflow {
         }
     }
 
-    /// Gives its rates back to `room`, and those of hosts that have nothing left any more. O(interfaces).
+    /// Returns all its rates to `room`, with those of hosts that are done. O(interfaces).
     pub fn give(&mut self, room: &mut Residual) {
         self.sides.iter_mut().for_each(|s| s.give(room));
     }
 
-    /// Its base rates, which must be zero, become all that there is for it in `part`. They are taken from `room`, too.
+    /// Sets its base rates, which must be zero, to all that `part` has for it. Takes them from
+    /// `room` as well.
     pub fn fill_base(&mut self, part: &mut Residual, room: &mut Residual, rates: &mut [Vec<f64>; 2]) {
         if !self.share(part, rates) {
             return;
@@ -245,14 +255,17 @@ impl Coflow {
         self.is_anew = true;
     }
 
-    /// Whether a sender and a receiver have room. O(hosts / 64).
+    /// Whether a sender and a receiver have bandwidth left in `room`. O(hosts / 64).
     pub fn has_room(&self, room: &Residual) -> bool {
         (0..2).all(|k| room.has_any(k, self.sides[k].live()))
     }
 
-    /// Finds the rates with which it takes all that there is for it: as much as its senders together can send and its receivers together
-    /// can receive. The side that could do more divides that in the proportion of what is left, so that it ends together where interfaces
-    /// allow it. Says whether there are any. O(interfaces), and O(hosts / 64) if a side has none that is open.
+    /// Computes the rates with which it takes all that `room` has for it: what its senders can send
+    /// together or its receivers can receive together, whichever is less. The side that could do
+    /// more divides this total in proportion to what its hosts have left, so that they end together
+    /// where interfaces allow it. For example, two senders with 30 and 10 bits left and a total of
+    /// 8 bits a second get 6 and 2. False if there are no rates. O(interfaces), and O(hosts / 64)
+    /// if a side has no bandwidth.
     fn share(&self, room: &Residual, rates: &mut [Vec<f64>; 2]) -> bool {
         if !self.has_room(room) {
             return false;
@@ -265,9 +278,10 @@ impl Coflow {
         all >= LEAST
     }
 
-    /// Goes on with its base rates, and all that there is for it in `room` beside. It must have been advanced to this instant if it moves.
-    /// Returns when the first of its sums is through, [`Time::MAX`] if none ever is; `None` where it had no more than its base rates and
-    /// gets no more: then it goes on as it did. O(interfaces), or O(hosts / 64) where nothing happens.
+    /// Sets its rates to its base rates and all that `room` has for it. It must have been advanced
+    /// to this instant if it moves. Returns when its first host is done, [`Time::MAX`] if none ever
+    /// is. `None` if it had its base rates only and gets no more: then nothing changes.
+    /// O(interfaces), or O(hosts / 64) where nothing changes.
     pub fn fill(&mut self, now: Time, room: &mut Residual, rates: &mut [Vec<f64>; 2]) -> Option<Time> {
         let has_room = self.has_room(room);
         if !has_room && !self.is_anew && !self.has_more {
@@ -282,8 +296,8 @@ impl Coflow {
         Some(self.forecast())
     }
 
-    /// Takes all that there is for it in `room` beside what it has. It must have been advanced to this instant. Returns as
-    /// [`fill`](Coflow::fill) does.
+    /// Adds all that `room` has for it to its rates. It must have been advanced to this instant.
+    /// Returns the same as [`fill`](Coflow::fill).
     pub fn add(&mut self, room: &mut Residual, rates: &mut [Vec<f64>; 2]) -> Option<Time> {
         if !self.share(room, rates) {
             return None;
@@ -293,14 +307,16 @@ impl Coflow {
         Some(self.forecast())
     }
 
-    /// Goes on with these rates from the instant to which it was advanced. Returns as [`fill`](Coflow::fill) does. O(interfaces).
+    /// Sets its rates at the instant to which it was advanced. Returns the same as
+    /// [`fill`](Coflow::fill). O(interfaces).
     pub fn go(&mut self, rates: [&[f64]; 2]) -> Time {
         self.sides.iter_mut().zip(rates).for_each(|(side, rates)| side.set_rates(rates));
         self.forecast()
     }
 
-    /// Goes on up to `now` without getting anything else. Where a sender or receiver is through, for the first time at `through`, the
-    /// other side has less by as much. Returns when the next one is. O(interfaces) for each that is through.
+    /// Advances it to `now` while it gets nothing new. Where a sender or receiver is done, first at
+    /// `through`, the other side slows down by as much. Returns when the next host is done.
+    /// O(interfaces) for each host that is done.
     pub fn go_on_alone(&mut self, mut through: Time, now: Time) -> Time {
         while through <= now {
             self.advance(through);
@@ -315,32 +331,33 @@ impl Coflow {
         through
     }
 
-    /// Its rates stay from the instant to which it was advanced: finds out when the first of its sums is done.
+    /// Its rates stay: computes when its first host is done.
     fn forecast(&mut self) -> Time {
         self.speed = self.sides[0].speed();
         let seconds = self.sides.iter().map(Endpoints::ends).fold(f64::INFINITY, f64::min);
         self.after(seconds).unwrap_or(Time::MAX)
     }
 
-    /// The first instant that lies at least this many seconds behind that to which it was advanced.
+    /// The first instant at least this many seconds after the one to which it was advanced.
     fn after(&self, seconds: f64) -> Option<Time> {
         let ns = (seconds * 1e9).ceil();
-        // Above that, virtual time ends first.
+        // Virtual time ends before larger numbers.
         (ns < u64::MAX as f64).then(|| self.since.0.checked_add((ns as u64).max(1)).map(Time)).flatten()
     }
 
-    /// Whether it moves.
+    /// Whether its rate is above zero.
     pub fn moves(&self) -> bool {
         self.speed > 0.0
     }
 
-    /// Seconds from the instant to which it was advanced.
+    /// Seconds from the instant to which it was advanced until `now`.
     fn seconds(&self, now: Time) -> f64 {
         let Span(ns) = now.since(self.since);
         ns as f64 / 1e9
     }
 
-    /// Does its work up to now. Says whether a sum is through at this instant. O(interfaces), or O(1) if it rests.
+    /// Counts its work up to `now`. True if a host is done at this instant. O(interfaces), or O(1)
+    /// if its rate is zero.
     pub fn advance(&mut self, now: Time) -> bool {
         let mut any = false;
         if self.moves() && now > self.since {
@@ -354,30 +371,31 @@ impl Coflow {
         any
     }
 
-    /// Units that it has sent by `now`.
+    /// Work that it has done by `now`.
     pub fn sent(&self, now: Time) -> u128 {
         let bits = self.sent + self.speed * self.seconds(now);
         ((bits * 1e9) as u128).min(u128::from(self.bytes) * WORK_PER_BYTE)
     }
 
-    /// When it has sent this many units in all, if it moves.
+    /// When it will have done this much work in all, if it moves.
     pub fn when_sent(&self, units: u128) -> Option<Time> {
         self.moves().then(|| self.after((units as f64 / 1e9 - self.sent) / self.speed)).flatten()
     }
 
-    /// Flows that are under way, with their places.
+    /// Flows that are not done, with their indices.
     fn going(&self) -> impl Iterator<Item = (usize, FlowSpec)> {
         self.flows.beside(&self.free)
     }
 
-    /// What a flow of these bytes has sent, in units, if all have sent the same part of what they have.
+    /// Work done by a flow of these bytes, if all flows have done the same fraction.
     fn part_of(&self, bytes: u64, sent: u128) -> u128 {
         let all = u128::from(self.bytes) * WORK_PER_BYTE;
         let whole = u128::from(bytes) * WORK_PER_BYTE;
         if sent >= all { whole } else { ((whole as f64 * (sent as f64 / all as f64)) as u128).min(whole) }
     }
 
-    /// Brings the books up to `now`; `None`: all has been sent. O(interfaces), and O(flows) if pairs of racks are counted.
+    /// Brings the ledger up to `now`; `None`: all has been sent. O(interfaces), and O(flows) if
+    /// pairs of racks are counted.
     pub fn book(&mut self, now: Option<Time>, world: &mut World) {
         let sent = now.map_or(u128::from(self.bytes) * WORK_PER_BYTE, |t| self.sent(t));
         let units = self.part_of(self.local, sent);
@@ -403,7 +421,8 @@ impl Coflow {
         self.pairs = pairs;
     }
 
-    /// All has ended at the instant to which it was advanced. It must be out of the list of those under way.
+    /// Finishes it at the instant to which it was advanced. It must not be among the active coflows
+    /// any more.
     pub fn finish(mut self, world: &mut World) {
         let at = self.since;
         self.book(None, world);
@@ -414,7 +433,7 @@ impl Coflow {
         }
     }
 
-    /// What it has sent counts, and the rest never comes. Returns the units that it has sent.
+    /// Counts what it has sent; the rest never comes. Returns the work done.
     pub fn cancel(&mut self, world: &mut World) -> u128 {
         let sent = self.sent(world.now);
         self.book(Some(world.now), world);
@@ -422,7 +441,7 @@ impl Coflow {
         sent
     }
 
-    /// Closes its flows, which have sent this many units together. It must be booked.
+    /// Closes its flows, which have done this much work together. It must be booked.
     fn close(&self, sent: u128, world: &mut World) {
         if world.ledger.is_by_pair() {
             for (_, f) in self.going() {
@@ -435,7 +454,7 @@ impl Coflow {
         }
     }
 
-    /// What is under way at `now`, flow by flow.
+    /// What is in flight at `now`, flow by flow.
     pub fn parts(&self, now: Time, each: &mut dyn FnMut(InFlight)) {
         let all = self.sent(now);
         for (k, f) in self.going() {
@@ -446,8 +465,8 @@ impl Coflow {
     }
 }
 
-/// Finishes the flows of a coflow that comes and needs no time for them: within a host without a loopback, and without bytes. Returns
-/// their places, in order.
+/// Finishes the flows of a new coflow that need no time: those within a host without a loopback,
+/// and those without bytes. Returns their indices, in order.
 fn finish_free(spec: &CoflowSpec, world: &mut World) -> Vec<u32> {
     let own = if world.links.topology().loopback { vec![] } else { spec.flows.inside(|h| h) };
     let mut free: Vec<u32> = own.iter().map(|f| f.0 as u32).chain(spec.flows.empty()).collect();

@@ -5,41 +5,41 @@ use super::residual::Residual;
 use crate::bundle::WORK_PER_BYTE;
 use crate::ids::HostId;
 
-/// What is less than a bit is nothing: amounts are real numbers.
+/// Less than one bit counts as nothing: amounts are real numbers.
 const NOTHING: f64 = 1.0;
 
-/// What a host sends, or receives.
+/// Total of one host as a sender, or as a receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum {
     /// The host.
     pub host: HostId,
     /// All its bytes.
     pub bytes: u64,
-    /// Those of them that go to another rack.
+    /// Those of them between racks.
     pub between: u64,
 }
 
-/// The senders of a coflow, or its receivers. Those that have something left come first.
+/// The senders of a coflow, or its receivers. Hosts that are not done come first.
 pub struct Endpoints {
     /// Senders: 0, receivers: 1.
     side: usize,
     sums: Vec<Sum>,
-    /// Units between racks that are in the books.
+    /// Work between racks that has been booked.
     booked: Vec<u128>,
-    /// Of those that have something left: its host, bits that it has still to carry, bits a second at which it does, and how many of these
-    /// stay until all coflows are decided anew (its base rate).
+    /// Of the hosts that are not done: host, bits left, bits a second, and the base rate, which
+    /// stays until all coflows are decided again.
     hosts: Vec<u32>,
     left: Vec<f64>,
     rates: Vec<f64>,
     base: Vec<f64>,
-    /// Hosts that have nothing left, with the rates that they have not given back yet, in bits a second.
+    /// Hosts that are done, with the rates in bits a second that were not returned yet.
     freed: Vec<(u32, f64)>,
-    /// Hosts that have something left, as bits.
+    /// Hosts that are not done, as bits.
     live: Vec<u64>,
 }
 
 impl Endpoints {
-    /// At rest, in a network of `hosts` hosts.
+    /// All rates zero, in a network of `hosts` hosts.
     pub fn new(side: usize, sums: Vec<Sum>, hosts: usize) -> Self {
         let mut live = vec![0; hosts.div_ceil(64)];
         sums.iter().for_each(|s| live[s.host.index() / 64] |= 1 << (s.host.index() % 64));
@@ -56,54 +56,55 @@ impl Endpoints {
         }
     }
 
-    /// Hosts that have something left.
+    /// Hosts that are not done.
     pub fn hosts(&self) -> &[u32] {
         &self.hosts
     }
 
-    /// How many there are, those that have nothing left too.
+    /// Number of hosts, done or not.
     pub fn len(&self) -> usize {
         self.sums.len()
     }
 
-    /// How many hosts have something left on both sides.
+    /// Number of hosts that are not done on either side.
     pub fn in_common(&self, other: &Self) -> usize {
         self.live.iter().zip(&other.live).map(|(a, b)| (a & b).count_ones() as usize).sum()
     }
 
-    /// The bytes of the largest one, by the mean of all.
+    /// Bytes of the largest sum, divided by the mean of all.
     pub fn above_mean(&self) -> f64 {
         let bytes = |s: &Sum| s.bytes as f64;
         let all: f64 = self.sums.iter().map(bytes).sum();
         self.sums.iter().map(bytes).fold(0.0, f64::max) * self.sums.len() as f64 / all
     }
 
-    /// Hosts that have something left, as bits.
+    /// Hosts that are not done, as bits.
     pub fn live(&self) -> &[u64] {
         &self.live
     }
 
-    /// Whether nothing is left.
+    /// Whether all hosts are done.
     pub fn is_over(&self) -> bool {
         self.left.is_empty()
     }
 
-    /// Those that have something left: host and bits.
+    /// Hosts that are not done, with their bits left.
     pub fn loads(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
         self.hosts.iter().zip(&self.left).map(|(&host, &left)| (host as usize, left))
     }
 
-    /// What each of those has left to carry.
+    /// Bits left of each host that is not done.
     pub fn left(&self) -> &[f64] {
         &self.left
     }
 
-    /// Bits a second of all together.
+    /// Sum of all rates, in bits a second.
     pub fn speed(&self) -> f64 {
         reduce::sum(&self.rates)
     }
 
-    /// Writes into `into` what `room` has for each host that has something left, in bits a second. Returns the sum.
+    /// Writes what `room` has for each host that is not done into `into`, in bits a second. Returns
+    /// the sum.
     pub fn room(&self, room: &Residual, into: &mut Vec<f64>) -> f64 {
         let there = room.left(self.side);
         into.clear();
@@ -116,12 +117,12 @@ impl Endpoints {
         reduce::sum(&self.base)
     }
 
-    /// Sets the base rates of the hosts that have something left, in bits a second and in the order of [`Side::hosts`].
+    /// Sets the base rates in bits a second, in the order of [`Side::hosts`].
     pub fn set_base(&mut self, rates: &[f64]) {
         self.base.copy_from_slice(rates);
     }
 
-    /// Sets the base rate of each host to `part` of the bits that it has left, as bits a second.
+    /// Sets the base rate of each host to `part` times the bits that it has left, in bits a second.
     pub fn set_base_part(&mut self, part: f64) {
         self.base.iter_mut().zip(&self.left).for_each(|(base, left)| *base = left * part);
     }
@@ -131,7 +132,8 @@ impl Endpoints {
         self.take(&self.base, room);
     }
 
-    /// Sets all base rates to zero, and forgets the rates that were to be given back: all interfaces are whole again.
+    /// Sets all base rates to zero, and drops the rates that were to be returned: all interfaces
+    /// are whole again.
     pub fn clear_base(&mut self) {
         self.freed.clear();
         self.base.fill(0.0);
@@ -142,7 +144,7 @@ impl Endpoints {
         self.base.iter_mut().for_each(|base| *base *= part);
     }
 
-    /// Sets the rates of the hosts that have something left, in bits a second and in the order of [`Side::hosts`].
+    /// Sets the rates in bits a second, in the order of [`Side::hosts`].
     pub fn set_rates(&mut self, rates: &[f64]) {
         self.rates.copy_from_slice(rates);
     }
@@ -152,13 +154,14 @@ impl Endpoints {
         self.rates.iter_mut().for_each(|rate| *rate *= part);
     }
 
-    /// Gives the rates of all hosts back to `room`, and those of hosts that have nothing left any more.
+    /// Returns the rates of all hosts to `room`, with those of hosts that are done.
     pub fn give(&mut self, room: &mut Residual) {
         let all = self.hosts.iter().copied().zip(self.rates.iter().copied());
         all.chain(self.freed.drain(..)).for_each(|(host, rate)| room.give(self.side, host as usize, rate));
     }
 
-    /// Sets the rate of each host to its base rate and `more`, in bits a second. `more` is taken from `room`; base rates were before.
+    /// Sets the rate of each host to its base rate plus `more`, in bits a second. Takes `more` from
+    /// `room`; the base rates were taken before.
     pub fn go(&mut self, more: Option<&[f64]>, room: &mut Residual) {
         self.rates.copy_from_slice(&self.base);
         if let Some(more) = more {
@@ -176,13 +179,13 @@ impl Endpoints {
         self.hosts.iter().zip(rates).for_each(|(&host, &rate)| room.take(self.side, host as usize, rate));
     }
 
-    /// Seconds until the first has nothing left.
+    /// Seconds until the first host is done.
     pub fn ends(&self) -> f64 {
         // A rate of zero makes that infinite.
         reduce::least(&self.left, &self.rates, |left, rate| left / rate)
     }
 
-    /// Lets `seconds` pass at the present rates. Says whether a host has nothing left any more.
+    /// Lets `seconds` pass at the present rates. True if a host is done.
     pub fn advance(&mut self, seconds: f64) -> bool {
         let mut any = false;
         for (left, rate) in self.left.iter_mut().zip(&self.rates) {
@@ -195,7 +198,8 @@ impl Endpoints {
         any
     }
 
-    /// Puts the hosts with nothing left behind the others: the last one that has something takes the place of each.
+    /// Moves hosts that are done behind the others; the last host that is not done takes the index
+    /// of each.
     fn part(&mut self) {
         for k in (0..self.left.len()).rev() {
             if self.left[k] >= NOTHING {
@@ -211,12 +215,14 @@ impl Endpoints {
         }
     }
 
-    /// Hosts that have nothing left since this or [`Side::give`] was asked last, in the order in which others have taken their places.
+    /// Hosts that are done since the last call of this or of [`Side::give`], in the order in which
+    /// others took their indices.
     pub fn lost(&mut self) -> impl Iterator<Item = u32> {
         self.freed.drain(..).map(|(host, _)| host)
     }
 
-    /// Passes what went between racks up to `seconds` from now and was not passed before: host and units. `None`: all that there is.
+    /// Passes the work between racks up to `seconds` from now that was not passed before, as (host,
+    /// work). `None`: all of it.
     pub fn book(&mut self, seconds: Option<f64>, mut each: impl FnMut(HostId, u128)) {
         for (k, (&Sum { host, bytes, between }, booked)) in self.sums.iter().zip(&mut self.booked).enumerate() {
             let whole = u128::from(between) * WORK_PER_BYTE;
@@ -236,7 +242,7 @@ impl Endpoints {
     }
 }
 
-/// The bits that are left of `left` bits after `seconds` at `rate` bits a second. Rounding never makes them fewer than zero.
+/// Bits left after `seconds` at `rate` bits a second. Rounding never makes them negative.
 fn after(left: f64, rate: f64, seconds: f64) -> f64 {
     let left = left - rate * seconds;
     if left > 0.0 { left } else { 0.0 }

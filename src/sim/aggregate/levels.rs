@@ -1,24 +1,26 @@
-//! Max-min fair rates where flows are not told apart.
+//! Max-min fair rates where the flows of a coflow are not told apart.
 //!
-//! Under max-min every interface has a level: what it gives to each flow that nothing else holds back. A flow has the lower one of its
-//! sender's and its receiver's. An interface whose flows all have less at their other ends has none. So what a sender sends to the
-//! receivers of a coflow follows from these levels, and from how many flows it has to each of them, which is the same number for all. Only
-//! to itself a host may have none.
+//! The *level* of an interface is its fair share: the rate that it gives to each flow that nothing
+//! else limits. A flow has the lower level of its sender's and its receiver's interface. An
+//! interface whose flows are all limited at their other ends has no level. So the rate of a sender
+//! within a coflow follows from the levels of the coflow's receivers. A sender has the same number
+//! of flows to each receiver; only the flow from a host to itself may be missing.
 //!
-//! Levels are given to one interface after the other, the lowest first. This order hardly changes from one time to the next. So interfaces
-//! come in the order of the last time, and of the next few the lowest one is first. If it is lower than one that has got its level already,
-//! that one gives it back. Levels that rise from one interface to the next are the right ones: on the first one of its two interfaces a
-//! flow has as much as any other, and that interface is full.
+//! Interfaces get their levels one by one, the lowest first. The order hardly changes from one call
+//! to the next, so each call starts with the order of the last one. Of the next few interfaces, the
+//! one with the lowest level is served first. If its level is lower than one that was given before,
+//! the earlier one is taken back. The levels are max-min fair once they rise along the order: each
+//! flow is then limited by a full interface on which no other flow has more.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What an interface has to others.
+/// Flows of one interface, by whether the interfaces at their other ends have a level yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Crossflow {
-    /// Flows to those that have no level yet.
+    /// Flows to interfaces without a level.
     rising: f64,
-    /// Bits a second of the flows to the others.
+    /// Bits a second of the flows to interfaces with one.
     given: f64,
 }
 
@@ -28,35 +30,38 @@ impl Crossflow {
     }
 }
 
-/// A coflow while rates are found.
+/// A coflow while its rates are computed.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct CoflowShare {
-    /// Flows between a sender and a receiver, and those that a host does not have to itself.
+    /// Flows of a pair of sender and receiver, and flows that a host would have to itself but has
+    /// not.
     flows: f64,
     self_pair: f64,
-    /// By side: what an interface of the other side has to it, which is the same for all of these.
+    /// By side: the flows of one interface of the other side that belong to this coflow. All
+    /// interfaces of a side have the same.
     seen: [Crossflow; 2],
-    /// By side: how many interfaces have no level yet.
+    /// By side: interfaces without a level.
     open: [u32; 2],
-    /// By side: where its rates begin.
+    /// By side: index of its first rate in `rates`.
     begins: [u32; 2],
 }
 
-/// Of a coflow that is under way: hosts that send and that receive, and whether those that do both have no flow to themselves. The coflow's
-/// own lists are ahead of these until its lost hosts are told.
+/// Active senders and receivers of one coflow, as the solver last saw them: the coflow's own lists
+/// are newer until [`Levels::lose`] is called. `is_apart`: a host that sends and receives has no
+/// flow to itself.
 #[derive(Default)]
 struct Hosts {
     sides: [Vec<u32>; 2],
     is_apart: bool,
 }
 
-/// A coflow of an interface.
+/// One coflow on one interface.
 #[derive(Clone, Copy, Debug)]
 struct Member {
-    /// Twice its number, and one if the host has no flow to itself.
+    /// Twice the coflow's number; plus one if the host has no flow to itself.
     group: u32,
-    /// Where the host is on its side.
+    /// Index of the host on its side of the coflow.
     at: u32,
 }
 
@@ -69,47 +74,52 @@ impl Member {
         self.group % 2 == 1
     }
 
-    /// `flows` if the host has no flow to itself, else zero. A table, since a branch would be guessed wrongly every other time.
+    /// `flows` if the host has no flow to itself, else zero. A table, because a branch here is
+    /// mispredicted every other time.
     fn hole(self, flows: f64) -> f64 {
         [0.0, flows][self.group as usize % 2]
     }
 }
 
-/// Coflows by interface, and the rates that they have together. Interfaces: those that send, by host, and then those that receive.
+/// The solver: coflows by interface, and their rates. Interfaces are numbered by host, first all
+/// that send, then all that receive.
 #[derive(Default)]
 pub struct Levels {
     hosts: usize,
-    /// By number of the coflow; numbers that are free.
+    /// By number of the coflow; then the numbers that are free.
     coflows: Vec<Hosts>,
     free: Vec<u32>,
     /// By interface: its coflows.
     members: Vec<Vec<Member>>,
-    /// By host: flows to itself that its coflows do not have.
+    /// By host: flows from the host to itself that its coflows do not have.
     holes: Vec<f64>,
-    /// Interfaces with coflows, and perhaps some without, in the order of the last levels; and whether an interface is among them.
+    /// Interfaces in the order of the last levels (a few may have no coflow any more), and whether
+    /// an interface is in this list.
     order: Vec<u32>,
     is_listed: Vec<bool>,
     groups: Vec<CoflowShare>,
     /// Bits a second of each sender and receiver.
     rates: Vec<f64>,
-    /// By interface, once it is known: bits a second of a flow that nothing else holds back; 0 if no flow waits for that.
+    /// By interface, once it is known: the level in bits a second; 0 if no flow needs it.
     levels: Vec<Option<f64>>,
-    /// Kept for their memory: interfaces that have got levels, in order, and those that are next, by the least level that they can have.
+    /// Buffers that are kept: interfaces with a level, in order, and the next candidates, by the
+    /// least level that they can have.
     done: Vec<(f64, u32)>,
     next: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
-/// Fewer flows are none: numbers of flows are real numbers.
+/// Fewer flows count as none: numbers of flows are real numbers.
 const NONE: f64 = 1e-9;
 
-/// A level may be lower than one before it by this part of it: so much comes from rounding.
+/// A level may be lower than the one before it by this fraction: rounding makes as much.
 const SAME: f64 = 1e-9;
 
-/// Of how many interfaces the lowest one is next (measured: a few more or less take as long). Few in tests, so that some come too early.
+/// How many candidates are compared for the next level (measured: a few more or less take as long).
+/// Two in tests, so that some levels are taken back there.
 const NEXT: usize = if cfg!(test) { 2 } else { 8 };
 
 impl Levels {
-    /// No coflows between this many hosts.
+    /// No coflows, between `hosts` hosts.
     pub fn new(hosts: usize) -> Self {
         let members = (0..2 * hosts).map(|_| Vec::new()).collect();
         Self {
@@ -122,8 +132,8 @@ impl Levels {
         }
     }
 
-    /// A coflow comes between these hosts, those that send and those that receive; `is_apart`: a host has no flow to itself. Returns its
-    /// number. O(its hosts).
+    /// Adds a coflow between these senders and receivers; `is_apart`: no host has a flow to itself.
+    /// Returns its number. O(hosts of the coflow).
     pub fn enter(&mut self, hosts: [&[u32]; 2], is_apart: bool) -> u32 {
         let number = self.free.pop().unwrap_or(self.coflows.len() as u32);
         if number as usize == self.coflows.len() {
@@ -152,17 +162,18 @@ impl Levels {
         number
     }
 
-    /// The coflow that came to an interface last.
+    /// The coflow that was added last to an interface.
     fn last_member(&mut self, side: usize, host: u32) -> &mut Member {
         self.members[side * self.hosts + host as usize].last_mut().expect("a coflow has come")
     }
 
-    /// Where a coflow is among those of an interface. O(its coflows).
+    /// Index of a coflow among those of an interface. O(coflows of the interface).
     fn place_of(&self, number: u32, side: usize, host: u32) -> Option<usize> {
         self.members[side * self.hosts + host as usize].iter().position(|m| m.group / 2 == number)
     }
 
-    /// A host of a coflow sends or receives no more; the last host of its side takes its place. O(coflows of three interfaces).
+    /// Removes a host from one side of a coflow; the last host of that side takes its index.
+    /// O(coflows of three interfaces).
     pub fn lose(&mut self, number: u32, side: usize, host: u32) {
         let Some(place) = self.place_of(number, side, host) else { return };
         let gone = self.members[side * self.hosts + host as usize].remove(place);
@@ -180,7 +191,7 @@ impl Levels {
         }
     }
 
-    /// A coflow is over. O(coflows of its interfaces).
+    /// Removes a coflow. O(coflows of its interfaces).
     pub fn leave(&mut self, number: u32) {
         let Hosts { sides, .. } = std::mem::take(&mut self.coflows[number as usize]);
         for (side, hosts) in sides.iter().enumerate() {
@@ -193,15 +204,16 @@ impl Levels {
         self.free.push(number);
     }
 
-    /// Shares interfaces of these capacities between all coflows, each with its number and its flows between a sender and a receiver.
-    /// O(interfaces of coflows) where few have another place in the order than the last time, else a few times that, and
-    /// O(hosts log hosts).
+    /// Computes the rates of all coflows, given as (number, flows of a pair of sender and
+    /// receiver), on interfaces of these capacities. O(interfaces of coflows) where the order
+    /// hardly changes, else a few times that and O(hosts log hosts).
     pub fn share(&mut self, capacity: &[f64], coflows: impl Iterator<Item = (u32, f64)>) {
         let mut begin = 0;
         for (number, flows) in coflows {
             let Hosts { sides, is_apart } = &self.coflows[number as usize];
             let [up, down] = sides.each_ref().map(|hosts| hosts.len() as u32);
-            // Its last sender and its last receiver have flows even if they are one host: amounts are not exact.
+            // The last sender and the last receiver have flows even if they are one host: amounts
+            // are not exact.
             let hole = if *is_apart && [up, down] != [1, 1] { flows } else { 0.0 };
             self.groups[number as usize] = CoflowShare { flows, self_pair: hole, begins: [begin, begin + up], ..CoflowShare::default() };
             begin += up + down;
@@ -214,13 +226,13 @@ impl Levels {
         }
     }
 
-    /// What the senders and the receivers of a coflow have got, in bits a second.
+    /// Rates of the senders and of the receivers of a coflow, in bits a second.
     pub fn rates(&self, number: u32) -> [&[f64]; 2] {
         let (g, sides) = (&self.groups[number as usize], &self.coflows[number as usize].sides);
         [0, 1].map(|k| &self.rates[g.begins[k] as usize..][..sides[k].len()])
     }
 
-    /// No interface has a level.
+    /// Takes all levels back.
     fn reset(&mut self) {
         for (g, hosts) in self.groups.iter_mut().zip(&self.coflows) {
             g.open = hosts.sides.each_ref().map(|hosts| hosts.len() as u32);
@@ -232,8 +244,8 @@ impl Levels {
         }
     }
 
-    /// Gives levels in the order of the last time, but of `width` interfaces at a time to the lowest one. Says no where too many have other
-    /// places in the order. With all at a time that cannot be.
+    /// Gives levels in the order of the last call, each time to the lowest of `width` candidates.
+    /// False if the order has changed too much for that; never if `width` covers all.
     fn give_all(&mut self, capacity: &[f64], width: usize) -> bool {
         let mut order = std::mem::take(&mut self.order);
         order.retain(|&l| {
@@ -252,7 +264,8 @@ impl Levels {
                 next.push(entry(self.level(l as usize, capacity), l));
             }
             let Some(Reverse((_, l))) = next.pop() else { break true };
-            // Others have got levels since it was looked at: it gives more now, perhaps more than the next one does.
+            // Other interfaces have got levels since this candidate was looked at, so its own is
+            // higher now, perhaps above the next one's.
             let level = self.level(l as usize, capacity);
             if next.peek().is_some_and(|Reverse((lowest, _))| f64::from_bits(*lowest) < level) {
                 next.push(entry(level, l));
@@ -272,7 +285,7 @@ impl Levels {
                 last => {
                     let last = last.map_or(0.0, |d| d.0);
                     let waits = level < f64::INFINITY;
-                    // Rounding may have given a little more than there is.
+                    // Rounding may have given a little more than the capacity.
                     self.give(l as usize, if waits { level.max(0.0) } else { 0.0 });
                     done.push((if waits { level.max(last) } else { last }, l));
                 }
@@ -286,8 +299,8 @@ impl Levels {
         is_found
     }
 
-    /// The level that an interface has if it is the next one; infinite if none of its flows waits for that. Below zero if it would have to
-    /// give more than it can.
+    /// The level that an interface gets if it is the next one. Infinite if none of its flows needs
+    /// a level; negative if its flows have more than its capacity already.
     fn level(&self, l: usize, capacity: &[f64]) -> f64 {
         let Crossflow { rising, given } = self.seen(l);
         let left = capacity[l] - given;
@@ -300,12 +313,12 @@ impl Levels {
         }
     }
 
-    /// The level of the interface by which the host of `l` does the other thing.
+    /// Level of the same host's interface in the other direction.
     fn level_of_twin(&self, l: usize) -> Option<f64> {
         self.levels[if l < self.hosts { l + self.hosts } else { l - self.hosts }]
     }
 
-    /// What an interface has to others. O(its coflows).
+    /// Flows of an interface over all its coflows. O(coflows of the interface).
     fn seen(&self, l: usize) -> Crossflow {
         let other = usize::from(l < self.hosts);
         // Two sums, so that one addition does not wait for the other.
@@ -327,7 +340,8 @@ impl Levels {
         }
     }
 
-    /// An interface has this level: so its flows to those that have none yet have.
+    /// Fixes the level of one interface, and charges the rates that follow to the interfaces at the
+    /// other ends.
     fn give(&mut self, l: usize, level: f64) {
         let (side, other) = (usize::from(l >= self.hosts), usize::from(l < self.hosts));
         let to_itself = self.level_of_twin(l).unwrap_or(level);
@@ -342,7 +356,7 @@ impl Levels {
         self.levels[l] = Some(level);
     }
 
-    /// The last interface that has got a level gives it back.
+    /// Undoes the last [`Levels::give`].
     fn take_back(&mut self, l: usize) {
         let (side, level) = (usize::from(l >= self.hosts), self.levels[l].take().unwrap_or(0.0));
         for m in &self.members[l] {
@@ -361,10 +375,11 @@ mod tests {
 
     use super::*;
 
-    /// Flows of a pair, whether a host has none to itself, senders, and receivers.
+    /// Flows of a pair; whether a host has none to itself; senders and receivers.
     type Load = Vec<(f64, bool, [Vec<u32>; 2])>;
 
-    /// By the book: all flows that cross no full interface rise together, until one is full.
+    /// The slow twin, by definition: the rates of all flows that cross no full interface rise
+    /// together until one is full.
     fn slowly(capacity: &[f64], coflows: &Load) -> Vec<f64> {
         let hosts = capacity.len() / 2;
         let mut flows = Vec::new();
@@ -392,7 +407,7 @@ mod tests {
         coflows.iter().enumerate().flat_map(members).map(|(c, l)| of(c, l)).collect()
     }
 
-    /// Of a new one, to which the coflows come one after the other.
+    /// By a new solver, to which the coflows are added one after the other.
     fn quickly(capacity: &[f64], coflows: &Load) -> Vec<f64> {
         let mut levels = Levels::new(capacity.len() / 2);
         let numbers = coflows.iter().map(|(_, is_apart, sides)| levels.enter(sides.each_ref().map(|s| &s[..]), *is_apart)).collect();

@@ -1,7 +1,9 @@
-//! Max-min by sums: flows share interfaces as equals, and of a coflow is known what each sender and receiver has left.
+//! Max-min fair sharing of aggregates: flows share interfaces equally, and a coflow is known by
+//! what each sender and receiver has left.
 //!
-//! An event is a coflow that comes or ends, or a sender or receiver that is through. With a resolution the others of its coflow go on as
-//! they did until the next multiple of it, and only the other side sends or receives less by as much.
+//! An event is a coflow that arrives or ends, or a sender or receiver that is done. With a
+//! resolution, the other hosts of its coflow keep their rates until the next multiple of it; only
+//! the other side slows down.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +14,17 @@ use crate::engine::{Engine, InFlight, World};
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::Time;
 
-/// Coflows under way.
+/// Active coflows.
 pub struct MaxMin {
     capacity: Vec<f64>,
     coflows: Vec<Coflow>,
-    /// Their numbers in `levels`.
+    /// Numbers of the coflows in `levels`.
     numbers: Vec<u32>,
-    /// When the first sender or receiver of each is through; [`Time::MAX`]: never.
+    /// When the first sender or receiver of each is done; [`Time::MAX`]: never.
     through: Vec<Time>,
-    /// The least of these.
+    /// The earliest of these.
     next: Option<Time>,
-    /// The first of those that are through while rates are as before.
+    /// The first host that is done while the rates have not been changed.
     waits: Option<Time>,
     levels: Levels,
     /// The instant of the last [`Engine::settle`].
@@ -30,7 +32,8 @@ pub struct MaxMin {
 }
 
 impl MaxMin {
-    /// No coflows on interfaces of these capacities: those that send, by host, then those that receive.
+    /// No coflows, on interfaces of these capacities: first those that send, by host, then those
+    /// that receive.
     pub fn new(interfaces: &[u64]) -> Self {
         Self {
             capacity: interfaces.iter().map(|&c| c as f64).collect(),
@@ -44,7 +47,7 @@ impl MaxMin {
         }
     }
 
-    /// Lets coflows of which a sender or receiver is through go on up to now, and finishes those that are over.
+    /// Advances coflows with a host that is done to now, and finishes those that are over.
     fn go_on(&mut self, world: &mut World) {
         let Some(first) = self.next.filter(|&t| t <= world.now) else { return };
         self.waits = self.waits.or(Some(first));
@@ -57,7 +60,7 @@ impl MaxMin {
         self.next = self.first();
     }
 
-    /// Finishes coflows that are over, each when it was.
+    /// Finishes coflows that are over, each at its own end.
     fn retire(&mut self, world: &mut World) {
         if !self.coflows.iter().any(Coflow::is_over) {
             return;
@@ -75,7 +78,7 @@ impl MaxMin {
         self.through.iter().copied().min().filter(|&t| t < Time::MAX)
     }
 
-    /// Shares all interfaces anew. O(interfaces of coflows), a few times.
+    /// Shares all interfaces again. O(interfaces of coflows), a few times.
     fn share(&mut self, world: &mut World) {
         self.coflows.iter_mut().for_each(|c| _ = c.advance(world.now));
         self.retire(world);

@@ -1,13 +1,16 @@
-//! Coflows by their sums (`within: sums`): of a coflow is known what each sender has still to send and each receiver to receive, and not
-//! what each flow has. m senders and r receivers are m + r numbers, and m x r flows.
+//! Coflows as aggregates (`within: sums`): the simulator knows what each sender has still to send
+//! and what each receiver has still to receive, not what each flow has. A coflow of m senders and r
+//! receivers has m + r numbers instead of m x r.
 //!
-//! Senders and receivers have rates, and a coflow's senders have together what its receivers have. So a sender sends to the receivers that
-//! have room, and a receiver takes from the senders that have. That is what flows can do where one end of all of them is the same. Where
-//! many send to many, a sender may send more to one receiver than its flow to it has, and less to another one. On loads like Facebook's the
-//! mean CCT is within a few percent of that of flows (docs/performance.md).
+//! Senders and receivers have rates, and the rates of a coflow's senders add up to those of its
+//! receivers. A sender sends to whichever receivers have bandwidth. That is exact where all flows
+//! share one end. Where many send to many, a sender may send more to one receiver than their flow
+//! has, and less to another. On loads like Facebook's the mean CCT is within a few percent of that
+//! of flows (docs/performance.md).
 //!
-//! An event is a coflow that comes or ends, or a sender or receiver that is through. Nothing that is observed changes what happens: amounts
-//! are real numbers, and are brought up to an instant only where rates are decided anew.
+//! An event is a coflow that arrives or ends, or a sender or receiver that is done. Observations
+//! never change what happens: amounts are real numbers, and they advance only where rates are
+//! decided.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,32 +38,33 @@ pub use maxmin::MaxMin;
 use schedule::Schedule;
 use residual::Residual;
 
-/// Coflows under way, in the order in which they are served.
+/// Active coflows, in the order in which they are served.
 pub struct Sums {
     network: Network,
     capacity: Vec<f64>,
     coflows: Vec<Coflow>,
     places: Schedule,
-    /// Places of coflows of which a sum is through, and whose rates are those of before.
+    /// Indices of coflows with a host that is done, whose rates were not changed yet.
     through: Vec<usize>,
-    /// The jobs of coflows that come next.
+    /// Jobs of the coflows that arrive next.
     jobs: BTreeMap<CoflowId, JobId>,
-    /// Units that coflows of a job have sent that are over.
+    /// Attained service of each job: work done by its coflows that have ended.
     attained: BTreeMap<JobId, u128>,
-    /// When the first sender or receiver is through.
+    /// When the first sender or receiver is done.
     next: Option<Time>,
-    /// When the first coflow leaves its queue, or the guard against starvation turns.
+    /// When the first coflow changes its queue, or the guard against starvation takes its turn.
     turn: Option<Time>,
-    /// What rates leave of the interfaces.
+    /// Bandwidth of the interfaces that the rates leave.
     room: Residual,
     /// The instant of the last [`Engine::settle`].
     settled: Time,
-    /// Kept for their memory.
+    /// Buffers that are kept.
     parts: [Vec<f64>; 2],
 }
 
 impl Sums {
-    /// No coflows on interfaces of these capacities: those that send, by host, then those that receive.
+    /// No coflows, on interfaces of these capacities: first those that send, by host, then those
+    /// that receive.
     pub fn new(network: Network, interfaces: &[u64]) -> Self {
         Self {
             network,
@@ -82,13 +86,14 @@ impl Sums {
         (self.network.kind == NetworkKind::Aalo).then_some(self.network.aalo)
     }
 
-    /// Whether all coflows progress at the same pace now: always, or because the guard against starvation has its turn.
+    /// Whether all coflows progress at the same pace now: by the policy, or because the guard
+    /// against starvation has its turn.
     fn all_share(&self, now: Time) -> bool {
         self.network.kind == NetworkKind::FairPerCoflow || self.network.starvation.is_some_and(|g| g.phase(now).0)
     }
 
-    /// Does the work of coflows of which a sum is through, and finishes those that are over. Says whether there are any; `None` if no sum
-    /// is through.
+    /// Counts the work of coflows with a host that is done, and finishes those that are over.
+    /// `None` if no host is done, else whether a coflow was finished.
     fn finish(&mut self, world: &mut World) -> Option<bool> {
         if self.next.is_none_or(|t| t > world.now) {
             return None;
@@ -104,7 +109,7 @@ impl Sums {
         (!self.through.is_empty()).then(|| self.retire(world))
     }
 
-    /// Finishes coflows that are over. Says whether there were any: then the order is to be made anew.
+    /// Finishes coflows that are over. True if there were any: then the order must be made again.
     fn retire(&mut self, world: &mut World) -> bool {
         let over: Vec<Coflow> = self.coflows.extract_if(.., |c| c.is_over()).collect();
         let any = !over.is_empty();
@@ -115,14 +120,14 @@ impl Sums {
         any
     }
 
-    /// What a coflow that is over has sent counts for its job.
+    /// Adds the work of a coflow that is over to its job's attained service (Aalo).
     fn count(&mut self, job: Option<JobId>, sent: u128) {
         if let Some(job) = job {
             *self.attained.entry(job).or_insert(0) += sent;
         }
     }
 
-    /// Moves coflows to the queues that they have reached. Says whether one has moved.
+    /// Moves coflows to the queues that they have reached. True if one has moved.
     fn move_on(&mut self, now: Time) -> bool {
         let Some(aalo) = self.queues() else { return false };
         if self.turn.is_none_or(|t| t > now) {
@@ -131,13 +136,15 @@ impl Sums {
         let due = self.places.turns(now);
         for &p in &due {
             let c = &mut self.coflows[p];
-            // What rounding leaves it short of the limit does not count.
+            // Rounding may leave it a little short of the limit; it moves to the next queue all the
+            // same.
             c.queue = orders::queue(bytes(c.before + c.sent(now)), &aalo).max(c.queue + 1);
         }
         !due.is_empty()
     }
 
-    /// Tells each coflow of a job what the job's others have sent. One that comes begins in the queue in which they leave it.
+    /// Tells each coflow what the other coflows of its job have sent. A new coflow begins in the
+    /// queue where they are.
     fn attain(&mut self, now: Time) {
         let Some(aalo) = self.queues() else { return };
         let mut all = BTreeMap::<JobId, u128>::new();
@@ -151,11 +158,11 @@ impl Sums {
         }
     }
 
-    /// Decides rates anew, and if `order` the order, too. Where the order stays that takes O(coflows x words of hosts with room +
-    /// interfaces of coflows whose rates change); where it is made anew, O(coflows x hosts / 64 + interfaces of coflows that move), and
-    /// what the order takes.
+    /// Decides all rates; with `order`, also the order. O(coflows x words of hosts with room +
+    /// interfaces of coflows whose rates change) where the order stays. A new order takes O(coflows
+    /// x hosts / 64 + interfaces of coflows that move), and what sorting takes.
     fn decide(&mut self, mut order: bool, world: &mut World) {
-        // Others may be through at this very instant.
+        // Other hosts may be done at this very instant.
         while !order && self.go_on(world.now) {
             order = self.retire(world);
         }
@@ -165,7 +172,7 @@ impl Sums {
         self.await_next(world.now);
     }
 
-    /// Gives all coflows base rates, in an order that is new, and what is left beside.
+    /// Gives all coflows base rates in a new order, and then what is left.
     fn begin(&mut self, world: &mut World) {
         let now = world.now;
         self.coflows.iter_mut().for_each(|c| _ = c.advance(now));
@@ -186,14 +193,15 @@ impl Sums {
         (0..self.coflows.len()).for_each(|p| self.fill(p, now));
     }
 
-    /// A coflow gets all that there is for it beside its base rates.
+    /// Gives a coflow all that is left on top of its base rates.
     fn fill(&mut self, place: usize, now: Time) {
         let through = self.coflows[place].fill(now, &mut self.room, &mut self.parts);
         self.note(place, through, now);
     }
 
-    /// Where a sum is through a coflow goes on with the base rates that remain, and what there is beside. What it leaves is offered to all,
-    /// and stays with them until a coflow comes or ends. Says whether another sum is through.
+    /// Where a host is done, its coflow continues with the base rates that remain and what is left.
+    /// What it frees is offered to all, and stays with them until a coflow arrives or ends. True if
+    /// another host is done.
     fn go_on(&mut self, now: Time) -> bool {
         for p in std::mem::take(&mut self.through) {
             self.coflows[p].go_on(&mut self.room);
@@ -218,7 +226,8 @@ impl Sums {
         !self.through.is_empty()
     }
 
-    /// A coflow has other rates, with which its first sum is through at an instant; `None`: it has those of before.
+    /// Notes a coflow's new rates, with which its first host is done at an instant; `None`: its
+    /// rates have not changed.
     fn note(&mut self, place: usize, through: Option<Time>, now: Time) {
         let Some(through) = through else { return };
         let c = &self.coflows[place];
@@ -227,7 +236,7 @@ impl Sums {
         self.places.set(place, c, through, turn.unwrap_or(Time::MAX));
     }
 
-    /// Puts coflows into the order in which they are served.
+    /// Sorts the coflows into the order in which they are served.
     fn order(&mut self) {
         let mut order: Vec<(Time, CoflowId, usize)> = self.coflows.iter().zip(0..).map(|(c, place)| (c.arrival, c.id, place)).collect();
         order.sort_unstable();
@@ -248,14 +257,14 @@ impl Sums {
         if self.network.kind == NetworkKind::Aalo {
             order.sort_by_key(|&p| self.coflows[p].queue);
         }
-        // They are large: moved once, and only if they move.
+        // Coflows are large: each is moved at most once.
         if !order.is_sorted() {
             let mut old: Vec<Option<Coflow>> = std::mem::take(&mut self.coflows).into_iter().map(Some).collect();
             self.coflows = order.into_iter().filter_map(|p| old[p].take()).collect();
         }
     }
 
-    /// All coflows progress at the same pace, measured by what each has on its own busiest interface.
+    /// Gives all coflows the same pace, measured on the busiest interface of each.
     fn share(&mut self) {
         let hosts = self.capacity.len() / 2;
         let loads: Vec<Vec<(u32, u64)>> =
@@ -266,12 +275,13 @@ impl Sums {
         }
     }
 
-    /// Whether queues have their parts of interfaces.
+    /// Whether each queue has a part of the interfaces.
     fn is_weighted(&self) -> bool {
         self.queues().is_some_and(|aalo| aalo.sharing == Sharing::Weighted)
     }
 
-    /// Every queue with coflows has its part of each interface, by weight, which its coflows take in order.
+    /// Gives every queue with coflows its weighted part of each interface, which its coflows take
+    /// in order.
     fn share_by_queue(&mut self) {
         let aalo = self.network.aalo;
         let weight = |q: u32| f64::from(aalo.queues.saturating_sub(q).max(1));
@@ -282,7 +292,7 @@ impl Sums {
         }
     }
 
-    /// Finds out what happens next while rates stay.
+    /// Computes what happens next while rates stay.
     fn await_next(&mut self, now: Time) {
         let [through, turn] = self.places.next();
         let phase = self.network.starvation.filter(|_| self.is_moving()).map(|g| g.phase(now).1);

@@ -1,9 +1,10 @@
-//! Sums and least values of long lists, several at a time: additions in one order wait for each other.
+//! Sums and minima of f64 lists in eight independent accumulators: additions in one chain wait for
+//! each other.
 
 const LANES: usize = 8;
 
-/// Folds what `each` makes of the pairs of two lists of one length into lanes, and those into one. The order of additions only depends on
-/// the length.
+/// Folds `each` of the pairs of two lists of one length in eight accumulators, and then joins
+/// these. The order of the additions depends on the length alone.
 fn fold<const N: usize>(a: &[f64], b: &[f64], zero: f64, each: impl Fn(f64, f64) -> [f64; N], join: impl Fn(f64, f64) -> f64) -> [f64; N] {
     let mut lanes = [[zero; LANES]; N];
     let ((a, last_a), (b, last_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
@@ -23,18 +24,18 @@ fn fold<const N: usize>(a: &[f64], b: &[f64], zero: f64, each: impl Fn(f64, f64)
     lanes.map(|lanes| lanes.into_iter().reduce(&join).unwrap_or(zero))
 }
 
-/// The sums of what `each` makes of the pairs of two lists of one length.
+/// Sums of `each` over the pairs of two lists of one length.
 pub fn sums<const N: usize>(a: &[f64], b: &[f64], each: impl Fn(f64, f64) -> [f64; N]) -> [f64; N] {
     fold(a, b, 0.0, each, |a, b| a + b)
 }
 
-/// The sum of a list.
+/// Sum of a list.
 pub fn sum(list: &[f64]) -> f64 {
     let [all] = sums(list, list, |a, _| [a]);
     all
 }
 
-/// The least of what `each` makes of the pairs of two lists of one length; infinite if there are none.
+/// Minimum of `each` over the pairs of two lists of one length; infinite if they are empty.
 pub fn least(a: &[f64], b: &[f64], each: impl Fn(f64, f64) -> f64) -> f64 {
     let [least] = fold(a, b, f64::INFINITY, |a, b| [each(a, b)], |a, b| if b < a { b } else { a });
     least

@@ -1,15 +1,16 @@
-//! What interfaces have left while coflows are given rates.
+//! Bandwidth that interfaces have left while coflows are given rates.
 
 use super::reduce;
 
-/// A rate below a bit a second is none: rates are real numbers.
+/// Less than one bit a second counts as nothing: rates are real numbers.
 pub const LEAST: f64 = 1.0;
 
-/// Bits a second that each interface has left, and which have any: by side, senders first, and host.
+/// Bandwidth left on each interface, in bits a second, and which interfaces have any: by side,
+/// senders first, then by host.
 #[derive(Clone, Debug, Default)]
 pub struct Residual {
     left: [Vec<f64>; 2],
-    /// Hosts whose interface has something left, as bits.
+    /// Hosts whose interface has bandwidth left, as bits.
     open: [Bits; 2],
 }
 
@@ -40,13 +41,13 @@ impl Bits {
         self.some[k / 64] |= 1 << (k % 64);
     }
 
-    /// Words that are not zero: place and bits.
+    /// Words that are not zero: index and bits.
     fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.some.iter().enumerate().flat_map(move |(n, &some)| ones(some).map(move |k| (64 * n + k, self.words[64 * n + k])))
     }
 }
 
-/// The places of the ones in a word, in order.
+/// Positions of the ones in a word, in order.
 fn ones(word: u64) -> impl Iterator<Item = usize> {
     let mut rest = word;
     std::iter::from_fn(move || {
@@ -57,12 +58,12 @@ fn ones(word: u64) -> impl Iterator<Item = usize> {
 }
 
 impl Residual {
-    /// All that there is: the interfaces that send, by host, then those that receive.
+    /// The whole capacity: the interfaces that send, by host, then those that receive.
     pub fn new(capacity: &[f64]) -> Self {
         Self::part(capacity, 1.0)
     }
 
-    /// This part of it.
+    /// `part` times the capacity.
     pub fn part(capacity: &[f64], part: f64) -> Self {
         let (up, down) = capacity.split_at(capacity.len() / 2);
         Self::of([up, down].map(|side| side.iter().map(|all| all * part).collect()))
@@ -83,12 +84,12 @@ impl Residual {
         Self { left, open }
     }
 
-    /// What the interfaces of a side have left, by host.
+    /// Bandwidth left on the interfaces of a side, by host.
     pub fn left(&self, side: usize) -> &[f64] {
         &self.left[side]
     }
 
-    /// Takes this from an interface, or what it has left if that is less.
+    /// Takes `rate` from an interface, or what it has left if that is less.
     pub fn take(&mut self, side: usize, host: usize, rate: f64) {
         let left = &mut self.left[side][host];
         *left -= rate;
@@ -98,7 +99,7 @@ impl Residual {
         }
     }
 
-    /// Gives this back to an interface.
+    /// Returns `rate` to an interface.
     pub fn give(&mut self, side: usize, host: usize, rate: f64) {
         let left = &mut self.left[side][host];
         *left += rate;
@@ -109,31 +110,33 @@ impl Residual {
         }
     }
 
-    /// Whether a host has something left to send, and one to receive.
+    /// Whether one host can send and one can receive.
     pub fn is_open(&self) -> bool {
         self.open.iter().all(|bits| bits.some.iter().any(|&some| some != 0))
     }
 
-    /// Whether one of these hosts, given as bits, has something left on a side. O(hosts / 64), and less where few have something left.
+    /// Whether one of these hosts, given as bits, has bandwidth left on a side. O(hosts / 64), and
+    /// less where few have any.
     pub fn has_any(&self, side: usize, hosts: &[u64]) -> bool {
         self.open[side].words().any(|(k, open)| open & hosts[k] != 0)
     }
 
-    /// Of each word of 64 hosts in which one has something left on a side: its place, and those hosts as bits.
+    /// Each word of 64 hosts with bandwidth left on a side: its index, and these hosts as bits.
     pub fn open(&self, side: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.open[side].words()
     }
 
-    /// Whether all of them have. O(hosts / 64).
+    /// Whether all of these hosts have bandwidth left. O(hosts / 64).
     pub fn has_all(&self, side: usize, hosts: &[u64]) -> bool {
         hosts.iter().zip(&self.open[side].words).all(|(h, open)| h & !open == 0)
     }
 }
 
-/// Makes `room` parts of `all`, less than its sum: each in the proportion of `weights`, and no more than it was. O(n), a few times: as
-/// often as parts turn out to be as much as there was.
+/// Divides `all`, less than the sum of `room`, among its places: each gets a share in proportion to
+/// its weight, and at most what it had. O(n), repeated as often as places turn out to get all that
+/// they had.
 pub fn divide(all: f64, weights: &[f64], room: &mut [f64]) {
-    // What is full at one share is full at a larger one, too.
+    // What is full at one share is full at a larger one.
     let mut share = 0.0;
     loop {
         let [given, total] = reduce::sums(weights, room, |weight, room| {
@@ -141,7 +144,7 @@ pub fn divide(all: f64, weights: &[f64], room: &mut [f64]) {
             [if is_full { room } else { 0.0 }, if is_full { 0.0 } else { weight }]
         });
         let next = if total > 0.0 { (all - given) / total } else { f64::INFINITY };
-        // Rounding may make it a little less.
+        // Rounding may make it a little smaller.
         if next <= share || total == 0.0 {
             break;
         }
@@ -181,7 +184,7 @@ mod tests {
             for &(host, rate) in &changes {
                 if rate < 0.0 { room.take(1, host, -rate) } else { room.give(1, host, rate) }
             }
-            // Those of the last change, too: nearly none of the others has anything.
+            // Hosts of the last change as well: nearly no other host has bandwidth left.
             let hosts: Vec<usize> = asked.into_iter().chain(changes.last().map(|c| c.0)).collect();
             let mut bits = vec![0; 5000usize.div_ceil(64)];
             hosts.iter().for_each(|h| bits[h / 64] |= 1 << (h % 64));
@@ -200,7 +203,7 @@ mod tests {
             let share = |k: usize| room[k] / weights[k];
             for k in (0..had.len()).filter(|&k| had[k] > 0.0) {
                 prop_assert!(room[k] <= had[k] + 1e-9 && room[k] > 0.0 || all == 0.0);
-                // What is not all that there was has the largest share.
+                // A place that did not get all that it had has the largest share.
                 prop_assert!(room[k] >= had[k] - 1e-9 || (0..had.len()).all(|j| share(j) <= share(k) + 1e-9), "{had:?} {room:?}");
             }
         }

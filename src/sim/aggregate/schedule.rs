@@ -1,25 +1,27 @@
-//! What is asked of all coflows at every event, by place in their order. It lies together in memory: coflows are large.
+//! What every event asks of all coflows, by index in their order. It is stored apart because
+//! coflows are large.
 
 use super::coflow::Coflow;
 use super::residual::Residual;
 use crate::units::Time;
 
-/// By place in the order in which coflows are served.
+/// By index in the order in which coflows are served.
 #[derive(Default)]
 pub struct Schedule {
-    /// Whether it moves.
+    /// Whether the coflow's rate is above zero.
     moves: Vec<bool>,
-    /// When the first of its senders and receivers is through, and when it leaves its queue; [`Time::MAX`]: never.
+    /// When its first sender or receiver is done, and when it leaves its queue; [`Time::MAX`]:
+    /// never.
     through: Vec<Time>,
     turns: Vec<Time>,
-    /// By side and word of 64 hosts: which of these hosts have something left.
+    /// By side and word of 64 hosts: which of these hosts are not done.
     live: [Vec<Vec<u64>>; 2],
-    /// Kept for their memory.
+    /// Buffers that are kept.
     found: [Vec<u64>; 2],
 }
 
 impl Schedule {
-    /// Coflows in a new order, at rest. O(coflows x hosts / 64).
+    /// Coflows in a new order, all rates zero. O(coflows x hosts / 64).
     pub fn reset(&mut self, coflows: &[Coflow]) {
         self.moves = vec![false; coflows.len()];
         self.through = vec![Time::MAX; coflows.len()];
@@ -33,24 +35,26 @@ impl Schedule {
         }
     }
 
-    /// One has other rates: the first of its sums is through, and it leaves its queue, at these instants.
+    /// The rates of one coflow have changed: its first host is done at `through`, and it leaves its
+    /// queue at `turn`.
     pub fn set(&mut self, place: usize, c: &Coflow, through: Time, turn: Time) {
         (self.moves[place], self.through[place], self.turns[place]) = (c.moves(), through, turn);
     }
 
-    /// Some of its hosts have nothing left any more. O(hosts / 64).
+    /// Some hosts of a coflow are done. O(hosts / 64).
     pub fn leave(&mut self, place: usize, c: &Coflow) {
         for (columns, live) in self.live.iter_mut().zip(c.live()) {
             columns.iter_mut().zip(live).for_each(|(column, &word)| column[place] = word);
         }
     }
 
-    /// When the first sum is through, and the first coflow leaves its queue, if ever. O(coflows).
+    /// When the first host is done, and when the first coflow leaves its queue, if ever.
+    /// O(coflows).
     pub fn next(&self) -> [Option<Time>; 2] {
         [&self.through, &self.turns].map(|list| list.iter().copied().min().filter(|&t| t < Time::MAX))
     }
 
-    /// Coflows of which a sum is through by now.
+    /// Coflows with a host that is done by now.
     pub fn through(&self, now: Time) -> Vec<usize> {
         due(&self.through, now)
     }
@@ -60,12 +64,13 @@ impl Schedule {
         due(&self.turns, now)
     }
 
-    /// Whether any moves.
+    /// Whether the rate of any coflow is above zero.
     pub fn any_moves(&self) -> bool {
         self.moves.contains(&true)
     }
 
-    /// Those of which a sender and a receiver have room, in order. O(coflows x words of hosts with room).
+    /// Coflows with bandwidth for a sender and a receiver, in order. O(coflows x words of hosts
+    /// with room).
     pub fn with_room(&mut self, room: &Residual) -> Vec<usize> {
         for (side, found) in self.found.iter_mut().enumerate() {
             found.clear();

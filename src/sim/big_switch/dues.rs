@@ -1,28 +1,29 @@
-//! When the first flow of each pair is due, by the clocks of its links.
+//! When the first flow of each pair ends, by the clocks of its links.
 
 use std::ops::Range;
 
-/// Pairs of which the earliest is at hand; a cache line holds four readings.
+/// Pairs that share one minimum; a cache line holds four readings.
 const CHUNK: usize = 16;
 
-/// A pair that is not on a link's clock is never due by it.
+/// The reading for a pair that is not on the link's clock.
 const NEVER: u128 = u128::MAX;
 
-/// For each link what its clock reads when pairs are due, by the place of a pair among those of the link. A pair that changes its clock
-/// leaves nothing behind, as it would in a heap, and most changes concern no chunk's earliest.
+/// For each link, the clock's reading at which pairs are due, by the index of a pair among those of
+/// the link. In a heap, a pair that changes its clock would leave an entry behind; here it does
+/// not, and most changes touch no chunk's minimum.
 pub struct Dues {
-    /// Chunks a link.
+    /// Chunks of each link.
     chunks: usize,
-    /// By link, then place.
+    /// By link, then index.
     readings: Vec<u128>,
     /// By link, then chunk.
     earliest: Vec<u128>,
-    /// By link.
+    /// The minimum of each link.
     first: Vec<u128>,
 }
 
 impl Dues {
-    /// Nothing is due. Each link has `places`.
+    /// Nothing is due. Each link has `places` pairs.
     pub fn new(links: usize, places: usize) -> Self {
         let chunks = places.div_ceil(CHUNK);
         Self { chunks, readings: vec![NEVER; links * chunks * CHUNK], earliest: vec![NEVER; links * chunks], first: vec![NEVER; links] }
@@ -33,7 +34,8 @@ impl Dues {
         from..from + self.chunks
     }
 
-    /// A pair is due at this reading, or never. O(1); O(chunks + length of one) where it was the first.
+    /// A pair is due at this reading, or never. O(1); O(chunks + length of one) if it was the
+    /// first.
     pub fn set(&mut self, link: u32, place: usize, reading: Option<u128>) {
         let reading = reading.unwrap_or(NEVER);
         let at = self.chunks_of(link).start * CHUNK + place;
@@ -64,8 +66,8 @@ impl Dues {
         Some(self.first[link as usize]).filter(|&r| r != NEVER)
     }
 
-    /// Appends the pairs that are due up to a reading, which is not the largest number, to `found`: (when, place), the first one first.
-    /// O(chunks + f (length of a chunk + log f)) for f of them.
+    /// Appends the pairs that are due up to a reading (not the largest number) to `found`, as
+    /// (reading, index), in order. O(chunks + f (length of a chunk + log f)) for f of them.
     pub fn up_to(&self, link: u32, reading: u128, found: &mut Vec<(u128, u32)>) {
         let (chunks, before) = (self.chunks_of(link), found.len());
         for chunk in chunks.clone().filter(|&c| self.earliest[c] <= reading) {

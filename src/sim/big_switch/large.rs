@@ -1,7 +1,8 @@
-//! How many large flows each pair has, for a reader that asks again and again.
+//! Number of large flows of each pair, for readers that ask often.
 //!
-//! A flow counts while it had as much as asked for left when that was last asked, or when it began. So it stops to count at a service of
-//! its pair that is known when it begins, and a question costs what has changed since the last one.
+//! A flow is large if it had at least the asked amount left at the last call, or when it began. So
+//! the service at which it stops being large is known when it begins, and a call costs what has
+//! changed since the last one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,38 +14,41 @@ use super::super::bit_set::BitSet;
 use super::Place;
 use crate::demand::hedera::Elephants;
 
-/// The large flows of each pair, by sender and receiver; of those that may go another way, too.
+/// The large flows of each pair, by sender and receiver; then those of marked flows, if they may
+/// take another route.
 #[derive(Default)]
 pub struct Large {
     hosts: usize,
-    /// By sender: what a large flow has left at least, in units.
+    /// By sender: the work that a large flow has left at least.
     least: Vec<u128>,
-    /// By pair: at which services its flows stop to be large. Those of flows that have ended are not among them.
+    /// By pair: the services at which its flows stop being large. Flows that have ended are not
+    /// among them.
     stops: Vec<BinaryHeap<Reverse<u128>>>,
     /// By pair: how many.
     counts: Vec<u32>,
-    /// The last answer, while no count changes.
+    /// The last answer, while no number changes.
     last: Option<Elephants>,
-    /// By pair: none stops before its clock reads as many whole bytes. The complement, if the clock is that of the receiver's link.
+    /// By pair: the reading in whole bytes up to which none stops being large. The complement, if
+    /// the clock is the receiver's.
     first: Vec<i64>,
-    /// Pairs of which that is not known.
+    /// Pairs for which that is not known.
     stale: BitSet,
-    /// What the clocks of senders and receivers read, in whole bytes; kept for its memory.
+    /// Readings of the senders' and receivers' clocks in whole bytes; a buffer that is kept.
     bytes: [Vec<i64>; 2],
 }
 
 impl Large {
-    /// Whether anything has asked.
+    /// Whether the numbers are kept: they were asked for.
     pub fn is_kept(&self) -> bool {
         !self.least.is_empty()
     }
 
-    /// Whether this was asked last.
+    /// Whether the last call asked for this.
     pub fn is_for(&self, least: &[u128]) -> bool {
         self.is_kept() && self.least == least
     }
 
-    /// Keeps count of no flows so far: [`Self::push`] adds them.
+    /// Starts without flows; [`Self::push`] adds them.
     pub fn begin(&mut self, hosts: usize, pairs: usize, least: &[u128]) {
         let stops = std::iter::repeat_with(BinaryHeap::new).take(pairs).collect();
         let (least, counts, first) = (least.to_vec(), vec![0; pairs], vec![i64::MAX; pairs]);
@@ -55,8 +59,8 @@ impl Large {
         pair as usize / self.hosts % self.hosts
     }
 
-    /// Counts a flow that has come, if it is large. `due`: the service of its pair at which it will have sent all, and `left`: what it
-    /// has still to send, both in units. O(log F) for F large flows of the pair.
+    /// Adds a new flow, if it is large. `due`: its pair's service at which it ends; `left`: the
+    /// work that it has left. O(log F) for F large flows of the pair.
     pub fn push(&mut self, pair: u32, due: u128, left: u128) {
         if !self.is_kept() {
             return;
@@ -68,7 +72,8 @@ impl Large {
         }
     }
 
-    /// Counts the first flow of a pair no more: it has sent all at service `due`. O(log F) for F large flows of the pair.
+    /// Removes the first flow of a pair, which ended at service `due`. O(log F) for F large flows
+    /// of the pair.
     pub fn pop(&mut self, pair: u32, due: u128) {
         if !self.is_kept() {
             return;
@@ -81,7 +86,8 @@ impl Large {
         }
     }
 
-    /// Counts no flows of a pair that were taken back: those that are left are due at the services `dues`. O(F log F) for F flows.
+    /// Removes the cancelled flows of a pair; those that remain end at the services `dues`. O(F log
+    /// F) for F flows.
     pub fn keep(&mut self, pair: u32, dues: impl Iterator<Item = u128>) {
         if !self.is_kept() {
             return;
@@ -100,23 +106,24 @@ impl Large {
         self.set(pair, self.stops[k].len() as u32);
     }
 
-    /// A pair has as many.
+    /// Sets the number of a pair.
     fn set(&mut self, pair: u32, count: u32) {
         self.counts[pair as usize] = count;
         self.stale.insert(pair);
         self.last = None;
     }
 
-    /// A pair goes over from one place to another; its service stays. O(1).
+    /// A pair changes its clock; its service stays. O(1).
     pub fn go_over(&mut self, pair: u32) {
         if self.is_kept() && self.counts[pair as usize] > 0 {
             self.stale.insert(pair);
         }
     }
 
-    /// The number of large flows of each two hosts; the next answer is about flows that are large now. `readings`:
-    /// what clocks read, in units, first of all senders, then of all receivers. O(P) for P pairs of hosts, and O(log F) for each flow that
-    /// is no longer large and each pair of F flows that has changed.
+    /// Number of large flows between each two hosts. From now on, large means at least the asked
+    /// amount left at this call. `readings`: those of the clocks in units, first all senders, then
+    /// all receivers. O(P) for P pairs of hosts, and O(log F) for each flow that is no longer large
+    /// and for each changed pair of F flows.
     pub fn ask(&mut self, readings: &[u128], places: &[Place]) -> Elephants {
         let (found, hosts) = (self.last.take().unwrap_or_else(|| self.sums()), self.hosts);
         self.last = Some(found.clone());
@@ -140,7 +147,8 @@ impl Large {
         found
     }
 
-    /// Flows of a pair that are large no more do not count, and it is found out when the next one is not.
+    /// Removes the flows of a pair that have fallen below the threshold, and stores the reading at
+    /// which the next one will.
     fn look(&mut self, pair: u32, readings: &[u128], place: Place) {
         let (k, service) = (pair as usize, place.service(|l| readings[l]));
         let stops = &mut self.stops[k];
@@ -151,13 +159,13 @@ impl Large {
             (self.counts[k], self.last) = (stops.len() as u32, None);
         }
         let first = stops.peek().map_or(i64::MAX, |stop| {
-            // It is at the service or beyond, so what the clock will read is no less than what it reads.
+            // The reading has not passed the stop, so the difference is not negative.
             i64::try_from(stop.0.wrapping_sub(place.ahead) / WORK_PER_BYTE).unwrap_or(i64::MAX)
         });
         self.first[k] = if place.link.is_some_and(|l| l as usize >= self.hosts) { !first } else { first };
     }
 
-    /// How many each two hosts have, by all ways that their flows may go.
+    /// Numbers by two hosts, over all routes of their flows.
     fn sums(&self) -> Elephants {
         let n = self.hosts;
         let (one, other) = self.counts.split_at(n * n);
@@ -167,7 +175,7 @@ impl Large {
     }
 }
 
-/// Whether a flow of these pairs of one sender stops to be large.
+/// Whether a flow of these pairs of one sender stops being large.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn some_stop(first: &[i64], up: i64, down: &[i64]) -> bool {
     let (down, mut some) = (&down[..first.len()], false);

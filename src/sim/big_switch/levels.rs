@@ -1,26 +1,28 @@
-//! Levels: to which rate per flow each link is filled, where every flow crosses one link up and one down.
+//! Levels of links by progressive filling, where every flow crosses one link up and one link down.
 //!
-//! A flow that ends changes nothing of what was filled before its tighter link. So a filling is undone from its end up to that link, and
-//! goes on from there. Where that end is long, a state kept on the way is brought back, and the few fillings behind it are done again.
+//! When a flow ends, the links that were filled before its tighter link keep their levels. So
+//! filling is undone from its end back to that link, and continues from there. Where that is a long
+//! way, a snapshot is restored instead, and the few fillings after it are repeated.
 
 mod side;
 
 pub use side::MAX_RATE;
 use side::{Side, State};
 
-/// A link at which no flow is held back has no level.
+/// Level of a link that limits no flow.
 const NONE: u64 = u64::MAX;
 
-/// A link that is not filled.
+/// Rank of a link that is not filled.
 const NO_TURN: u32 = u32::MAX;
 
-/// Fillings from one state that is kept to the next; few in tests, whose networks are small.
+/// Fillings between two snapshots; few in tests, whose networks are small.
 const STRIDE: usize = if cfg!(test) { 4 } else { 32 };
 
-/// Bringing a state back costs about as much as this number of fillings.
+/// Restoring a snapshot costs as much as about this number of fillings.
 const COPIES: usize = 4;
 
-/// Links 0..n go up, n..2n down. The max-min fair rate of a flow is the smaller level of its two links.
+/// Links 0..n go up, n..2n down. The max-min fair rate of a flow is the lower level of its two
+/// links.
 pub struct Levels {
     n: usize,
     /// Links up, and links down.
@@ -28,13 +30,13 @@ pub struct Levels {
     level: Vec<u64>,
     /// Links in the order in which they were filled.
     filled: Vec<u32>,
-    /// Of both sides: their states before the fillings 0, [`STRIDE`], 2 x [`STRIDE`] and so on, as far as links are filled.
+    /// Snapshots of both sides before the fillings 0, [`STRIDE`], 2 x [`STRIDE`] and so on.
     kept: Vec<[State; 2]>,
-    /// By link: its place among those; `NO_TURN` if it is not.
+    /// By link: its index in `filled`, or `NO_TURN`.
     turn: Vec<u32>,
-    /// Links by level and number, as of the last [`Levels::sort`].
+    /// Links by level and number, at the last [`Levels::sort`].
     sorted: Vec<u32>,
-    /// What is filled next: its share, and its number on its side.
+    /// Links that are filled next, as (share, number on its side); a buffer that is kept.
     found: Vec<(f64, u32)>,
 }
 
@@ -54,7 +56,7 @@ impl Levels {
         }
     }
 
-    /// Links have these capacities from now on.
+    /// Sets the capacities.
     pub fn limit(&mut self, capacity: &[u64]) {
         self.undo(0);
         self.sides.iter_mut().zip(capacity.chunks_exact(self.n.max(1))).for_each(|(side, capacity)| side.limit(capacity));
@@ -81,7 +83,8 @@ impl Levels {
         }
     }
 
-    /// Takes back the filling of all links from this place on: the last one first, or by a state that was kept where that is shorter.
+    /// Undoes all fillings from this index on: step by step, or by a snapshot where that is
+    /// shorter.
     fn undo(&mut self, place: usize) {
         let back = self.filled.len().saturating_sub(place);
         if back > place % STRIDE + COPIES {
@@ -101,7 +104,7 @@ impl Levels {
         own.undo(link - side * self.n, share as f64, other);
     }
 
-    /// Brings back the state that was kept last before this place, and fills from there up to the place again.
+    /// Restores the last snapshot before this index, and repeats the fillings from there up to it.
     fn return_to(&mut self, place: usize) {
         let kept = place / STRIDE;
         let links = self.filled.split_off(kept * STRIDE);
@@ -117,7 +120,7 @@ impl Levels {
         }
     }
 
-    /// Fills a link to `share`.
+    /// Fills a link at `share`.
     fn fill_link(&mut self, link: usize, share: f64) {
         if self.filled.len().is_multiple_of(STRIDE) {
             self.kept.push([self.sides[0].state(), self.sides[1].state()]);
@@ -129,7 +132,7 @@ impl Levels {
         self.filled.push(link as u32);
     }
 
-    /// The rate of flows that this link holds back; zero if it holds none back.
+    /// The rate of flows that this link limits; zero if it limits none.
     pub fn pace(&self, link: u32) -> u64 {
         let level = self.level[link as usize];
         if level == NONE { 0 } else { level }
@@ -140,11 +143,12 @@ impl Levels {
         if self.level[up as usize] <= self.level[down as usize] { up } else { down }
     }
 
-    /// Progressive filling: the link that would be full first keeps its level, its flows' rates are taken from the links at their
-    /// other ends, and so on. O(links + links that are filled anew x links).
+    /// Progressive filling: the link with the smallest share gets its level, the rates of its flows
+    /// are taken from the links at their other ends, and so on. O(links + links that are filled
+    /// again x links).
     ///
-    /// A link that is filled makes shares larger, those of the other side only. So all links of one side that are full before the first
-    /// of the other side are filled in one go.
+    /// Filling a link raises the shares on the other side only. So all links of one side that are
+    /// full before the first of the other side are filled in one pass.
     pub fn fill(&mut self) {
         let mut first = [self.sides[0].refresh(), self.sides[1].refresh()];
         let mut found = std::mem::take(&mut self.found);
@@ -161,8 +165,8 @@ impl Levels {
         self.found = found;
     }
 
-    /// Brings the links into the order of their levels; returns the pairs (up, down) of hosts with flows whose links changed their
-    /// order. O(links + links that change places).
+    /// Sorts the links by level. Returns the pairs (up, down) with flows whose two links have
+    /// changed their order. O(links + links that change their rank).
     pub fn sort(&mut self) -> Vec<(u32, u32)> {
         let mut moved = Vec::new();
         let n = self.n as u32;
@@ -187,7 +191,7 @@ impl Levels {
     }
 }
 
-/// A side, and the other one.
+/// One side and the other.
 fn both(sides: &mut [Side; 2], side: usize) -> (&mut Side, &mut Side) {
     let [up, down] = sides;
     if side == 0 { (up, down) } else { (down, up) }
@@ -198,7 +202,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Progressive filling by the book, in whole numbers, from nothing: levels, and the order in which links are filled.
+    /// The slow twin: progressive filling by definition, in whole numbers, from nothing. Levels,
+    /// and the order in which links are filled.
     fn twin(capacity: &[u64], flows: &[u64], n: usize) -> (Vec<u64>, Vec<u32>) {
         let (mut left, mut level, mut filled) = (capacity.to_vec(), vec![NONE; 2 * n], Vec::new());
         let of = |l: usize, other: usize| if l < n { flows[l * n + other - n] } else { flows[other * n + l - n] };

@@ -1,8 +1,9 @@
-//! What waits of each pair, for a reader that wants all pairs again and again.
+//! Backlog of every host pair as a linear function of its clock, so that a poll is one
+//! multiplication a pair.
 //!
-//! While the same flows of a pair have less left than counts of a flow, what waits falls along a line: a number, less as many times what
-//! the pair's clock reads. So a look at a pair is one product. Where a line has ended, and where flows came or ended, [`Waiting`] gives
-//! the next one.
+//! A poll counts at most a given amount of each flow. While the same flows of a pair are below that
+//! amount, their backlog falls along a line: a constant minus the number of flows times the clock's
+//! reading. Where a line has ended, and where flows began or ended, [`Waiting`] gives the next one.
 
 use multiversion::multiversion;
 
@@ -11,26 +12,28 @@ use super::super::bit_set::BitSet;
 use super::super::waiting::Waiting;
 use super::Place;
 
-/// The line of each pair, by sender and receiver.
+/// Line of each pair, by sender and receiver.
 #[derive(Default)]
 pub struct Lines {
     hosts: usize,
-    /// The most that counts of a flow, in units.
+    /// The most that is counted of a flow, in units.
     most: u128,
-    /// What would wait if the pair's clock read zero, in units, modulo 2^64.
+    /// Backlog at reading zero, in units, modulo 2^64.
     begin: Vec<u64>,
-    /// By how much it falls while the clock reads one more: as many flows; the complement if the clock is that of the receiver's link.
+    /// Number of flows: the backlog falls by so much for each unit of the reading. The complement
+    /// if the clock is the receiver's.
     slope: Vec<i32>,
-    /// While the clock reads fewer whole bytes, the line holds. Zero: there is no line, since more may wait than 64 bits hold.
+    /// The line holds while the reading is below this, in whole bytes. Zero: no line, because the
+    /// backlog may exceed 64 bits.
     end: Vec<u64>,
-    /// Pairs whose flows have changed since their line was drawn.
+    /// Pairs whose flows have changed since their line was computed.
     stale: BitSet,
-    /// What the clocks of senders and receivers read.
+    /// Readings of the senders' and receivers' clocks.
     up: Vec<Reading>,
     down: [Vec<u64>; 2],
 }
 
-/// What a clock reads.
+/// Reading of a clock.
 #[derive(Clone, Copy)]
 struct Reading {
     /// In units, modulo 2^64.
@@ -51,7 +54,7 @@ impl Lines {
         !self.begin.is_empty()
     }
 
-    /// Keeps none until they are asked for.
+    /// Drops all lines until they are asked for.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
@@ -63,32 +66,34 @@ impl Lines {
         }
     }
 
-    /// A pair goes over from one place to another; its service stays. O(1).
+    /// A pair changes its clock; its service stays. O(1).
     pub fn go_over(&mut self, pair: u32, old: Place, new: Place) {
         if !self.is_kept() {
             return;
         }
         let k = pair as usize;
-        // By so much more the new clock reads.
+        // The new clock reads more by this.
         let more = old.ahead.wrapping_sub(new.ahead);
         let flows = flows(self.slope[k]);
         self.begin[k] = self.begin[k].wrapping_add((more as u64).wrapping_mul(flows.into()));
         self.slope[k] = self.towards(flows, new);
         if !matches!(self.end[k], 0 | u64::MAX) {
             let more = more.cast_signed().div_euclid(WORK_PER_BYTE.cast_signed());
-            // Rounded down twice: at worst the line ends a little too soon.
+            // Rounded down twice: the line may end a little early.
             self.end[k] = u64::try_from(i128::from(self.end[k]) + more).unwrap_or(0);
         }
     }
 
-    /// The slope of a line along which as many flows send: their number, or its complement where the pair is on its receiver's clock.
+    /// The slope for this number of flows: the number, or its complement if the pair is on its
+    /// receiver's clock.
     fn towards(&self, flows: u32, place: Place) -> i32 {
         let flows = flows.cast_signed();
         if place.link.is_some_and(|l| l as usize >= self.hosts) { !flows } else { flows }
     }
 
-    /// What waits of each pair, in whole bytes, of each flow at most `most` units. `readings` are those of the clocks: first of all
-    /// senders, then of all receivers. O(pairs), eight at a time, and [`Waiting::sum`] for each whose line has ended.
+    /// Backlog of each pair in whole bytes, at most `most` units of each flow. `readings` are those
+    /// of the clocks: first all senders, then all receivers. O(pairs), eight at a time, and
+    /// [`Waiting::sum`] for each whose line has ended.
     pub fn bytes(&mut self, most: u128, readings: &[u128], waiting: &mut [Waiting], places: &[Place]) -> Vec<u64> {
         let n = readings.len() / 2;
         if !self.is_kept() || self.most != most {
@@ -137,7 +142,7 @@ impl Lines {
         self.end[k] <= if self.slope[k] < 0 { self.down[1][to] } else { self.up[from].bytes }
     }
 
-    /// Draws the line of a pair, and tells what waits of it.
+    /// Computes the line of a pair; returns its backlog.
     fn draw(&mut self, pair: u32, readings: &[u128], waiting: &mut [Waiting], places: &[Place]) -> u128 {
         let (k, place) = (pair as usize, places[pair as usize]);
         let waiting = &mut waiting[k];
@@ -153,13 +158,13 @@ impl Lines {
     }
 }
 
-/// The number of flows that send along a line of this slope.
+/// Number of flows of this slope.
 #[inline(always)]
 fn flows(slope: i32) -> u32 {
     (slope ^ (slope >> 31)).cast_unsigned()
 }
 
-/// What is read of the pairs of a sender.
+/// What is read for the pairs of one sender.
 struct Row<'a> {
     begin: &'a [u64],
     slope: &'a [i32],
@@ -169,13 +174,13 @@ struct Row<'a> {
     down: [&'a [u64]; 2],
 }
 
-/// Appends the bytes that wait by the lines of a row, and tells whether one of these has ended.
+/// Appends the backlog by the lines of a row in bytes; true if one of the lines has ended.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn look(row: &Row, bytes: &mut Vec<u64>) -> bool {
     let &Row { begin, slope, end, up, down } = row;
     let (n, before) = (begin.len(), bytes.len());
     bytes.resize(before + n, 0);
-    // A plain loop over slices of one length is what is compiled for several pairs at a time.
+    // The compiler vectorises a plain loop over slices of one length.
     let (bytes, slope, end, down) = (&mut bytes[before..][..n], &slope[..n], &end[..n], [&down[0][..n], &down[1][..n]]);
     let mut ended = 0;
     for k in 0..n {
@@ -186,13 +191,14 @@ fn look(row: &Row, bytes: &mut Vec<u64>) -> bool {
     ended != 0
 }
 
-/// Whole bytes of units.
+/// Units as whole bytes.
 ///
-/// A byte has 2^12 x 5^9 units. After a shift the units have 52 bits, and `f64` holds them exactly. A quotient that is not whole lies below
-/// the next whole number by a part in 2^52 of it or more, and is rounded by a part in 2^53. So the division is that of whole numbers.
+/// A byte has 2^12 x 5^9 units. After a shift the units have 52 bits, which `f64` holds exactly. A
+/// quotient that is not whole is at least a part in 2^52 below the next whole number, and rounding
+/// moves it by a part in 2^53. So the result is that of whole numbers.
 #[inline(always)]
 fn whole(units: u64) -> u64 {
-    /// An `f64` of 2^52 and more has a whole number in its lowest bits.
+    /// An `f64` of 2^52 or more has a whole number in its lowest bits.
     const WHOLE: u64 = 0x4330_0000_0000_0000;
     let float = |x: u64| f64::from_bits(WHOLE | x) - f64::from_bits(WHOLE);
     let quotient = float(units >> 12) / (WORK_PER_BYTE >> 12) as f64;

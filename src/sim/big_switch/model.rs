@@ -1,4 +1,4 @@
-//! Pairs of three hosts whose clocks go on as they like, for the laws of what is read of pairs.
+//! A model of three hosts with random clocks, for the laws of `large` and `lines`.
 
 use proptest::prelude::*;
 
@@ -14,11 +14,11 @@ const HOSTS: u32 = 3;
 #[derive(Clone, Copy)]
 struct Flow {
     due: u128,
-    /// What it had left when large flows were last asked for, or when it began.
+    /// The work left when large flows were last asked for, or when it began.
     before: u128,
 }
 
-/// Clocks, flows by pair and the places of pairs, and what is kept of them.
+/// Clocks, flows by pair, the clock of each pair, and what is under test.
 struct Model {
     readings: Vec<u128>,
     places: Vec<Place>,
@@ -47,7 +47,7 @@ impl Model {
         self.places[pair].service(|l| self.readings[l])
     }
 
-    /// Clocks go on; flows that are due end.
+    /// Advances the clocks; flows that are due end.
     fn pass(&mut self, by: &[u64]) {
         self.readings.iter_mut().zip(by).for_each(|(r, &by)| *r += u128::from(by));
         for pair in 0..self.flows.len() {
@@ -86,7 +86,7 @@ impl Model {
         }
     }
 
-    /// Takes back every second flow of a pair.
+    /// Cancels every second flow of a pair.
     fn cancel(&mut self, pair: u32) {
         let k = pair as usize;
         let mut second = false;
@@ -105,13 +105,13 @@ impl Model {
         self.flows[pair].iter().map(move |f| f.due - service)
     }
 
-    /// What waits, by lines and by going over all flows.
+    /// The backlog, by lines and by going through all flows.
     fn look(&mut self, most: u128) -> [Vec<u64>; 2] {
         let slow = (0..self.flows.len()).map(|k| bytes(self.left(k).map(|left| left.min(most)).sum()).0).collect();
         [self.lines.bytes(most, &self.readings, &mut self.waiting, &self.places), slow]
     }
 
-    /// The large flows, as they are kept and by going over all.
+    /// The large flows, as they are kept and by going through all flows.
     fn ask(&mut self, least: &[u128]) -> [Elephants; 2] {
         let mut slow = vec![0; self.flows.len()];
         for k in 0..self.flows.len() {
@@ -144,7 +144,7 @@ proptest! {
                 None if look == 0 => m.cancel(pair),
                 None => m.go_over(pair, receiver),
             }
-            // Not after every step, so that some come between two looks.
+            // Not after every step, so that several steps come between two looks.
             if look & 1 > 0 {
                 let [lines, slow] = m.look(most);
                 prop_assert_eq!(lines, slow);

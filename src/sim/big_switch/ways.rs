@@ -1,26 +1,27 @@
-//! The way of a pair's flows, and what that means for the books. It never matters for their rates: both ways cross the same two links.
+//! Route of a pair's flows, and its effect on the books. It never matters for rates: both routes
+//! cross the same two links.
 
 use crate::bundle::Route;
 use crate::ids::RackId;
 
-/// The way that the flows of a pair go.
+/// The route of a pair's flows.
 pub trait Ways: Default + Send {
     /// What a flow keeps from its beginning, to tell later how much of it went over circuits.
     type Mark: Copy + Ord + Send;
 
-    /// Whether circuits may change ways.
+    /// Whether circuits may change routes.
     const CIRCUITS: bool;
 
-    /// The way now.
+    /// The present route.
     fn route(&self, racks: (RackId, RackId)) -> Route;
 
-    /// Flows go another way from this service of their pair on.
+    /// Flows take another route from this service of their pair on.
     fn change(&mut self, route: Route, service: u128);
 
-    /// For a flow that begins at this service.
+    /// The mark of a flow that begins at this service.
     fn mark(&self, service: u128) -> Self::Mark;
 
-    /// Units over circuits up to this service, of a flow with this mark.
+    /// Work over circuits up to this service, for a flow with this mark.
     fn over_ocs(&self, mark: Self::Mark, service: u128) -> u128;
 }
 
@@ -64,7 +65,7 @@ impl Changing {
 }
 
 impl Ways for Changing {
-    /// Service over circuits at the flow's beginning.
+    /// Service over circuits when the flow began.
     type Mark = u128;
     const CIRCUITS: bool = true;
 

@@ -32,7 +32,7 @@ pub(super) fn twin(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSp
     coarse(t, table, coflows, moves, 1)
 }
 
-/// The same; what flows leave that end is shared anew at multiples of `resolution` nanoseconds only.
+/// The same; what flows leave that end is shared again at multiples of `resolution` nanoseconds only.
 fn coarse(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec], moves: &[(u64, Steer)], resolution: u64) -> Vec<FlowFinished> {
     // Links that may fail are in every path, also where they are never the tightest.
     let mut links = links::Links::new(t.clone(), true, true, true);

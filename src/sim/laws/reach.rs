@@ -1,4 +1,4 @@
-//! What the end of a flow reaches, against giving rates anew to all coflows behind it, to the bit: chains of flows, and levels of links.
+//! What the end of a flow reaches, against giving rates again to all coflows behind it, to the bit: chains of flows, and levels of links.
 
 use super::*;
 

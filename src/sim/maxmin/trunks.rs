@@ -1,39 +1,39 @@
-//! Users by the links that they share.
+//! Users, grouped by the links that they share.
 
 use std::collections::HashMap;
 
 use super::NOWHERE;
 use crate::coflows::rates::Path;
 
-/// Users that share all links but their first two, their sender's and their receiver's interface. So when one of the others is full, it
-/// holds back all of them that still grow.
+/// Users that share all links but the first two, their sender's and their receiver's interface. So
+/// when one of the others is full, it limits all of them that still grow.
 #[derive(Debug)]
 pub struct Trunk {
     /// The links that they share.
     pub links: Path,
-    /// Flows that still grow, or did when the trunk was held back.
+    /// Flows that still grow, or that grew until the trunk was limited.
     pub growing: u64,
     /// The users' interfaces.
     pub ports: Vec<Port>,
-    /// The link that holds it back.
+    /// The link that limits it.
     pub held_by: u32,
-    /// The same, as of the last filling.
+    /// The same at the last filling.
     pub told: u32,
 }
 
-/// An interface, of which a trunk has users.
+/// An interface with users of a trunk.
 #[derive(Debug)]
 pub struct Port {
     /// The interface.
     pub link: u32,
-    /// Those flows over it that count in [`Trunk::growing`].
+    /// Flows over it that count in [`Trunk::growing`].
     pub growing: u64,
     /// In no order.
     pub users: Vec<u32>,
 }
 
 impl Trunk {
-    /// Its users, most of them twice: once an interface.
+    /// Its users; most come twice, once for each interface.
     pub fn users(&self) -> impl Iterator<Item = u32> + '_ {
         self.ports.iter().flat_map(|p| &p.users).copied()
     }
@@ -43,9 +43,9 @@ impl Trunk {
 #[derive(Debug, Default)]
 pub struct Trunks {
     list: Vec<Trunk>,
-    /// Only looked up, never gone through.
+    /// For look-ups only; it is never iterated.
     by_links: HashMap<Path, u32>,
-    /// Ports by trunk and interface; only looked up, too.
+    /// Ports by trunk and interface; for look-ups only, too.
     ports: HashMap<(u32, u32), u32>,
 }
 
@@ -60,7 +60,7 @@ impl Trunks {
         &mut self.list[trunk as usize]
     }
 
-    /// The trunk over these links. Each of them is passed to `tell`, if the trunk is new.
+    /// The trunk over these links. If it is new, `tell` is called for each of them.
     pub fn over(&mut self, links: &[u32], mut tell: impl FnMut(u32, u32)) -> u32 {
         let (path, new) = (Path::new(links), self.list.len() as u32);
         let trunk = *self.by_links.entry(path).or_insert(new);
@@ -71,7 +71,7 @@ impl Trunks {
         trunk
     }
 
-    /// The port of a trunk at an interface; passed to `tell` if it is new.
+    /// The port of a trunk at an interface; if it is new, `tell` is called.
     pub fn port(&mut self, trunk: u32, link: u32, tell: impl FnOnce(u32)) -> u32 {
         let ports = &mut self.list[trunk as usize].ports;
         let new = ports.len() as u32;

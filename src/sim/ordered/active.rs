@@ -1,4 +1,4 @@
-//! One coflow under way: what its groups still have to send, at which rates, and since when.
+//! One active coflow: the work left of its groups, their rates, and since when they have them.
 
 use super::flows::{Booked, Flow, MergedFlows, Member, of_group, shares};
 use super::roster::{About, Roster};
@@ -12,7 +12,7 @@ use crate::meter::Totals;
 use crate::bit_set::BitSet;
 use crate::units::Time;
 
-/// A group that has finished, and the rates that it had.
+/// A group that has ended, and the rates that it had.
 #[derive(Clone, Copy, Debug)]
 pub struct Gone {
     /// The group.
@@ -23,82 +23,86 @@ pub struct Gone {
     pub extra: u64,
 }
 
-/// What a coflow has of its own, whatever the priorities of its flows.
+/// Facts about a coflow that do not depend on its flows' priorities.
 #[derive(Clone, Copy, Debug)]
 pub struct Own {
     /// Its number.
     pub id: CoflowId,
     /// When it came.
     pub arrival: Time,
-    /// Among flows of equal priority coflows with smaller ones go first.
+    /// Among flows of equal priority, coflows with smaller values go first.
     pub priority: u64,
     /// What its completion time counts, 1 at least.
     pub weight: u32,
-    /// The job of which it is one of several coflows.
+    /// The job to which it belongs, if the job has several coflows.
     pub job: Option<JobId>,
 }
 
 /// When a coflow leaves its queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// Units after which it does.
+    /// Work after which it does.
     pub limit: u128,
     /// The coordinator that sees it.
     pub aalo: Aalo,
 }
 
-/// A coflow under way. A group's rate is the sum of two: a `base` that stays until all rates are decided anew, and an `extra` that
-/// may change with every flow that ends. So a coflow whose groups all move at base rates is one event, not thousands.
+/// An active coflow. The rate of a group is the sum of two: a `base` that stays until all rates are
+/// decided again, and an `extra` that may change with every flow that ends. So a coflow whose
+/// groups all move at base rates is one event, not thousands.
 pub struct ActiveCoflow {
     /// Its number.
     pub id: CoflowId,
     /// When it came.
     pub arrival: Time,
-    /// Smaller ones go first, where priorities count: that of its flows in the network, then its own.
+    /// Smaller values go first, where priorities count: the priority of its flows in the network,
+    /// then its own.
     pub priority: (u8, u64),
     /// What its completion time counts, 1 at least.
     pub weight: u32,
     /// Aalo's queue.
     pub queue: u32,
-    /// The job of which it is one of several coflows, and the units that the others had sent when the order was last made.
+    /// The job to which it belongs, and the work that the job's other coflows had done when the
+    /// order was last made.
     pub job: Option<JobId>,
     pub before: u128,
-    /// What is left.
+    /// Work left.
     pub demand: Demand,
-    /// Bits/s of each group that the last full decision gave; they hold until the next one.
+    /// Bits/s of each group by the last full decision.
     pub base: Rates,
-    /// Bits/s of each group on top of `base`; decided anew whenever a flow ends.
+    /// Bits/s of each group on top of `base`; shared again whenever a flow ends.
     pub extra: Rates,
-    /// What is known of each group.
+    /// Facts about each group.
     roster: Roster,
-    /// By group; empty until something of a group that goes on is booked.
+    /// By group; empty until a group that is not done is booked.
     booked: Vec<Booked>,
-    /// Groups under way that were ever given an extra rate.
+    /// Active groups that have ever had an extra rate.
     begun: BitSet,
-    /// Whether groups were ever given base rates, so that any may have begun.
+    /// Whether groups have ever had base rates, so that any may have begun.
     all_begun: bool,
-    /// Time up to which the work of all groups is done.
+    /// The instant up to which the work of all groups is counted.
     settled: Time,
-    /// By group: up to when its work is done, where that is later; empty until it is of one.
+    /// By group: the instant up to which its work is counted, if that is later; empty if there is
+    /// none.
     since: Vec<Time>,
-    /// The flows of groups with several, by group, then by number.
+    /// The flows of groups with several flows, by group, then by number.
     members: Vec<Member>,
-    /// Units that all groups together had sent at an instant.
+    /// Work done by all groups together at an instant.
     sent: (u128, Time),
-    /// Units a nanosecond of all groups together since then: the sum of the rates.
+    /// Their rates together since then, as work a nanosecond.
     speed: u128,
-    /// When the books were last brought up to date.
+    /// When it was last booked.
     looked: Time,
     /// When the last group ends that moves at its base rate alone.
     steady: Option<Time>,
     /// When it leaves its queue.
     pub turn: Option<Time>,
-    /// When something of it must be looked at; `None`: never if nothing else changes.
+    /// When it must be looked at; `None`: never while nothing else changes.
     pub next: Option<Time>,
 }
 
 impl ActiveCoflow {
-    /// The flows of one priority of a coflow, at rest at `now`.
+    /// The flows of one priority of a coflow, with all rates zero at `now`.
     pub fn new(own: Own, priority: u8, groups: MergedFlows, now: Time) -> Self {
         let MergedFlows { demand, roster, members, booked } = groups;
         let rates = Rates::new(demand.groups());
@@ -131,7 +135,7 @@ impl ActiveCoflow {
         }
     }
 
-    /// What it has of its own.
+    /// The facts that do not depend on priorities.
     pub fn own(&self) -> Own {
         Own { id: self.id, arrival: self.arrival, priority: self.priority.1, weight: self.weight, job: self.job }
     }
@@ -141,23 +145,24 @@ impl ActiveCoflow {
         self.roster.between(self.demand.ends(g))
     }
 
-    /// What is known of a group.
+    /// Facts about a group.
     pub fn about(&self, g: u32) -> About {
         self.roster.about(g, self.demand.ends(g))
     }
 
-    /// Units that it and its job's other coflows have sent.
+    /// Work done by it and its job's other coflows.
     pub fn attained(&self, now: Time) -> u128 {
         self.before + self.sent(now)
     }
 
-    /// Units that it has sent.
+    /// Work done.
     pub fn sent(&self, now: Time) -> u128 {
         self.sent.0 + self.speed * u128::from(now.since(self.sent.1).0)
     }
 
-    /// Does the work that is due: of all groups when the steady ones end, else of those with extra rates. Groups that are through
-    /// finish and stop, what they had goes back to `free`, and they are appended to `gone`. O(those groups).
+    /// Counts the work that is due: of all groups when the steady ones end, else of those with
+    /// extra rates. Groups that are done are finished and stopped, their rates return to `free`,
+    /// and they are appended to `gone`. O(those groups).
     pub fn due(&mut self, world: &mut World, free: &mut Free, gone: &mut Vec<Gone>) {
         if self.steady.is_some_and(|t| t <= world.now) {
             self.steady = None;
@@ -166,7 +171,7 @@ impl ActiveCoflow {
         self.settle_given(world, free, gone);
     }
 
-    /// Does the work of the steady groups if their end is due.
+    /// The same for steady groups, if their end is due.
     pub fn due_base(&mut self, world: &mut World, free: &mut Free, gone: &mut Vec<Gone>) {
         if self.steady.is_some_and(|t| t <= world.now) {
             self.extra.tidy();
@@ -174,13 +179,14 @@ impl ActiveCoflow {
         }
     }
 
-    /// Does the work of all groups up to now. Reads and writes no more of each than it must: there are many.
+    /// Counts the work of all groups up to now. There are many, so it touches as little of each as
+    /// it can.
     pub fn settle(&mut self, world: &mut World, free: &mut Free) {
         self.settle_extra(world, free);
         self.demand.expect(self.base.given());
         for k in 0..self.base.given() {
             let g = self.base.group(k);
-            // Nothing for those with extra rates: their work is done.
+            // Groups with extra rates have been counted already.
             let units = u128::from(self.base.of(g)) * u128::from(world.now.since(self.since(g)).0);
             if units > 0
                 && let Some(beyond) = self.demand.sent(g, units)
@@ -191,12 +197,12 @@ impl ActiveCoflow {
         self.settled = world.now;
     }
 
-    /// Time up to which the work of a group is done.
+    /// The instant up to which the work of a group is counted.
     fn since(&self, g: u32) -> Time {
         self.since.get(g as usize).map_or(self.settled, |&t| t.max(self.settled))
     }
 
-    /// The work of a group is done up to now.
+    /// Notes that the work of a group is counted up to now.
     fn done(&mut self, g: u32, now: Time) {
         if self.since.is_empty() {
             self.since = vec![self.settled; self.demand.groups()];
@@ -204,7 +210,7 @@ impl ActiveCoflow {
         self.since[g as usize] = now;
     }
 
-    /// Does the work up to now of the groups with extra rates.
+    /// Counts the work of the groups with extra rates up to now.
     pub fn settle_extra(&mut self, world: &mut World, free: &mut Free) {
         self.settle_given(world, free, &mut Vec::new());
     }
@@ -222,7 +228,8 @@ impl ActiveCoflow {
         }
     }
 
-    /// Does the work of a group up to now. If it is through it finishes and stops, and what it had goes back to `free`.
+    /// Counts the work of a group up to now. If it is done, it is finished and stopped, and its
+    /// rate returns to `free`.
     #[inline]
     pub fn work(&mut self, g: u32, world: &mut World, free: &mut Free) -> Option<Gone> {
         let (rate, dt) = (self.base.of(g) + self.extra.of(g), world.now.since(self.since(g)).0);
@@ -234,7 +241,7 @@ impl ActiveCoflow {
         Some(self.over(g, beyond, world, free))
     }
 
-    /// Ends a group that is through and was given `beyond` units more than it needed.
+    /// Ends a group that is done and would have done `beyond` units too much.
     fn over(&mut self, g: u32, beyond: u128, world: &mut World, free: &mut Free) -> Gone {
         let (base, extra) = (self.base.of(g), self.extra.of(g));
         let rate = base + extra;
@@ -258,7 +265,7 @@ impl ActiveCoflow {
         }
     }
 
-    /// Does the work up to now of a group that has moved at this rate and is not through.
+    /// Counts the work up to now of a group that has had this rate and is not done.
     #[inline]
     fn go_on(&mut self, g: u32, rate: u64, now: Time) {
         if rate > 0 {
@@ -267,7 +274,7 @@ impl ActiveCoflow {
         }
     }
 
-    /// A group that is not through has another extra rate from now on. Returns when it ends, if it has one.
+    /// Changes the extra rate of a group that is not done. Returns when it ends, if it has a rate.
     pub fn set_extra(&mut self, g: u32, before: u64, rate: u64, now: Time) -> Option<Time> {
         debug_assert_eq!(before, self.extra.of(g));
         let base = self.base.of(g);
@@ -298,7 +305,7 @@ impl ActiveCoflow {
     fn finish(&mut self, g: u32, at: Time, world: &mut World) {
         let over_ocs = self.book(g, world).over_ocs;
         let a = self.about(g);
-        // The group's bytes are booked with its first flow.
+        // All bytes of the group are booked with its first flow.
         world.ledger.close(self.id, a.racks, a.size(), over_ocs);
         world.done.push(FlowFinished { coflow: self.id, flow: a.flow, at });
         for m in of_group(&self.members, g).iter().skip(1) {
@@ -307,7 +314,7 @@ impl ActiveCoflow {
         }
     }
 
-    /// Closes all its flows as they are. It must be settled, and have stopped.
+    /// Closes all its flows as they are. It must be settled and stopped.
     pub fn cancel(&mut self, world: &mut World) {
         self.book_all(world);
         self.demand.live_groups(|g| {
@@ -317,7 +324,8 @@ impl ActiveCoflow {
         });
     }
 
-    /// Writes into the books what a group has sent by now: since the last time all on its present way. Returns what they hold then.
+    /// Books what a group has sent by now, all of it on its present route. Returns what is booked
+    /// then.
     fn book(&self, g: u32, world: &mut World) -> Booked {
         let (a, before) = (self.about(g), self.booked(g));
         let sent = a.size() - self.left(g, world.now);
@@ -327,19 +335,20 @@ impl ActiveCoflow {
         Booked { sent, over_ocs: before.over_ocs + over_ocs }
     }
 
-    /// What the books hold of a group that goes on.
+    /// What was booked of a group that is not done.
     fn booked(&self, g: u32) -> Booked {
         self.booked.get(g as usize).copied().unwrap_or_default()
     }
 
-    /// What a group still has to send at `now`.
+    /// Work left of a group at `now`.
     fn left(&self, g: u32, now: Time) -> u128 {
         let rate = self.base.of(g) + self.extra.of(g);
         let did = u128::from(rate) * u128::from(now.since(self.since(g)).0);
         self.demand.left(g).saturating_sub(did)
     }
 
-    /// Brings the books up to now, and nothing else: observing changes nothing. O(groups).
+    /// Brings the books up to now, and changes nothing else: looking at a run does not change it.
+    /// O(groups).
     pub fn book_all(&mut self, world: &mut World) {
         let mut live = Vec::with_capacity(self.demand.live());
         self.demand.live_groups(|g| live.push((g, self.book(g, world))));
@@ -347,13 +356,14 @@ impl ActiveCoflow {
         self.looked = world.now;
     }
 
-    /// Notes what the books hold of these groups.
+    /// Notes what was booked of these groups.
     fn keep(&mut self, booked: &[(u32, Booked)]) {
         self.booked.resize(self.demand.groups(), Booked::default());
         booked.iter().for_each(|&(g, b)| self.booked[g as usize] = b);
     }
 
-    /// Adds to `beyond` what it has sent by `now` and the books do not hold. O(groups that have begun), or O(1) if none has.
+    /// Adds the work that it has done by `now` and that was not booked to `beyond`. O(groups that
+    /// have begun), or O(1) if none has.
     pub fn look(&self, now: Time, beyond: &mut Totals) {
         if self.sent(now) == 0 {
             return;
@@ -365,9 +375,9 @@ impl ActiveCoflow {
         if self.all_begun { self.demand.live_groups(count) } else { self.begun.iter().for_each(&mut count) }
     }
 
-    /// Moves a group to the way that it must go now. It must be settled, and have stopped.
+    /// Moves a group to its present route. It must be settled and stopped.
     pub fn reroute(&mut self, g: u32, world: &mut World) {
-        // What a group that is done has sent is in the books.
+        // The work of a group that is done has been booked.
         if self.demand.left(g) > 0 {
             let booked = self.book(g, world);
             self.keep(&[(g, booked)]);
@@ -378,26 +388,28 @@ impl ActiveCoflow {
         self.demand.reroute(g, world.links.path(a.hosts.0, a.hosts.1, route));
     }
 
-    /// The extra rates go back. It must be settled.
+    /// Returns the extra rates. It must be settled.
     pub fn stop_extra(&mut self, free: &mut Free) {
         self.extra.give_back(&self.demand, free);
     }
 
-    /// All rates go back. It must be settled.
+    /// Returns all rates. It must be settled.
     pub fn stop(&mut self, free: &mut Free) {
         self.stop_extra(free);
         self.base.give_back(&self.demand, free);
         self.steady = None;
     }
 
-    /// Ends all rates without giving them back: the caller knows what links have left. It must be settled.
+    /// Sets all rates to zero without returning them: the caller knows what links have left. It
+    /// must be settled.
     pub fn halt(&mut self) {
         self.extra.clear();
         self.base.clear();
         self.steady = None;
     }
 
-    /// It has other base rates from now on, of which that of `last` ends last. The extra rates must be zero. Settled.
+    /// Sets its base rates, of which that of `last` ends last. The extra rates must be zero. It
+    /// must be settled.
     pub fn set_base(&mut self, rates: Rates, last: Option<Remainder>, now: Time) {
         debug_assert!(self.settled == now && self.extra.total() == 0);
         self.all_begun |= rates.given() > 0;
@@ -405,8 +417,9 @@ impl ActiveCoflow {
         self.steady = last.and_then(|l| l.time()).and_then(|ns| now.0.checked_add(ns)).map(Time);
     }
 
-    /// Finds out when it must be looked at next, after new extra rates: when the first group with one ends, when the steady ones do,
-    /// or when it leaves its queue. Groups with extra rates must be settled at `now`. O(groups with extra rates).
+    /// Computes when it must be looked at next, after new extra rates: when the first group with
+    /// one ends, when the steady groups do, or when it leaves its queue. Groups with extra rates
+    /// must be settled at `now`. O(groups with extra rates).
     pub fn forecast(&mut self, now: Time, turn: Option<Turn>) {
         let mut first: Option<Remainder> = None;
         for k in 0..self.extra.given() {
@@ -432,7 +445,7 @@ impl ActiveCoflow {
         self.next = self.next.into_iter().chain(end).min();
     }
 
-    /// The same without the ends of groups with extra rates: when the steady ones end, or when it leaves its queue.
+    /// The same without the ends of groups with extra rates.
     pub fn forecast_calm(&mut self, now: Time, turn: Option<Turn>) {
         let sent = self.sent(now);
         let after = |t: Turn| match t.limit.saturating_sub(sent) {
@@ -448,7 +461,7 @@ impl ActiveCoflow {
         self.next = self.turn.into_iter().chain(self.steady).min();
     }
 
-    /// What is under way, as of the last [`Live::book_all`].
+    /// What is in flight at the last [`Live::book_all`].
     pub fn parts(&self, each: &mut dyn FnMut(InFlight)) {
         self.demand.live_groups(|g| {
             let (a, left) = (self.about(g), self.left_then(g));
@@ -457,7 +470,7 @@ impl ActiveCoflow {
         });
     }
 
-    /// Flows under way and the units that each has still to send, as of the last [`Live::book_all`].
+    /// Active flows and the work left of each, at the last [`Live::book_all`].
     pub fn flows_left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
         self.demand.live_groups(|g| match of_group(&self.members, g) {
             [] => each(self.id, self.roster.asked(g).0, self.left_then(g)),
@@ -465,7 +478,7 @@ impl ActiveCoflow {
         });
     }
 
-    /// The flows under way.
+    /// The active flows.
     pub fn flow_ids(&self, each: &mut dyn FnMut(FlowId)) {
         self.demand.live_groups(|g| match of_group(&self.members, g) {
             [] => each(self.roster.asked(g).0),
@@ -473,14 +486,16 @@ impl ActiveCoflow {
         });
     }
 
-    /// Its flows under way, singly, appended to `flows`. It must be settled, have stopped, and be booked up to now.
+    /// Appends its active flows, one by one, to `flows`. It must be settled, stopped, and booked up
+    /// to now.
     pub fn loosen(&self, flows: &mut Vec<Flow>) {
         self.demand.live_groups(|g| {
             let (a, mut over_ocs) = (self.about(g), self.booked(g).over_ocs);
             let alone = [Member { group: g, flow: a.flow, bytes: a.bytes, weight: 1 }];
             let members = if of_group(&self.members, g).is_empty() { &alone } else { of_group(&self.members, g) };
             for (m, left) in members.iter().zip(shares(members, self.demand.left(g))) {
-                // What went over circuits is told by coflow only, so it may count for the first flows.
+                // Work over circuits is known by coflow only, so it may be counted for the first
+                // flows.
                 let sent = u128::from(m.bytes) * WORK_PER_BYTE - left;
                 let own = over_ocs.min(sent);
                 over_ocs -= own;
@@ -490,7 +505,7 @@ impl ActiveCoflow {
         });
     }
 
-    /// What a group still had to send when the books were last brought up to date.
+    /// Work left of a group when it was last booked.
     fn left_then(&self, g: u32) -> u128 {
         self.left(g, self.looked.max(self.since(g)))
     }

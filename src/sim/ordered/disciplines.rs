@@ -1,4 +1,4 @@
-//! What tells one network scheduler from another, where coflows are served one after another: one trait, and one type for each.
+//! The network schedulers that serve coflows one after another: one trait, and one type for each.
 
 use super::active::ActiveCoflow;
 use crate::coflows::CoflowSpec;
@@ -6,11 +6,12 @@ use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::orders::{self, Aalo, Sharing};
 use crate::coflows::rates::{self, Demand, Free, Rates, Remainder};
 
-/// The rules of a network scheduler. What is not said is that of FIFO: coflows as they came, each takes greedily what the ones before it
-/// leave.
+/// The rules of a network scheduler. The defaults are those of FIFO: coflows in the order of their
+/// arrival, each takes greedily what the ones before it leave.
 pub trait Discipline: Send {
-    /// Whether rates are decided when a coflow comes or ends, for whole coflows ([`Discipline::base`]); when a flow ends, only what
-    /// they leave is given away anew.
+    /// Whether rates are decided for whole coflows, when a coflow arrives or ends
+    /// ([`Discipline::base`]). When a flow ends, only the bandwidth that the coflows leave is
+    /// shared again.
     fn by_coflow(&self) -> bool {
         false
     }
@@ -20,38 +21,40 @@ pub trait Discipline: Send {
         self.by_coflow()
     }
 
-    /// Puts coflows, given in the order of their arrival, into the order in which they are served.
+    /// Sorts coflows, given in the order of their arrival, into the order in which they are served.
     fn order(&self, coflows: &mut Vec<ActiveCoflow>, capacity: &[u64]) {
         let _ = (coflows, capacity);
     }
 
-    /// Gives base rates to all coflows, in order, where it decides by coflow. What ends last of each is returned.
+    /// Gives base rates to all coflows, in order, if it decides by coflow. Returns what ends last
+    /// of each.
     fn base(&self, demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
         let _ = (free, rates);
         vec![None; demands.len()]
     }
 
-    /// Whether the flows of a coflow share max-min fairly what it is left; else flow after flow takes all that its links have.
+    /// Whether the flows of a coflow share its bandwidth max-min fairly; else flow after flow takes
+    /// all that its links have.
     fn is_fair_within(&self) -> bool {
         false
     }
 
-    /// Whether flows of equal priority share as one, whatever their coflows' sizes.
+    /// Whether flows of equal priority share equally, whatever the sizes of their coflows.
     fn equals_share(&self) -> bool {
         false
     }
 
-    /// The queues through which coflows go by what they have sent, if there are any.
+    /// The queues through which coflows move by what they have sent, if there are any.
     fn queues(&self) -> Option<&Aalo> {
         None
     }
 
-    /// The queues, if they share the links by weight: then every coflow sees all others.
+    /// The queues, if they share the links by weight: then every coflow depends on all others.
     fn weighted(&self) -> Option<&Aalo> {
         self.queues().filter(|a| a.sharing == Sharing::Weighted)
     }
 
-    /// Whether flows have priorities in the network, which may change while they are under way.
+    /// Whether flows have priorities in the network, which may change while the flows run.
     fn has_priorities(&self) -> bool {
         false
     }
@@ -63,7 +66,8 @@ pub trait Discipline: Send {
     }
 }
 
-/// The rules of a network scheduler by its name. Max-min and Sunflow have models of their own, and are never asked for here.
+/// The rules of a network scheduler. Max-min and Sunflow have models of their own, and never come
+/// here.
 pub fn discipline(network: &Network) -> Box<dyn Discipline> {
     let fair = network.within == Within::MaxMin;
     match network.kind {
@@ -88,7 +92,7 @@ impl Discipline for Fifo {
     }
 }
 
-/// Serves all coflows at the same pace.
+/// All coflows progress at the same pace.
 struct EqualProgress;
 
 impl Discipline for EqualProgress {
@@ -171,7 +175,7 @@ impl Discipline for Priorities {
     }
 }
 
-/// Puts coflows in the order that a function of their demands and weights gives.
+/// Sorts coflows by a function of their demands and weights.
 fn order_by(coflows: &mut Vec<ActiveCoflow>, order: impl FnOnce(&[&Demand], &[u32]) -> Vec<usize>) {
     for c in coflows.iter_mut() {
         c.demand.weigh();

@@ -1,7 +1,9 @@
-//! The flows of a coflow as groups: those of one priority between the same two hosts are served as one and end together.
+//! The flows of a coflow as groups: flows of one priority between the same two hosts are served as
+//! one, and end together.
 //!
-//! What such a group has still to send is divided among its flows in proportion to what they had when they became one. When flows get
-//! other priorities their groups are dissolved, and each flow joins the group of its new priority with what it has left, to the unit.
+//! The work left of a group is divided among its flows in proportion to what they had when the
+//! group was formed. When flows change their priorities, their groups are dissolved, and each flow
+//! joins the group of its new priority with exactly the work it has left.
 
 use super::roster::{About, Roster};
 use crate::FlowFinished;
@@ -11,41 +13,42 @@ use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::engine::World;
 use crate::ids::{CoflowId, FlowId, HostId};
 
-/// What the books hold of a group, in units.
+/// What was booked of a group, as work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Booked {
-    /// What it has sent.
+    /// Work done.
     pub sent: u128,
-    /// Units among these that went over circuits.
+    /// Part of it that went over circuits.
     pub over_ocs: u128,
 }
 
-/// What a coflow's flows of one priority are, as groups.
+/// The flows of a coflow that have one priority, as groups.
 pub struct MergedFlows {
-    /// What they have to send, and over which links.
+    /// Their work, and the links that they cross.
     pub demand: Demand,
-    /// What is known of each group.
+    /// The other facts about each group.
     pub roster: Roster,
-    /// The flows of groups with several, by group, then by number.
+    /// The flows of groups with several flows, by group, then by number.
     pub members: Vec<Member>,
     /// By group; empty if nothing was sent.
     pub booked: Vec<Booked>,
 }
 
-/// A flow of a group with several.
+/// One of several flows in a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
     /// The group.
     pub group: u32,
-    /// Its place in its coflow's list.
+    /// Its number in its coflow.
     pub flow: FlowId,
     /// Bytes asked.
     pub bytes: u64,
-    /// Its part of what the group has left: the bytes that it had when the group was made, rounded up.
+    /// Its weight in the group: the bytes that it had left when the group was formed, rounded up.
     pub weight: u64,
 }
 
-/// The members of a group, by number; none if it has one flow only. `members` are sorted by group. O(log members + those).
+/// The members of a group, in order; none if it has one flow only. `members` are sorted by group.
+/// O(log members + those).
 pub fn of_group(members: &[Member], group: u32) -> &[Member] {
     if members.is_empty() {
         return members;
@@ -55,34 +58,35 @@ pub fn of_group(members: &[Member], group: u32) -> &[Member] {
     &members[from..from + n]
 }
 
-/// What each member of a group has of `units`, in proportion to their weights. All together have exactly that, and no member has more
-/// than the bytes of its weight if the units are no more than those of all.
+/// Divides `units` among the members of a group in proportion to their weights. The parts add up
+/// exactly. No part exceeds the bytes of its member's weight, if `units` does not exceed those of
+/// all.
 pub fn shares(members: &[Member], units: u128) -> impl Iterator<Item = u128> {
     let total: u128 = members.iter().map(|m| u128::from(m.weight)).sum::<u128>().max(1);
     let up_to = members.iter().scan(0, move |sum, m| {
         *sum += u128::from(m.weight);
-        // Exactly units x sum / total, rounded down: sums of bytes have 64 bits.
+        // Exactly units x sum / total, rounded down: sums of bytes fit in 64 bits.
         Some(units / total * *sum + units % total * *sum / total)
     });
     up_to.scan(0, |before, all| Some(all - std::mem::replace(before, all)))
 }
 
-/// A flow under way by itself.
+/// One active flow by itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     /// Its priority in the network, 0 first.
     pub priority: u8,
     /// Sender and receiver.
     pub hosts: (HostId, HostId),
-    /// Its place in its coflow's list.
+    /// Its number in its coflow.
     pub flow: FlowId,
     /// Whether its packets are marked.
     pub marked: bool,
     /// Bytes asked.
     pub bytes: u64,
-    /// Units that it has still to send.
+    /// Work left.
     pub left: u128,
-    /// Units that it has sent over circuits.
+    /// Work done over circuits.
     pub over_ocs: u128,
 }
 
@@ -92,8 +96,9 @@ impl Flow {
     }
 }
 
-/// A coflow's flows that begin, as groups by the priorities that `priority(flow, whether it stays in its rack)` says. Those that need no
-/// time are finished here. O(flows log flows), or O(flows) if all have one priority and are in the order of their hosts.
+/// Groups of a new coflow's flows, by the priorities that `priority(flow, whether it stays in its
+/// rack)` gives. Flows that need no time are finished here. O(flows log flows), or O(flows) if all
+/// have one priority and are in the order of their hosts.
 pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: impl Fn(usize, bool) -> u8) -> Vec<(u8, MergedFlows)> {
     let is_local = |f: &FlowSpec, world: &World| world.rack(f.from) == world.rack(f.to);
     let (mut free, mut first, mut before, mut is_plain) = (Vec::new(), None, None, true);
@@ -120,8 +125,8 @@ pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: 
     }
 }
 
-/// Groups of one flow each, where flows are in the order of their hosts and have one priority; those of a shuffle that are at the places
-/// `free` are groups that are done. Nothing is made but what is kept.
+/// Groups of one flow each, if flows are in the order of their hosts and have one priority. In a
+/// shuffle, the groups at the indices `free` are done. Nothing is allocated but the result.
 fn plain(coflow: &CoflowSpec, marked: impl Fn(usize) -> bool, free: &[u32], world: &World) -> MergedFlows {
     let topology = world.links.shared_topology();
     let (mut roster, left_out, mut done) = match coflow.flows.as_shuffle() {
@@ -139,7 +144,7 @@ fn plain(coflow: &CoflowSpec, marked: impl Fn(usize) -> bool, free: &[u32], worl
     MergedFlows { demand, roster, members: Vec::new(), booked: Vec::new() }
 }
 
-/// Groups by priority. Flows that have nothing left are finished here. O(flows log flows).
+/// Groups by priority. Flows without work left are finished here. O(flows log flows).
 pub fn by_priority(coflow: CoflowId, mut flows: Vec<Flow>, world: &mut World) -> Vec<(u8, MergedFlows)> {
     flows.retain(|f| {
         let over = f.left == 0;
@@ -185,7 +190,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// Against whole numbers of any length, digit by digit; and what is lost nowhere is lost in no share.
+        /// Against whole numbers of any length, digit by digit; and what is lost nowhere is lost in
+        /// no share.
         #[test]
         fn shares_are_in_proportion_and_together_all(weights in prop::collection::vec(1u64..1 << 40, 1..9), tenths in 0u128..=10) {
             let members: Vec<Member> =
@@ -195,7 +201,7 @@ mod tests {
             let each: Vec<u128> = shares(&members, units).collect();
             prop_assert_eq!(each.iter().sum::<u128>(), units);
             for (w, share) in weights.iter().zip(&each) {
-                // The fraction units / total is at most BYTE, so that this has less than 128 bits.
+                // The fraction units / total is at most BYTE, so this fits in 128 bits.
                 let exact = u128::from(*w) * (units / total) + u128::from(*w) * (units % total) / total;
                 prop_assert!(share.abs_diff(exact) <= 1 && *share <= u128::from(*w) * WORK_PER_BYTE, "{} of {}", share, exact);
             }

@@ -1,12 +1,15 @@
-//! What the end of a flow reaches, where the flows of a coflow share max-min fairly what those before it leave.
+//! Incremental sharing where the flows of a coflow share max-min fairly what the coflows before it
+//! leave.
 //!
-//! A flow that ends gives back to two links what it had. Its own coflow has other [`Levels`] then, and leaves more or less on some links;
-//! so has a coflow behind it that has live flows on one of these, and so on. All other coflows have what they had, and are not looked at,
-//! nor are flows whose links keep their levels.
+//! A flow that ends frees bandwidth on two links. Its own coflow then has other [`Levels`], and
+//! leaves more or less on some links. That changes each later coflow with active flows on one of
+//! these links, and so on. All other coflows keep their rates and are not looked at; the same holds
+//! for flows whose links keep their levels.
 //!
-//! Where queues have weights, a coflow shares twice: within its queue's part of each link, and then what all queues have left.
+//! Where queues have weights, a coflow shares twice: its queue's part of each link, and then what
+//! all queues have left.
 //!
-//! That is exact: `Ordered::slow` is the twin that shares anew among all flows.
+//! The result is exact: `Ordered::slow` is the slow twin, which shares among all flows each time.
 
 use super::active::{Gone, ActiveCoflow};
 use super::shares::parts;
@@ -15,24 +18,24 @@ use crate::coflows::rates::{Deltas, Free, Levels, Scratch};
 use crate::earliest::EarliestTimes;
 use crate::units::Time;
 
-/// The coflow at a place among all, and its levels.
+/// A coflow, by its index in the order, and its levels.
 type Step = (usize, Levels);
 
-/// What is known of all coflows.
+/// Levels of all coflows.
 pub struct FairLevels {
     ready: bool,
     links: usize,
-    /// By queue with weights: its coflows in order, within its part. None without.
+    /// With weighted queues: by queue, its coflows in order, within the queue's part.
     queues: Vec<Vec<Step>>,
     /// All coflows in order, over what those parts leave.
     rest: Vec<Step>,
-    /// By coflow: its place in its queue, if queues have weights.
+    /// By coflow: its queue and its index there, with weighted queues.
     places: Vec<(usize, usize)>,
     /// By coflow: when its groups end, and when the first one does.
     ends: Vec<(EarliestTimes, Option<Time>)>,
-    /// By coflow: whether a group has ended since its levels were found.
+    /// By coflow: whether a group has ended since its levels were computed.
     stale: Vec<bool>,
-    /// (link, bits/s) that groups which have ended gave back.
+    /// Bandwidth that ended groups have freed, as (link, bits/s).
     back: Vec<(u32, u64)>,
     deltas: Deltas,
     scratch: Scratch,
@@ -40,7 +43,7 @@ pub struct FairLevels {
 }
 
 impl FairLevels {
-    /// For `links` links, of which nothing is known; for none, it learns nothing.
+    /// For `links` links, without knowledge; for none, it never learns.
     pub fn new(links: usize) -> Self {
         Self {
             ready: false,
@@ -57,18 +60,18 @@ impl FairLevels {
         }
     }
 
-    /// Whether it may be asked to follow.
+    /// Whether [`FairLevels::follow`] may be called.
     pub fn is_ready(&self) -> bool {
         self.ready
     }
 
-    /// What it knows is out of date.
+    /// Drops what it knows, which is out of date.
     pub fn forget(&mut self) {
         self.ready = false;
     }
 
-    /// Shares what is free among coflows, which have nothing yet. Says whether it did.
-    /// O(coflows x (links log links) + groups).
+    /// Shares what is free among coflows, which have no rates yet, and remembers the levels. False
+    /// if it cannot. O(coflows x (links log links) + groups).
     pub fn learn(&mut self, coflows: &mut [ActiveCoflow], free: &mut Free, weighted: Option<&Aalo>) -> bool {
         if self.links != free.links() {
             return false;
@@ -104,7 +107,8 @@ impl FairLevels {
         true
     }
 
-    /// Finds out when flows end, whose rates must be those that it gave, and which must be settled. O(groups with rates).
+    /// Computes when flows end. Their rates must be those of [`FairLevels::learn`], and all must be
+    /// settled. O(groups with rates).
     pub fn forecast(&mut self, coflows: &[ActiveCoflow]) {
         if !self.ready {
             return;
@@ -128,7 +132,7 @@ impl FairLevels {
         self.ends.iter().filter_map(|e| e.1).min()
     }
 
-    /// The flows that are due, as (coflow, group), appended to `list` in order.
+    /// Appends the flows that are due to `list`, in order, as (coflow, group).
     pub fn due(&mut self, now: Time, list: &mut Vec<(usize, u32)>) {
         for (k, (ends, _)) in self.ends.iter().enumerate().filter(|(_, e)| e.1.is_some_and(|t| t <= now)) {
             ends.up_to(now, &mut self.over);
@@ -136,7 +140,7 @@ impl FairLevels {
         }
     }
 
-    /// A group of the coflow at `k` has ended.
+    /// A group of the coflow at index `k` has ended.
     pub fn leave(&mut self, k: usize, c: &ActiveCoflow, gone: &Gone) {
         self.stale[k] = true;
         if let Some(&(q, at)) = self.places.get(k) {
@@ -149,7 +153,7 @@ impl FairLevels {
         *first = ends.first();
     }
 
-    /// Gives other rates to the flows that the ends of others reach.
+    /// Changes the rates that the ends of flows affect.
     pub fn follow(&mut self, coflows: &mut [ActiveCoflow], free: &mut Free, now: Time) {
         let (deltas, scratch) = (&mut self.deltas, &mut self.scratch);
         let mut other = vec![false; coflows.len()];
@@ -168,7 +172,7 @@ impl FairLevels {
         }
         rest.into_iter().for_each(|(link, more)| deltas.add(link, more));
         walk(&mut self.rest, deltas);
-        // What ended flows had is back already.
+        // The bandwidth of ended flows has been returned already.
         self.back.drain(..).for_each(|(link, rate)| deltas.add(link, -(rate as i64)));
         deltas.drain(|link, more| free.set(link, free.left(link).checked_add_signed(more).expect("no one has more than there is")));
         for (k, c) in coflows.iter_mut().enumerate() {

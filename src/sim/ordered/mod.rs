@@ -1,9 +1,10 @@
-//! Coflow after coflow: the network schedulers that know coflows.
+//! The network schedulers that serve coflows in an order.
 //!
-//! Rates are decided by the rules of [`crate::coflows::rates`] in an order of [`crate::coflows::orders`]. A decision is made when
-//! a coflow comes or ends, when a circuit changes and, but for those that decide by coflow
-//! ([`Discipline::by_coflow`]), when a flow ends. Then only the coflow that it belongs to and those behind it are
-//! given rates anew: those before it do not see them. That is exact.
+//! Rates are decided by the rules of [`crate::coflows::rates`], in an order of
+//! [`crate::coflows::orders`]. A decision is made when a coflow arrives or ends, and when a circuit
+//! changes. Schedulers that do not decide by coflow ([`Discipline::by_coflow`]) also decide when a
+//! flow ends; then only the coflow of that flow and those behind it get new rates, because those
+//! before it do not see them. All of that is exact.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,43 +39,43 @@ use active::{Gone, ActiveCoflow, Own, Turn};
 use roster::About;
 use shares::{together, weighted, within};
 
-/// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities is here
-/// once for each.
+/// Active coflows, in the order in which they are served. Where priorities count, a coflow with
+/// flows of several priorities is here once for each.
 pub struct Ordered {
     discipline: Box<dyn Discipline>,
     decides: Decide,
     guard: Option<Guard>,
     capacity: Vec<u64>,
     free: Free,
-    /// First one first.
+    /// In order.
     coflows: Vec<ActiveCoflow>,
     /// Priorities that were given, by coflow.
     given: BTreeMap<CoflowId, u64>,
-    /// The jobs of coflows that come next.
+    /// Jobs of the coflows that arrive next.
     jobs: BTreeMap<CoflowId, JobId>,
-    /// Units that coflows of a job have sent that are over.
+    /// Attained service of each job: work done by its coflows that have ended.
     attained: BTreeMap<JobId, u128>,
     /// The earliest of their next events.
     next: Option<Time>,
-    /// When the first coflow leaves its queue, or the guard against starvation turns.
+    /// When the first coflow leaves its queue, or the guard against starvation takes its turn.
     turn: Option<Time>,
-    /// What ends of flows call for that were caught up with, and since when.
+    /// What the ends of flows made necessary and was postponed, and since when.
     pending: Option<(Time, Due)>,
-    /// What a flow's end reaches, where that is known.
+    /// Incremental sharing when a flow ends, where it is possible.
     following: Incremental,
-    /// Kept for their memory.
+    /// A buffer that is kept.
     ended: Vec<(usize, u32)>,
     gone: Vec<Gone>,
 }
 
-/// What must be decided anew: the rates from a place on, and before that perhaps the order.
+/// What must be decided again: the rates from an index on, and before that perhaps the order.
 #[derive(Clone, Copy)]
 struct Anew {
     from: usize,
     order: bool,
 }
 
-/// What ends of flows call for.
+/// What the ends of flows make necessary.
 #[derive(Clone, Copy)]
 struct Due {
     anew: Anew,
@@ -91,7 +92,7 @@ impl Ordered {
         Self { decides: network.decide, guard: network.starvation, ..Self::under(discipline(&network), capacity) }
     }
 
-    /// The same under rules of one's own.
+    /// The same under the caller's own rules.
     pub fn under(discipline: Box<dyn Discipline>, capacity: &[u64]) -> Self {
         Self {
             discipline,
@@ -112,13 +113,14 @@ impl Ordered {
         }
     }
 
-    /// The slow twin: it gives rates anew to all coflows behind a flow that ends.
+    /// The slow twin: when a flow ends, it shares among all coflows behind it.
     #[cfg(test)]
     pub fn slow(network: Network, capacity: &[u64]) -> Self {
         Self { following: Incremental::new(0), ..Self::new(network, capacity) }
     }
 
-    /// The twin of changes under way: it begins at `world.now`, with a priority and the units left for each flow of these coflows.
+    /// The twin of changes of priority: it begins at `world.now` with the given priority and work
+    /// left of each flow.
     #[cfg(test)]
     pub fn resume(network: Network, capacity: &[u64], coflows: &[(CoflowSpec, Vec<(u8, u128)>)], world: &mut World) -> Self {
         let mut engine = Self::new(network, capacity);
@@ -136,7 +138,7 @@ impl Ordered {
         engine
     }
 
-    /// Whether the guard against starvation has all flows share now.
+    /// Whether the guard against starvation lets all flows share now.
     fn all_share(&self, now: Time) -> bool {
         self.guard.is_some_and(|g| g.phase(now).0)
     }
@@ -146,18 +148,20 @@ impl Ordered {
         !self.coflows.is_empty() && self.guard.is_some_and(|g| g.turns_at(now))
     }
 
-    /// Sets when something happens next: at `first`, to a coflow of those that are looked at, or when the guard against starvation turns.
+    /// Sets the time of the next event: `first`, an event of a coflow, or the turn of the guard
+    /// against starvation.
     fn await_next(&mut self, first: Option<Time>, coflows: bool, now: Time) {
         let looked_at = if coflows { &self.coflows[..] } else { &[] };
         let calm = looked_at.iter().filter_map(|c| c.next);
-        // Where nothing moves in one phase, no link is well, and nothing will in the other.
+        // If nothing moves in one phase, no link works, and nothing will move in the other.
         let phase = self.guard.filter(|_| self.is_moving()).map(|g| g.phase(now).1);
         let turns = looked_at.iter().filter_map(|c| c.turn);
         self.turn = turns.chain(phase).min();
         self.next = calm.chain(first).chain(phase).min();
     }
 
-    /// Goes on without deciding, so that what ended flows had idles; but if nothing moves any more, no coflow would ever end.
+    /// Continues without a decision, so the bandwidth of ended flows stays idle. If nothing moves
+    /// any more, it decides after all: else no coflow would ever end.
     fn go_on(&mut self, world: &mut World) {
         if !self.is_moving() {
             return self.decide(ALL, world);
@@ -168,10 +172,11 @@ impl Ordered {
         self.await_next(None, true, world.now);
     }
 
-    /// Finds out what happens next while rates stay.
+    /// Computes the next event while rates stay.
     fn look_ahead(&mut self, now: Time) {
         let (queues, ready) = (self.discipline.queues(), self.following.is_ready());
-        // While ends of flows are followed, `next` of a coflow under queues is when it changes its queue, which the end of a flow moves.
+        // With incremental sharing, `next` of a coflow under queues is when it changes its queue,
+        // which the end of a flow moves.
         for c in self.coflows.iter_mut().filter(|c| ready && queues.is_some() || c.next.is_some_and(|t| t <= now)) {
             let turn = turn_of(queues, c).filter(|_| self.decides == Decide::FlowEnds);
             if ready { c.forecast_calm(now, turn) } else { c.forecast(now, turn) }
@@ -179,7 +184,7 @@ impl Ordered {
         self.await_next(self.following.next(), true, now);
     }
 
-    /// Does the work of all coflows that are due; says what must be decided.
+    /// Counts the work of all coflows that are due; returns what must be decided.
     fn due(&mut self, world: &mut World) -> Option<Anew> {
         let before = self.pending.take().map(|p| p.1);
         let due = self.work(before, world)?;
@@ -193,7 +198,8 @@ impl Ordered {
         Some(due.anew)
     }
 
-    /// Does the work of all coflows that are due; says what that calls for, with what was called for `before`.
+    /// Counts the work of all coflows that are due; returns what that makes necessary, joined with
+    /// `before`.
     fn work(&mut self, before: Option<Due>, world: &mut World) -> Option<Due> {
         let (now, mut due) = (world.now, before);
         let mut list = std::mem::take(&mut self.ended);
@@ -213,10 +219,10 @@ impl Ordered {
                 c.due(world, &mut self.free, &mut gone);
             }
             let over = c.demand.live() == 0;
-            // A coflow that changes its queue moves back: those before it stay where they are.
+            // A coflow that changes its queue moves back, so those before it keep their indices.
             let queue = if self.decides == Decide::FlowEnds { queue_of(self.discipline.queues(), c, now) } else { c.queue };
             let moves = std::mem::replace(&mut c.queue, queue) != queue;
-            // What was given by coflow is offered to all anew.
+            // Bandwidth that was given by coflow is offered to all again.
             let first = if gone.iter().any(|e| e.base > 0) { 0 } else { self.first_equal(place) };
             let d = due.get_or_insert(Due { anew: Anew { from: first, order: false }, over });
             d.anew = Anew { from: d.anew.from.min(first), order: d.anew.order | moves };
@@ -227,7 +233,8 @@ impl Ordered {
         due
     }
 
-    /// The first coflow from a place on that must be looked at now, where flows of `ends` have ended.
+    /// The first coflow from an index on that must be looked at now, where flows of `ends` have
+    /// ended.
     fn next_due(&self, from: usize, ends: Option<usize>, now: Time) -> Option<usize> {
         let to = ends.unwrap_or(self.coflows.len());
         if self.following.is_ready() && !self.has_calm_events() {
@@ -237,18 +244,18 @@ impl Ordered {
         calm.or(ends)
     }
 
-    /// Whether something happens to coflows while no flow with an extra rate ends.
+    /// Whether coflows have events while no flow with an extra rate ends.
     fn has_calm_events(&self) -> bool {
         self.discipline.queues().is_some() || self.discipline.by_coflow()
     }
 
-    /// The first of those that share with the coflow at `place` as equals.
+    /// The first of the coflows that share equally with the one at `place`.
     fn first_equal(&self, place: usize) -> usize {
         let priority = self.coflows[place].priority;
         if self.discipline.equals_share() { self.coflows.partition_point(|c| c.priority < priority) } else { place }
     }
 
-    /// Leaves out coflows that are over; what they have sent counts for their job.
+    /// Removes coflows that are over; their work counts for their jobs.
     fn retire(&mut self, now: Time) {
         let attained = &mut self.attained;
         self.coflows.retain(|c| {
@@ -260,7 +267,8 @@ impl Ordered {
         });
     }
 
-    /// Tells each coflow of a job what the job's others have sent. One that comes begins in the queue in which they leave it.
+    /// Tells each coflow what the other coflows of its job have sent. A new coflow begins in the
+    /// queue where they are.
     fn attain(&mut self, now: Time) {
         let Some(aalo) = self.discipline.queues().copied() else { return };
         let mut all = BTreeMap::<JobId, u128>::new();
@@ -336,14 +344,15 @@ impl Ordered {
         self.await_next(self.following.next(), true, world.now);
     }
 
-    /// Whether the flows of a coflow share max-min fairly, cross two links each, and every end of a flow counts.
+    /// Whether the flows of a coflow share max-min fairly, cross two links each, and every end of a
+    /// flow counts.
     fn has_levels(&self) -> bool {
         let fair = self.discipline.is_fair_within() && !self.discipline.equals_share();
         fair && self.decides == Decide::FlowEnds && self.coflows.iter().all(|c| c.demand.is_plain())
     }
 
-    /// Makes ready for following what the ends of flows reach, if flows cross two links each and take all that those have left, one after
-    /// another or coflow after coflow.
+    /// Prepares incremental sharing, if flows cross two links each and take all that these have
+    /// left, flow by flow or coflow by coflow.
     fn prepare(&mut self, world: &World) {
         let greedy = !(self.discipline.is_fair_within() || self.discipline.weighted().is_some() || self.all_share(world.now));
         if greedy && self.decides == Decide::FlowEnds && self.coflows.iter().all(|c| c.demand.is_plain()) {
@@ -356,7 +365,8 @@ impl Ordered {
         }
     }
 
-    /// Gives rates anew to those flows that the ends of others reach: what giving them to all would give.
+    /// Changes the rates that the ends of flows affect. The result is that of sharing among all
+    /// flows.
     fn follow(&mut self, world: &mut World) {
         let over = self.following.follow(&mut self.coflows, &mut self.free, world);
         if over {
@@ -368,8 +378,8 @@ impl Ordered {
         self.await_next(self.following.next(), self.has_calm_events(), world.now);
     }
 
-    /// Gives what is left to all coflows, in order, after what has been given so was taken back. Says whether a group turned out to be
-    /// through, so that it must be done again.
+    /// Shares what is left among all coflows, in order, after the extra rates were returned. True
+    /// if a group turns out to be done, so that it must be called again.
     fn fill(&mut self, world: &mut World) -> bool {
         let (free, mut through) = (&mut self.free, Vec::new());
         // Nothing was sent at these rates.
@@ -389,21 +399,22 @@ impl Ordered {
         !through.is_empty()
     }
 
-    /// The place of a coflow among those whose flows have the same priority: the one that it was given, else by its size, or, where equals
-    /// share, with all others that were given none.
+    /// Rank of a coflow among those whose flows have the same priority: the priority that was
+    /// given, else its size. Where equals share, all coflows without a given priority have one
+    /// rank.
     fn place(&self, coflow: &CoflowSpec) -> u64 {
         let own = if self.discipline.equals_share() { u64::MAX } else { coflow.bytes().0 };
         self.given.get(&coflow.id).copied().unwrap_or(own)
     }
 
-    /// Flows of a coflow are under way from now on, at rest, as groups by priority.
+    /// Adds flows of a coflow, with all rates zero, as groups by priority.
     fn enter(&mut self, own: Own, flows: Vec<(u8, MergedFlows)>, world: &World) {
         for (priority, groups) in flows {
             self.coflows.push(ActiveCoflow::new(own, priority, groups, world.now));
         }
     }
 
-    /// Puts those flows `of(hosts, racks)` on the ways that they must go now, where these are others.
+    /// Moves the flows `of(hosts, racks)` to their present routes, where these have changed.
     fn change_over(&mut self, of: impl Fn((HostId, HostId), (RackId, RackId)) -> bool, world: &mut World) {
         let mut any = false;
         for c in &mut self.coflows {
@@ -439,7 +450,7 @@ impl Ordered {
         self.coflows.iter_mut().zip(rates).zip(last).for_each(|((c, rates), last)| c.set_base(rates, last, now));
     }
 
-    /// Gives extra rates to the coflows from this place on, which have none.
+    /// Gives extra rates to the coflows from this index on, which have none.
     fn share(&mut self, from: usize) {
         let (free, coflows) = (&mut self.free, &mut self.coflows[from..]);
         let fair = self.discipline.is_fair_within();
@@ -456,7 +467,7 @@ impl Ordered {
     }
 }
 
-/// The queue of a coflow by what it has sent; that in which it is while the coordinator does not look.
+/// Queue of a coflow by what it has sent; its present queue while the coordinator does not look.
 fn queue_of(queues: Option<&Aalo>, c: &ActiveCoflow, now: Time) -> u32 {
     let looks = queues.filter(|aalo| aalo.looks_at(now));
     looks.map_or(c.queue, |aalo| orders::queue(super::bundle::bytes(c.attained(now)), aalo))

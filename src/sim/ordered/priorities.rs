@@ -1,4 +1,4 @@
-//! Flows of a coflow that get other strict priorities while they run.
+//! Flows of a coflow that change their strict priorities while they run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,9 @@ use crate::engine::World;
 use crate::ids::{CoflowId, FlowId};
 
 impl Ordered {
-    /// Gives flows of a coflow other priorities. Says whether any has another one now. Only priorities that flows leave or come to are
-    /// grouped anew, and none if all flows of one go to another that is free. O(flows of the coflow log those).
+    /// Changes the priorities of flows of a coflow. True if any flow has another priority now. Only
+    /// priorities that flows leave or join are grouped again, and none if all flows of one priority
+    /// move to one that is not used. O(flows of the coflow log those).
     pub fn move_flows(&mut self, coflow: CoflowId, wanted: &BTreeMap<FlowId, u8>, world: &mut World) -> bool {
         let own: Vec<usize> = (0..self.coflows.len()).filter(|&k| self.coflows[k].id == coflow).collect();
         let goals: Vec<BTreeSet<u8>> = own.iter().map(|&k| goals(&self.coflows[k], wanted)).collect();
@@ -23,7 +24,7 @@ impl Ordered {
             own.iter().zip(&goals).for_each(|(&k, g)| self.coflows[k].priority.0 = *g.first().expect("it has one"));
             return true;
         }
-        // Priorities that flows leave or come to.
+        // Priorities that flows leave or join.
         let moving = own.iter().zip(&goals).filter(|&(&k, g)| !stays(k, g));
         let touched: BTreeSet<u8> = moving.flat_map(|(&k, g)| g.iter().copied().chain([self.coflows[k].priority.0])).collect();
         let (mut flows, mut about) = (Vec::new(), None);
@@ -44,7 +45,7 @@ impl Ordered {
     }
 }
 
-/// The priorities that the flows of a coflow shall have.
+/// The new priorities of a coflow's flows.
 fn goals(c: &ActiveCoflow, wanted: &BTreeMap<FlowId, u8>) -> BTreeSet<u8> {
     let mut goals = BTreeSet::new();
     c.flow_ids(&mut |f| {

@@ -1,4 +1,5 @@
-//! What is known of a coflow's groups beside their links, in little memory: there may be millions.
+//! Facts about a coflow's groups beside their links, in little memory: there may be millions of
+//! groups.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use crate::ids::{FlowId, HostId, RackId};
 use crate::bit_set::BitSet;
 use crate::topology::Topology;
 
-/// What is known of a group: its flows end together.
+/// Facts about a group, whose flows end together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
     /// Sender and receiver.
@@ -17,16 +18,16 @@ pub struct About {
     pub racks: (RackId, RackId),
     /// Whether its packets are marked.
     pub marked: bool,
-    /// Which way it goes now.
+    /// Its present route.
     pub route: Route,
     /// The first of its flows.
     pub flow: FlowId,
-    /// Bytes asked, of all its flows.
+    /// Bytes of all its flows.
     pub bytes: u64,
 }
 
 impl About {
-    /// Units asked.
+    /// Work asked.
     pub fn size(&self) -> u128 {
         u128::from(self.bytes) * WORK_PER_BYTE
     }
@@ -40,12 +41,14 @@ enum Asked {
     Shuffle(Arc<Shuffle<HostId>>),
 }
 
-/// The groups of a coflow, by number. Who sends and receives is known by their interfaces, which the caller has.
+/// The groups of a coflow, by number. Senders and receivers follow from the interfaces, which the
+/// caller has.
 pub struct Roster {
     topology: Arc<Topology>,
     asked: Asked,
     marked: BitSet,
-    /// By group: its way; empty while every group goes through the packet switch or stays in its rack.
+    /// By group: its route; empty while every group goes through the packet switch or stays in its
+    /// rack.
     routes: Vec<Route>,
 }
 
@@ -56,12 +59,12 @@ impl Roster {
         Self { topology, asked, marked: BitSet::default(), routes: Vec::new() }
     }
 
-    /// The groups that come are the flows of a shuffle in their order.
+    /// For groups that are the flows of a shuffle, in their order.
     pub fn of(topology: Arc<Topology>, shuffle: Arc<Shuffle<HostId>>) -> Self {
         Self { asked: Asked::Shuffle(shuffle), ..Self::new(topology) }
     }
 
-    /// The next group, `group`, begins.
+    /// Adds the next group, `group`.
     pub fn push(&mut self, group: u32, about: &About) {
         if let Asked::Each(flows, bytes) = &mut self.asked {
             flows.push(about.flow);
@@ -79,7 +82,7 @@ impl Roster {
         (hosts, (self.topology.rack_of(hosts.0), self.topology.rack_of(hosts.1)))
     }
 
-    /// What is known of the group between these interfaces.
+    /// Facts about the group between these interfaces.
     pub fn about(&self, group: u32, ends: [u32; 2]) -> About {
         let ((flow, bytes), (hosts, racks)) = (self.asked(group), self.between(ends));
         let route = if racks.0 == racks.1 { Route::Local } else { self.routes.get(group as usize).copied().unwrap_or(Route::Eps) };
@@ -94,7 +97,7 @@ impl Roster {
         }
     }
 
-    /// A group goes another way from now on.
+    /// Changes the route of a group.
     pub fn set_route(&mut self, group: u32, route: Route) {
         let (at, is_plain) = (group as usize, matches!(route, Route::Local | Route::Eps));
         if is_plain && at >= self.routes.len() {
@@ -118,7 +121,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// A shuffle's groups are what the same groups are one by one.
+        /// The groups of a shuffle are the same as when they are added one by one.
         #[test]
         fn a_shuffle_is_its_flows(
             (m, r) in (5u32..9, 5u32..9),

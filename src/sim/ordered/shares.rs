@@ -1,4 +1,4 @@
-//! How what is free is shared among the flows of a coflow, and among coflows.
+//! Sharing of what is free among the flows of a coflow, and among coflows.
 
 use super::active::ActiveCoflow;
 use crate::coflows::orders::Aalo;
@@ -20,7 +20,8 @@ pub fn together(coflows: &mut [ActiveCoflow], free: &mut Free) {
     coflows.iter_mut().zip(rates).for_each(|(c, r)| c.extra = r);
 }
 
-/// Aalo with weights: first every queue within its share of each link, then all in order over what is left.
+/// Aalo with weights: first every queue within its part of each link, then all in order over what
+/// is left.
 pub fn weighted(aalo: &Aalo, fair: bool, coflows: &mut [ActiveCoflow], free: &mut Free) {
     let mut parts = parts(aalo, coflows, free).into_iter();
     for same in coflows.chunk_by_mut(|a, b| a.queue == b.queue) {
@@ -33,7 +34,8 @@ pub fn weighted(aalo: &Aalo, fair: bool, coflows: &mut [ActiveCoflow], free: &mu
     coflows.iter_mut().for_each(|c| within(fair, c, free));
 }
 
-/// What each of the queues that have coflows, in their order, has of what is free. Coflows are in the order of their queues.
+/// What is free for each queue that has coflows, in the order of queues. Coflows are in the order
+/// of their queues.
 pub fn parts(aalo: &Aalo, coflows: &[ActiveCoflow], free: &Free) -> Vec<Free> {
     let weight = |q: u32| u64::from(aalo.queues.saturating_sub(q).max(1));
     let queues = || coflows.chunk_by(|a, b| a.queue == b.queue).map(|same| weight(same[0].queue));

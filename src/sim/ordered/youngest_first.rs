@@ -1,4 +1,4 @@
-//! Youngest first: the coflow that came last is served before all others, which wait for it.
+//! Youngest first: the coflow that arrived last is served before all others.
 
 use super::disciplines::Discipline;
 use super::active::ActiveCoflow;

@@ -50,7 +50,7 @@ impl Net {
         Path::new(&links[..if from == to { 2 } else { 4 }])
     }
 
-    /// User `k` is these flows now.
+    /// Sets user `k` to these flows.
     fn set(&mut self, k: usize, user: Flows) {
         self.users.resize(self.users.len().max(k + 1), (0, 1, 0));
         self.users[k] = user;
@@ -68,13 +68,14 @@ impl Net {
         twin::rates(&self.capacity, self.queues, &users, start)
     }
 
-    /// Every flow is held back by a link that is full, on which no flow is faster; or by its queue, where that has as much as any queue
-    /// of its port, which is full. All but for one part of two to the power of `exact`, and a bit a flow.
+    /// Every flow is limited by a full link on which no flow is faster, or by its queue, if that
+    /// has as much as any queue of its port and the port is full. All within one part of two to the
+    /// power of `exact`, and a bit a flow.
     fn holds(&mut self, exact: u32) -> Result<(), TestCaseError> {
         let rates = self.rates();
         let ports = 2 * self.racks * HOSTS;
         let queues = ports + 2 * self.racks;
-        // By link: what its flows have, and the fastest of them.
+        // By link: the rates of its flows, and the fastest of them.
         let mut used = vec![0; self.capacity.len()];
         let mut fastest = used.clone();
         let mut rounding = 2 * u64::from(self.racks) + 2;
@@ -259,8 +260,8 @@ fn steps(hosts: u32) -> impl Strategy<Value = Vec<(usize, Flows, u8)>> {
 proptest! {
     #![proptest_config(crate::testing::drawn(512))]
 
-    /// Flows come, go and change, are shared anew after some of these, and links get other rates. Where links on a circle take long to
-    /// agree, one may leave more.
+    /// Flows arrive, end and change, rates are shared again after some of these, and links change
+    /// their capacities. Where links on a cycle need many steps to agree, one may leave more.
     #[test]
     fn every_flow_is_held_back_by_what_it_shares_fairly(
         (nics, down, up) in (rates_of(10), rates_of(5), rates_of(5)),
@@ -283,8 +284,8 @@ proptest! {
         net.holds(TOLERANCE - 5)?;
     }
 
-    /// With wide interfaces pairs of racks are like flows of their own; with wide ports to the racks and one sending rack, queues depend on
-    /// nothing else.
+    /// With wide interfaces, pairs of racks are like single flows. With wide ports to the racks and
+    /// one sending rack, queues depend on nothing else.
     #[test]
     fn what_can_be_shared_in_one_way_only_is_shared_as_the_twin_does(
         (down, up) in (rates_of(5), rates_of(5)),

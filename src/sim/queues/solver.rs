@@ -1,10 +1,11 @@
-//! Fair shares under queues, found anew only where something changed.
+//! Fair rates with queues, computed again only where something has changed.
 //!
-//! Every link has a *level*, and a flow has the least level on its way. A link's level is right if its flows fill the link, or if it is
-//! so high that it holds none back. A change makes the levels of some links wrong. Each of these finds its own level from what its flows
-//! could have elsewhere. That gives other rates to the flows that it holds back, which may make levels on their ways wrong, and so on. A
-//! level that leaves a little of a link stays ([`TOLERANCE`]), one at which a link carries too much never does, so the search ends near
-//! where something changed.
+//! Every link has a *level*, its fair share: a flow has the lowest level on its route. The level of
+//! a link is right if its flows fill the link, or if it is so high that it limits no flow. A change
+//! makes the levels of some links wrong. Each of these computes its level from what its flows could
+//! have elsewhere. That changes the rates of the flows that it limits, which may make other levels
+//! on their routes wrong, and so on. A level that leaves a little of a link stays ([`TOLERANCE`]);
+//! one with which a link carries too much never does. So the search ends near the change.
 //!
 //! Source: the constrained fair shares of Charny, Clark and Jain, Congestion control with explicit rate indication, ICC 1995, to which
 //! queues were added.
@@ -18,26 +19,27 @@ use crate::coflows::rates::{MAX_HOPS, Path};
 /// No link.
 const NOWHERE: u32 = u32::MAX;
 
-/// From the fourth time on that a link finds its level while changes spread, it leaves half of what it may leave. Else links on a circle
-/// hand on a small part of their capacities for long, one that carries too much to one that carries too little.
+/// From its fourth computation in one call on, a link uses half of its tolerance. Otherwise links
+/// on a cycle pass a small part of their capacities on for long, from one that carries too much to
+/// one that carries too little.
 const SPARING: u16 = 4;
 
-/// From the sixteenth time on it goes half of the way up only.
+/// From its sixteenth computation on, a level moves half of the way.
 const CAREFUL: u16 = 16;
 
-/// Each time that it has found its level this often again, it may leave twice as much.
+/// After every further number of computations like this one, the tolerance doubles.
 const PATIENCE: u16 = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct User {
-    /// How many flows; none: not there.
+    /// Number of flows; zero: no such user.
     flows: u32,
-    /// The link that holds it back, and the same as of the last [`Shares::refill`].
+    /// The link that limits it, now and at the last [`Shares::refill`].
     link: u32,
     told: u32,
-    /// Whether it is in [`Shares::moved`].
+    /// Whether it stands in [`Shares::moved`].
     is_moved: bool,
-    /// Of each flow.
+    /// Rate of each flow.
     rate: u64,
 }
 
@@ -50,60 +52,60 @@ impl Default for User {
 /// A link, a queue or a port.
 #[derive(Debug, Default)]
 struct Link {
-    /// What it may carry, in bits per second; of a queue, what its port gives to each of its queues at most.
+    /// Capacity in bits a second; of a queue, the most that its port gives to each of its queues.
     capacity: u64,
     /// The most that a flow may have here; of a port, a queue.
     level: u64,
-    /// The level as of the last [`Shares::refill`] after which it held flows back.
+    /// The level at the last [`Shares::refill`] after which it limited flows.
     told: u64,
-    /// What its flows have.
+    /// Sum of the rates of its flows.
     used: u64,
-    /// Flows that it holds back; of a port, those that its queues do.
+    /// Flows that it limits; of a port, flows that its queues limit.
     held: u64,
-    /// Its users, and which link of their paths it is; of a port, its queues that have flows.
+    /// Its users, and the position of this link on their paths; of a port, its queues with flows.
     users: Vec<(u32, u32)>,
-    /// A queue's port, and its place among the queues of it that have flows.
+    /// Port of a queue, and the queue's index among those of the port that have flows.
     port: u32,
     place: u32,
-    /// How often it found its level in this [`Shares::refill`].
+    /// How often its level was computed in this [`Shares::refill`].
     tries: u16,
-    /// Whether it is in [`Shares::work`].
+    /// Whether it stands in [`Shares::work`].
     waits: bool,
-    /// Whether it is in [`Shares::changed`], and whether a user that it held back is not held back by it any more.
+    /// Whether it stands in [`Shares::changed`], and whether it has stopped limiting a user.
     is_changed: bool,
     is_left: bool,
 }
 
-/// Links with their users.
+/// The solver: links, their users, and the present fair rates.
 #[derive(Debug)]
 pub struct QueueSolver {
     queues: Queues,
-    /// What a full link may leave: one part of two to this power.
+    /// A full link may leave one part of two to this power.
     exact: u32,
     links: Vec<Link>,
     users: Vec<User>,
-    /// By user: its links, and its place among the users of each.
+    /// By user: its links, and its index among the users of each.
     paths: Vec<Path>,
     places: Vec<[u32; MAX_HOPS]>,
-    /// Links whose levels may be wrong; ports stand for their queues.
+    /// Links whose levels may be wrong; a port stands for its queues.
     work: VecDeque<u32>,
-    /// Links that have found levels in this [`Shares::refill`].
+    /// Links whose levels were computed in this [`Shares::refill`].
     tried: Vec<u32>,
-    /// Links with another level, or whose users were moved, and users that were.
+    /// Links whose level or users have changed, and users that have moved.
     changed: Vec<u32>,
     moved: Vec<u32>,
-    /// Wants of users or queues, while a level is found.
+    /// What users or queues want, while a level is computed.
     wants: Vec<(u64, u64)>,
 }
 
 impl QueueSolver {
-    /// Links with these capacities in bits per second, some of which are `queues`, and no users. The flows of a link times its capacity
-    /// must stay below 2^64.
+    /// Links with these capacities in bits a second, some of which are `queues`, without users. The
+    /// number of flows of a link times its capacity must stay below 2^64.
     pub fn new(capacity: &[u64], queues: Queues) -> Self {
         Self::within(capacity, queues, TOLERANCE)
     }
 
-    /// The same, where a full link may leave one part of two to the power of `exact`.
+    /// The same; a full link may leave one part of two to the power of `exact`.
     pub(super) fn within(capacity: &[u64], queues: Queues, exact: u32) -> Self {
         let link =
             |(l, &capacity): (u32, &u64)| Link { capacity, level: capacity, port: queues.port_of(l).unwrap_or(NOWHERE), ..Link::default() };
@@ -122,23 +124,23 @@ impl QueueSolver {
         }
     }
 
-    /// The rate of each flow of a user, as of the last [`Shares::refill`].
+    /// Rate of each flow of a user at the last [`Shares::refill`].
     #[cfg(test)]
     pub fn rate(&self, user: u32) -> u64 {
         self.users[user as usize].rate
     }
 
-    /// The link that holds a user back, as of the last [`Shares::refill`].
+    /// The link that limits a user at the last [`Shares::refill`].
     pub fn bottleneck(&self, user: u32) -> Option<u32> {
         self.users.get(user as usize).map(|u| u.link).filter(|&l| l != NOWHERE)
     }
 
-    /// The rate of each flow that this link holds back, as of the last [`Shares::refill`].
+    /// Rate of each flow that this link limits at the last [`Shares::refill`].
     pub fn level(&self, link: u32) -> u64 {
         self.links[link as usize].level
     }
 
-    /// Links have these capacities from now on: everything is found anew. O(links + users).
+    /// Sets the capacities; everything is computed again. O(links + users).
     pub fn limit(&mut self, capacity: &[u64]) {
         for l in 0..capacity.len() as u32 {
             let own = capacity[self.port_of(l).unwrap_or(l) as usize];
@@ -157,7 +159,7 @@ impl QueueSolver {
         }
     }
 
-    /// From now on `user` is `flows` flows over `path`; none takes it away. O(links of both paths).
+    /// Sets `user` to `flows` flows over `path`; zero removes it. O(links of both paths).
     pub fn set(&mut self, user: u32, path: Path, flows: u32) {
         let k = user as usize;
         if self.users.len() <= k {
@@ -179,7 +181,7 @@ impl QueueSolver {
         }
     }
 
-    /// Takes a user off its links.
+    /// Removes a user from its links.
     fn leave(&mut self, user: u32) {
         let u = self.users[user as usize];
         self.count(user, -i64::from(u.flows));
@@ -206,13 +208,13 @@ impl QueueSolver {
         }
     }
 
-    /// Puts a new user on its links. It begins with the least level of these.
+    /// Adds a user to its links. It begins with the lowest of their levels.
     fn enter(&mut self, user: u32, path: Path, flows: u32) {
         self.paths[user as usize] = path;
         for (hop, &l) in path.links().iter().enumerate() {
             let first = self.links[l as usize].users.is_empty();
             if first {
-                // Nothing of what was is left.
+                // Nothing is left of what was.
                 let port = self.port_of(l);
                 let open = self.open(l);
                 if let Some(port) = port {
@@ -236,12 +238,12 @@ impl QueueSolver {
         self.count(user, flows.into());
     }
 
-    /// The level at which a link holds no flow back.
+    /// The level at which a link limits no flow.
     fn open(&self, link: u32) -> u64 {
         self.links[self.port_of(link).unwrap_or(link) as usize].capacity
     }
 
-    /// The least level of a user's links but one, and the first link that has it.
+    /// The lowest level of a user's links except `but`, and the first link that has it.
     fn least(&self, user: u32, but: u32) -> (u64, u32) {
         let links = self.paths[user as usize].links().iter().filter(|&&l| l != but);
         links.fold((u64::MAX, NOWHERE), |least, &l| {
@@ -250,7 +252,7 @@ impl QueueSolver {
         })
     }
 
-    /// A user has `flows` flows more, or fewer if that is below zero, at its rate and bottleneck.
+    /// Adds `flows` flows of a user, a negative number removes some, at its rate and bottleneck.
     fn count(&mut self, user: u32, flows: i64) {
         let u = self.users[user as usize];
         let path = self.paths[user as usize];
@@ -259,7 +261,8 @@ impl QueueSolver {
         }
     }
 
-    /// A link, and its port if it is a queue, carry `used` more and hold back `held` flows more.
+    /// Adds `used` to what a link carries and `held` to the flows that it limits, also at its port
+    /// if it is a queue.
     fn load(&mut self, l: u32, used: i64, held: i64) {
         let add = |link: &mut Link| {
             link.used = link.used.wrapping_add_signed(used);
@@ -284,7 +287,8 @@ impl QueueSolver {
         }
     }
 
-    /// Whether a link carries too much, or holds flows back and leaves more than rounding and a part of two to the power of `exact`.
+    /// Whether a link carries too much; or limits flows and leaves more than rounding and its
+    /// tolerance allow.
     fn is_off(&self, l: u32, rounding: u64, exact: u32, tries: u16) -> bool {
         let link = &self.links[l as usize];
         if link.used > link.capacity || link.held == 0 {
@@ -303,7 +307,7 @@ impl QueueSolver {
         self.is_off(port, 2 * link.users.len() as u64, self.exact, link.tries)
     }
 
-    /// Half the tolerance is the queues', for what they leave is missing at their port.
+    /// Half of the tolerance is for the queues, because what they leave is missing at their port.
     fn is_queue_wrong(&self, l: u32, port: u32) -> bool {
         self.is_off(l, 0, self.exact + 1, self.links[port as usize].tries)
     }
@@ -312,7 +316,7 @@ impl QueueSolver {
         Some(self.links[l as usize].port).filter(|&p| p != NOWHERE)
     }
 
-    /// A user has another rate or bottleneck.
+    /// Changes a user's rate or bottleneck.
     fn change(&mut self, user: u32, rate: u64, link: u32) {
         let u = &mut self.users[user as usize];
         let (flows, before, from) = (i64::from(u.flows), u.rate, u.link);
@@ -352,7 +356,8 @@ impl QueueSolver {
         }
     }
 
-    /// Brings the rates up to date; says what changed. O(for each link that finds a level, its users x the links of their paths).
+    /// Brings the rates up to date; returns what has changed. O(for each level that is computed,
+    /// the link's users x the links of their paths).
     pub fn refill(&mut self) -> Changes {
         while let Some(l) = self.work.pop_front() {
             self.links[l as usize].waits = false;
@@ -382,30 +387,31 @@ impl QueueSolver {
         self.changes()
     }
 
-    /// What a link may leave that has found its level this often: one part of two to this power.
+    /// What a link may leave whose level was computed this often, as a power of two.
     fn shift(exact: u32, tries: u16) -> u32 {
         exact.saturating_sub((tries / PATIENCE).into())
     }
 
-    /// What a link's flows are to have together.
+    /// The sum that a link's flows are to have.
     fn target(&self, l: u32) -> u64 {
         let link = &self.links[l as usize];
         if link.tries < SPARING { link.capacity } else { link.capacity - (link.capacity >> Self::shift(self.exact + 1, link.tries)) }
     }
 
-    /// A link's next level, given the one that it should have. Links that find theirs again and again might else outdo each other in turn.
+    /// A link's next level, given the one that it should have. Links that are computed again and
+    /// again might else overshoot in turn.
     fn step(&self, l: u32, level: u64) -> u64 {
         let link = &self.links[l as usize];
         if link.tries >= CAREFUL && level > link.level { link.level.midpoint(level) } else { level }
     }
 
-    /// What a flow of a user could have if this link were not.
+    /// What a flow of a user could have without the link `but`.
     fn want(&self, user: u32, but: u32) -> u64 {
         let u = &self.users[user as usize];
         if u.link == but { self.least(user, but).0 } else { u.rate }
     }
 
-    /// A link finds its level, at which its flows have `capacity`.
+    /// Computes the level at which the flows of a link have `capacity`.
     fn fill_link(&mut self, l: u32, capacity: u64) {
         let mut wants = std::mem::take(&mut self.wants);
         wants.clear();
@@ -415,7 +421,7 @@ impl QueueSolver {
         self.give(l, level);
     }
 
-    /// A port finds what it gives to its queues.
+    /// Computes what a port gives to each of its queues.
     fn fill_port(&mut self, l: u32) {
         let mut wants = std::mem::take(&mut self.wants);
         wants.clear();
@@ -436,7 +442,7 @@ impl QueueSolver {
         }
     }
 
-    /// What the flows of a queue could have if it were not.
+    /// What the flows of a queue could have without it.
     fn want_of_queue(&self, q: u32) -> u64 {
         let queue = &self.links[q as usize];
         if queue.held == 0 {
@@ -446,7 +452,7 @@ impl QueueSolver {
         queue.users.iter().map(each).fold(0, u64::saturating_add)
     }
 
-    /// A link has another level, and those of its users that it holds back have other rates, or are held back elsewhere.
+    /// Sets the level of a link, and the rates and bottlenecks of the users that this concerns.
     fn give(&mut self, l: u32, level: u64) {
         self.set_level(l, level);
         for k in 0..self.links[l as usize].users.len() {
@@ -462,7 +468,7 @@ impl QueueSolver {
         }
     }
 
-    /// What is another way than at the last call.
+    /// What has changed since the last call.
     fn changes(&mut self) -> Changes {
         let mut changes = Changes::default();
         for l in self.changed.drain(..) {
@@ -488,8 +494,9 @@ impl QueueSolver {
     }
 }
 
-/// The most that each of a capacity's takers gets if all have the same but for those that want less; none if all get what they want.
-/// `wants` has what they want, and how many want it, and is used up. O(takers x distinct wants at most, in practice few rounds).
+/// The most that each taker of a capacity gets if all get the same, except those that want less;
+/// `None` if all get what they want. `wants` has pairs of what takers want and how many want it,
+/// and is used up. O(takers x distinct wants), in practice few rounds.
 pub fn water_level(capacity: u64, wants: &mut Vec<(u64, u64)>) -> Option<u64> {
     let mut left = capacity;
     let mut takers: u64 = wants.iter().map(|w| w.1).sum();

@@ -1,9 +1,11 @@
-//! The slow twin: all links shared anew in rounds.
+//! The slow twin: all links are shared again in rounds.
 //!
-//! In each round, flows are filled max-min fairly over all links, of which the queues have the parts that their ports give them; then each
-//! port finds these parts anew, max-min fairly by what the flows of its queues could have elsewhere. Where flows have no more than a queue
-//! and one other link, higher parts of some ports only ever make parts of others higher. So rounds that begin with the lowest parts rise
-//! to the lowest fair ones, those that begin with the highest fall to the highest, and all fair sharings lie between.
+//! Each round first fills flows max-min fairly over all links; a queue has the part that its port
+//! gives it. Then each port computes these parts again, max-min fairly by what the flows of its
+//! queues could have elsewhere. If a flow crosses no more than a queue and one other link, higher
+//! parts at some ports only ever raise the parts at others. So rounds that begin with the lowest
+//! parts rise to the lowest fair rates, those that begin with the highest fall to the highest, and
+//! all fair rates lie between.
 //!
 //! Source: Tarski, A lattice-theoretical fixpoint theorem and its applications, Pacific Journal of Mathematics 5, 1955.
 
@@ -14,16 +16,17 @@ use crate::coflows::rates::Path;
 /// The most rounds.
 const ROUNDS: usize = 4096;
 
-/// Where parts begin.
+/// The parts with which rounds begin.
 #[derive(Clone, Copy, Debug)]
 pub enum Start {
-    /// At equal parts of the ports for all queues.
+    /// Equal parts of the ports for all queues.
     Low,
-    /// At the rates of the ports.
+    /// The rates of the ports.
     High,
 }
 
-/// By user, which is a path and a number of flows, the rate of each flow. Rounds end when no part changes; `None`: they do not.
+/// Rate of each flow by user, where a user is a path and a number of flows. Rounds end when no part
+/// changes; `None`: they do not end.
 pub fn rates(capacity: &[u64], queues: Queues, users: &[(Path, u32)], start: Start) -> Option<Vec<u64>> {
     let on = |l: u32| users.iter().enumerate().filter(move |(_, u)| u.1 > 0 && u.0.links().contains(&l));
     let port = |p: u32| {

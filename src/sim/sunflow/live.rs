@@ -1,4 +1,4 @@
-//! One coflow under way over circuits of its own.
+//! One active coflow over circuits of its own.
 
 use crate::FlowFinished;
 use crate::bundle::{WORK_PER_BYTE, Route, bytes};
@@ -14,14 +14,14 @@ use crate::units::{Span, Time};
 struct Flow {
     flow: FlowId,
     hosts: (HostId, HostId),
-    /// Bits per second while its circuit has light.
+    /// Bits a second while its circuit has light.
     rate: u64,
-    /// Units asked.
+    /// Work asked.
     size: u128,
-    /// Light that it needs altogether, and still.
+    /// Nanoseconds of light that it needs altogether, and that it still needs.
     light: u64,
     left: u64,
-    /// Units that are booked.
+    /// Work booked.
     booked: u128,
 }
 
@@ -31,7 +31,7 @@ impl Flow {
     }
 }
 
-/// A coflow's flows between racks: those of one pair go one after another.
+/// A coflow's flows between racks; those of one pair go one after another.
 pub struct Live {
     /// Its number.
     pub id: CoflowId,
@@ -41,16 +41,17 @@ pub struct Live {
     pub need: Need,
     /// By rack pair, then by number.
     flows: Vec<Flow>,
-    /// By rack pair: the first of its flows that is not through, and where they end.
+    /// By rack pair: the first of its flows that is not done, and the end of its flows.
     pairs: Vec<(u32, u32)>,
-    /// Units that are booked.
+    /// Work booked.
     sent: u128,
-    /// Whether it is cancelled, and wants nothing any more.
+    /// Whether it is cancelled and needs no more light.
     pub cancelled: bool,
 }
 
 impl Live {
-    /// The flows of `list`, which are numbers of flows of `coflow` between racks, at `rate` or what their interfaces carry.
+    /// The flows `list` of `coflow`, which go between racks, at `rate` or what their interfaces
+    /// carry.
     pub fn new(coflow: &CoflowSpec, list: &[usize], rate: u64, world: &World) -> Self {
         let t = world.links.topology();
         let racks = |f: &Flow| (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1));
@@ -74,12 +75,12 @@ impl Live {
         Self { id, arrival, weight, need: Need::new(t.rack_count(), &cells), flows, pairs, sent: 0, cancelled: false }
     }
 
-    /// What it is sorted by.
+    /// Its key in the order of coflows.
     pub fn key(&self, order: Order, delta: Span) -> (Key, CoflowId) {
         (order.key(&|d| self.need.bound(d), delta, bytes(self.sent).0, self.arrival, self.weight), self.id)
     }
 
-    /// When the next flow of a pair will be through if the pair has light from `t` on, and had `light` before.
+    /// When the next flow of a pair ends if the pair has light from `t` on and had `light` before.
     pub fn next_end(&self, pair: u32, t: Time, light: u64) -> Time {
         let (first, end) = self.pairs[pair as usize];
         let ends = self.flows[first as usize..end as usize].iter().scan(0u64, |sum, f| {
@@ -89,7 +90,7 @@ impl Live {
         ends.into_iter().find(|&sum| sum > light).map_or(Time::MAX, |sum| t + Span(sum - light))
     }
 
-    /// A pair had light for `ns` from `from` on: flows that are through finish.
+    /// A pair had light for `ns` from `from` on: flows that are done finish.
     pub fn use_light(&mut self, pair: u32, from: Time, ns: u64, world: &mut World) {
         self.need.use_light(pair, ns);
         let (mut left, mut at) = (ns, from);
@@ -128,7 +129,7 @@ impl Live {
         self.sent += units;
     }
 
-    /// What is under way.
+    /// What is in flight.
     pub fn parts(&self, each: &mut dyn FnMut(InFlight)) {
         for f in self.underway() {
             let (sent, left) = (f.booked, f.size - f.booked);

@@ -1,11 +1,13 @@
 //! Sunflow: every coflow over circuits of its own, and nothing over the packet network.
 //!
-//! Whenever a coflow comes or ends the reservations are made anew, coflows in their order, each taking the port time that those
-//! before it leave ([`crate::circuits::sunflow`]); a circuit that goes on does not go dark. A circuit is for one coflow: no other
-//! uses its light. Flows of a coflow between the same two racks go one after another.
+//! Whenever a coflow arrives or ends, the reservations are made again: coflows in their order, each
+//! takes the port time that those before it leave ([`crate::circuits::sunflow`]). A circuit that
+//! continues does not go dark. A circuit is for one coflow; no other uses its light. Flows of a
+//! coflow between the same two racks go one after another.
 //!
-//! With a guard against starvation windows of that alternate with rounds in which all coflows share fixed circuits
-//! ([`crate::circuits::sunflow::round`]); what comes during a round waits for its end, unless nothing else is there.
+//! With a guard against starvation, windows of that alternate with rounds in which all coflows
+//! share fixed circuits ([`crate::circuits::sunflow::round`]). What arrives during a round waits
+//! for its end, unless nothing else is there.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -29,10 +31,10 @@ mod tests;
 
 use live::Live;
 
-/// A flow within a rack: when it is through, and its numbers.
+/// A flow within a rack: its end, its coflow, its number, its hosts, its bytes.
 type Local = (Time, CoflowId, FlowId, (HostId, HostId), u64);
 
-/// Coflows under way, and the circuits of the next while.
+/// Active coflows, and the circuits planned for them.
 pub struct Sunflow {
     order: Order,
     guard: Option<Guard>,
@@ -41,17 +43,18 @@ pub struct Sunflow {
     /// Bits per second of payload over a circuit.
     rate: u64,
     delta: Span,
-    /// First one first.
+    /// In order.
     coflows: Vec<Live>,
-    /// The circuits, each with the instant up to which its light is used.
+    /// The circuits, each with the instant up to which its light was used.
     circuits: Vec<(Circuit, Time)>,
-    /// When the first flow of a circuit ends, or its light.
+    /// When the next flow of a circuit ends, or its light.
     ends: BinaryHeap<Reverse<(Time, u32)>>,
-    /// The circuits that existed when circuits were last planned, and when that was.
+    /// The circuits that existed at the last plan, and when that was.
     stood: (Time, Vec<Held>),
-    /// Time up to which circuits are planned.
+    /// The instant up to which circuits are planned.
     horizon: Option<Time>,
-    /// How far to plan. It follows the number of circuits that begin in it, and changes no result.
+    /// How far to plan. It follows the number of circuits that begin in it, and does not change
+    /// results.
     span: Span,
     locals: BinaryHeap<Reverse<Local>>,
 }
@@ -76,7 +79,7 @@ impl Sunflow {
         }
     }
 
-    /// Makes the reservations anew, in a new order.
+    /// Makes the reservations again, in a new order.
     fn replan(&mut self, world: &mut World) {
         self.catch_up(world);
         if self.stood.0 < world.now {
@@ -93,7 +96,7 @@ impl Sunflow {
         self.stood.1 = held;
     }
 
-    /// Whether the guard has all coflows share now.
+    /// Whether the guard against starvation lets all coflows share now.
     fn all_share(&self, now: Time) -> bool {
         self.guard.is_some_and(|g| g.phase(now).0)
     }
@@ -127,12 +130,12 @@ impl Sunflow {
         } else if n < 4 * ports {
             self.span = (self.span * 2).min(Span::secs(1000));
         }
-        // What never ends needs no further plan.
+        // Circuits that never end need no further plan.
         self.horizon = window.circuits.iter().any(|c| c.until < Time::MAX).then_some(window.horizon);
         self.follow(window.circuits);
     }
 
-    /// Takes these circuits for those of the next while.
+    /// Sets the circuits of the plan.
     fn follow(&mut self, circuits: Vec<Circuit>) {
         self.circuits = circuits.into_iter().map(|c| (c, c.up_from)).collect();
         self.ends.clear();
@@ -149,7 +152,8 @@ impl Sunflow {
         }
     }
 
-    /// Notes when the next flow of a circuit ends, or its light; other circuits of its pair will have given `light` until it begins.
+    /// Notes when the next flow of a circuit ends, or its light; the pair's other circuits will
+    /// have given `light` until it begins.
     fn forecast(&mut self, k: u32, light: u64) {
         let (c, used) = self.circuits[k as usize];
         if used < c.until {
@@ -172,13 +176,13 @@ impl Sunflow {
         (0..self.circuits.len() as u32).for_each(|k| self.shine(k, world.now, world));
     }
 
-    /// The circuits that exist at `now`, or ended just then.
+    /// The circuits that exist at `now`, or ended at it.
     fn stands(&self, now: Time, owner: impl Fn(usize) -> usize) -> Vec<Held> {
         let standing = self.circuits.iter().map(|c| c.0).filter(|c| c.from < now && c.until >= now);
         standing.map(|c| Held { ports: self.coflows[c.place].need.pair(c.pair), ready: c.up_from, owner: owner(c.place) }).collect()
     }
 
-    /// Flows within a rack whose time has come.
+    /// Ends flows within a rack that are due.
     fn end_locals(&mut self, world: &mut World) {
         while let Some(&Reverse((at, coflow, flow, hosts, bytes))) = self.locals.peek().filter(|l| l.0.0 <= world.now) {
             self.locals.pop();
@@ -229,7 +233,7 @@ impl Engine for Sunflow {
         }
     }
 
-    /// Its circuits know nothing of the links behind them.
+    /// Its circuits do not depend on the links behind them.
     fn limit(&mut self, _world: &mut World) {}
 
     fn next_event(&self) -> Option<Time> {

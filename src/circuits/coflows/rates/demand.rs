@@ -55,7 +55,7 @@ pub struct Demand {
     /// Links in use, and the ranges of their groups in `members`; empty until they are asked for.
     links: Vec<(u32, u32, u32)>,
     members: Vec<u32>,
-    /// What links have to carry, as of the last [`Demand::weigh`].
+    /// What links have to carry, at the last [`Demand::weigh`].
     loads: Loads,
 }
 
@@ -338,7 +338,7 @@ impl Demand {
         }
     }
 
-    /// The links in use, by number, each with the bits that it has to carry, as of the last [`Demand::weigh`].
+    /// The links in use, by number, each with the bits that it has to carry, at the last [`Demand::weigh`].
     pub fn loads(&self) -> impl Iterator<Item = (u32, u64)> + Clone + '_ {
         self.loads.iter()
     }

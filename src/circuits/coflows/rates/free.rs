@@ -48,7 +48,7 @@ impl Free {
         &mut self.left[from..to]
     }
 
-    /// Finds out anew which of the links `64 * word ..` have something left.
+    /// Finds out again which of the links `64 * word ..` have something left.
     pub fn refresh(&mut self, word: u32) {
         let bits = self.cells(word).iter().enumerate().map(|(k, &left)| u64::from(left > 0) << k);
         self.open[word as usize] = bits.fold(0, |a, b| a | b);

@@ -27,7 +27,7 @@ fn demand(list: &[(u32, u32, u64)], cores: bool) -> Demand {
 proptest! {
     #![proptest_config(crate::testing::drawn(256))]
 
-    /// Loads that are brought up to date are those that are counted anew.
+    /// Loads that are brought up to date are those that are counted again.
     #[test]
     fn loads_follow_what_is_sent(
         bits in prop::collection::btree_map((0u32..9, 0u32..9), 0u64..1 << 40, 1..81),

@@ -89,7 +89,7 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
     }
 
     /// Brings the new cycle's edges together: those of its outer cycles from their lists, all others vertex by vertex. What
-    /// was inner has become outer and is looked at anew.
+    /// was inner has become outer and is looked at again.
     fn become_outer_cycle(&mut self, b: u32) {
         let (mut singles, mut cycles) = (Vec::new(), Vec::new());
         for c in self.at(b).children.clone() {

@@ -3,7 +3,7 @@
 //! Zaharia et al., "Delay scheduling", EuroSys 2010, section 3.4 and figure 5: when a slot is free, the jobs are asked in their order. One
 //! with a task whose block is on the host takes it. One with a block in the rack takes it if the job has been skipped for W1
 //! already; one without takes it after W1 + W2. Else it is skipped, and the next job is asked. A job that has started a task nearer than
-//! it was allowed to starts waiting anew. Yarn counts offers instead of time ([`missed`](super::missed)); so, and with queues of capacity,
+//! it was allowed to starts waiting again. Yarn counts offers instead of time ([`missed`](super::missed)); so, and with queues of capacity,
 //! this is what Corral's authors call Yarn-CS.
 
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ impl Waits {
         }
     }
 
-    /// A job has started a task, `near` its block: it waits anew, or no longer if that was the last. Nothing changes where the stage
+    /// A job has started a task, `near` its block: it waits again, or no longer if that was the last. Nothing changes where the stage
     /// reads no blocks.
     pub fn started(&mut self, view: &dyn View, pick: Pick, near: Locality) {
         if view.blocks(pick.job, pick.stage).is_empty() {
@@ -153,7 +153,7 @@ impl Times {
         }
         let first = Skipped { since: now, level: if self.host == Span::ZERO { self.after_host() } else { Locality::Host } };
         let s = self.since.entry(job).or_insert(first);
-        // A job climbs one level a wait, and waits anew on each.
+        // A job climbs one level a wait, and waits again on each.
         while s.level < near {
             let wait = if s.level == Locality::Host { self.host } else { self.rack };
             if now < s.since + wait {
@@ -170,7 +170,7 @@ impl Times {
         if self.rack == Span::ZERO { Locality::Remote } else { Locality::Rack }
     }
 
-    /// A job has started a task, `near` its block: it waits anew, at that level.
+    /// A job has started a task, `near` its block: it waits again, at that level.
     fn begin_anew(&mut self, now: Time, job: JobId, near: Locality) {
         if near == Locality::Host {
             self.since.remove(&job);

@@ -70,7 +70,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The sum of all times from arrival to completion, if it does not exceed `limit`. O(log J + jobs that run) a job that is laid out
-    /// anew.
+    /// again.
     pub fn completions(&mut self, limit: u128) -> Option<u128> {
         let room = limit.checked_sub(self.length)?;
         let Some(&first) = self.changed.first() else { return self.whole(room) };

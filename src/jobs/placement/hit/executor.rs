@@ -231,7 +231,7 @@ impl Placement for Hit {
     fn started(&mut self, _: &dyn View, pick: Pick, _: RackId, _: Locality) {
         let Some(wanted) = self.stages.get_mut(&(pick.job, pick.stage)) else { return };
         if pick.host.is_some_and(|h| wanted.hosts.contains_key(&h)) {
-            // As in delay scheduling, a stage that has waited waits anew when it has got what it wants.
+            // As in delay scheduling, a stage that has waited waits again when it has got what it wants.
             wanted.since = None;
         }
         wanted.started(pick.task, pick.host);

@@ -140,7 +140,7 @@ mod tests {
         all
     }
 
-    /// The votes by definition: every flow looks at every (host, list, host), and who votes for which host is counted anew each time.
+    /// The votes by definition: every flow looks at every (host, list, host), and who votes for which host is counted again each time.
     fn slowly(net: &Switches, flows: &[Flow], hosts: &[HostId], movers: &[u32], places: &[u32]) -> Vec<Vec<u32>> {
         let mut count = vec![vec![0u32; places.len()]; movers.len()];
         let mut order: Vec<&Flow> = flows.iter().filter(|f| f.bytes > 0).collect();

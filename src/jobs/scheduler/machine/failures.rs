@@ -1,4 +1,4 @@
-//! Hosts that go down and come back: what ran there starts anew, outputs there are computed again if a task needs them.
+//! Hosts that go down and come back: what ran there starts again, outputs there are computed again if a task needs them.
 
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ impl Scheduler {
         self.state.refresh(job);
     }
 
-    /// A receiver starts anew: it has none of the stage's outputs any more, and those that were lost while no receiver needed them are
+    /// A receiver starts again: it has none of the stage's outputs any more, and those that were lost while no receiver needed them are
     /// needed again.
     fn forget_receiver(&mut self, job: JobId, stage: usize, receiver: Receiver) {
         let s = self.state.stage_mut(job, stage);

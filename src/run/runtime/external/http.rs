@@ -1,7 +1,7 @@
 //! A program that runs already: every question is a `POST` to its address, and the body of the response is the answer.
 //!
 //! A thread of its own speaks to it over one connection, so that a program that does not answer cannot hold up the control loop. A
-//! question that failed costs that answer only: the next one is asked again, also after the program was started anew.
+//! question that failed costs that answer only: the next one is asked again, also after the program was started again.
 
 use std::net::TcpStream;
 use std::sync::mpsc::{self, RecvTimeoutError, TrySendError};

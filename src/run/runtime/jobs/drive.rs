@@ -1,8 +1,9 @@
-//! The one driver of the scheduler: it tells the scheduler what happens and carries out what the scheduler wants, over any network and by
-//! any clock.
+//! The driver of the scheduler, over any network and by any clock: it tells the scheduler what
+//! happens, and carries out its actions.
 //!
-//! [`super::live`] and [`super::simulate`] both go by it. At one instant, in this order: what the network has to say, tasks that are done,
-//! hosts that fail or come back, jobs that arrive, the scheduler's own wake-up; then the scheduler decides.
+//! [`super::live`] and [`super::simulate`] both use it. At one instant, in this order: events of
+//! the network, tasks that are done, hosts that fail or come back, jobs that arrive, the
+//! scheduler's own wake-up. Then the scheduler decides.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -28,8 +29,8 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
-/// The program that a placement policy asks, started, if there is one. It is waited for as long as `patience`, if that is given, else as
-/// long as the policy says.
+/// Starts the program of a placement policy, if it has one. An answer may take as long as
+/// `patience`, else as long as the policy says.
 ///
 /// # Errors
 /// A program that does not start, or does not say its version.
@@ -38,30 +39,30 @@ pub fn program(policy: &Policy, patience: Option<Duration>) -> Result<Option<Pro
     Program::start(&ProgramSpec::of(external)?, patience.unwrap_or(external.within.std())).map(Some)
 }
 
-/// What a network has to say.
+/// An event of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkEvent {
     /// A flow's last byte was received.
     Flow(CoflowId, FlowId),
-    /// A coflow's last byte was received; of its flows that were not told, too.
+    /// A coflow's last byte was received, and with it all flows that were not reported.
     Coflow(CoflowId),
 }
 
-/// What the driver needs: a clock, and a network that moves bytes. Coflows go by the scheduler's numbers.
+/// A clock, and a network that moves bytes. Coflows have the scheduler's numbers.
 ///
 /// Every method's error says why the run cannot go on.
 pub trait Transport {
     /// The time since the run's start.
     fn now(&self) -> Time;
 
-    /// Lets time pass, until `wake` at the latest, or until the network has something to say. Returns whether the run goes on then: not
-    /// if its time is over.
+    /// Lets time pass until `wake`, or until the network has an event. False if the run's time is
+    /// over.
     ///
     /// # Errors
     /// Why the run cannot go on.
     fn wait(&mut self, wake: Option<Time>) -> Result<bool, String>;
 
-    /// The next thing that the network has said by now; waits for nothing.
+    /// The next event that has happened by now; waits for nothing.
     ///
     /// # Errors
     /// Why the run cannot go on.
@@ -73,7 +74,7 @@ pub trait Transport {
     /// Why the run cannot go on.
     fn start(&mut self, coflow: &CoflowSpec) -> Result<(), String>;
 
-    /// The coflow that starts next is one of this job's, where the network asks for that.
+    /// The coflow that starts next belongs to this job, if the network asks for that.
     fn belongs(&mut self, _coflow: CoflowId, _job: JobId) {}
 
     /// Stops sending a coflow, which may have ended meanwhile.
@@ -88,20 +89,21 @@ pub trait Transport {
     /// Why the run cannot go on.
     fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), String>;
 
-    /// Bytes that every flow on its way has still to send, in the order of coflow and flow.
+    /// Bytes left of every active flow, in the order of coflow and flow.
     ///
     /// # Errors
     /// Why the run cannot go on.
     fn left(&mut self) -> Result<Vec<(CoflowId, FlowId, Bytes)>, String>;
 
-    /// Where the controller would have the tasks of a stage (tasks by rack); it holds that until [`Transport::begins`], or for some time.
-    /// `None`: it cannot say.
+    /// The controller's proposal for the tasks of a stage (tasks by rack). The controller holds it
+    /// until [`Transport::begins`], or for some time. `None`: it has none.
     ///
     /// # Errors
     /// Why the run cannot go on.
     fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String>;
 
-    /// The shuffle of a stage begins: what [`Transport::place`] held for it is not needed any more.
+    /// The shuffle of a stage begins, so what [`Transport::place`] has held for it is not needed
+    /// any more.
     ///
     /// # Errors
     /// Why the run cannot go on.
@@ -116,21 +118,23 @@ pub trait Transport {
     /// Whether everything that was started is over.
     fn is_over(&self) -> bool;
 
-    /// The accounts of coflows that have ended since the last call, which are not kept; of a network that keeps none, nothing.
+    /// Records of coflows that have ended since the last call, which are not kept; empty for a
+    /// network that keeps none.
     fn take_ended(&mut self) -> Vec<CoflowRecord> {
         Vec::new()
     }
 
-    /// Whether the network will never say anything again unless something is started.
+    /// Whether the network has no more events unless something is started.
     fn is_stuck(&self) -> bool;
 
-    /// Sees what the scheduler wants, before it is done.
+    /// Shows the network an action of the scheduler before it is carried out.
     fn log(&mut self, _action: &Action) {}
 }
 
-/// What happens at times that are known before: tasks that are done, hosts that fail and come back, jobs that arrive.
+/// Events at times that are known before: tasks that are done, hosts that fail and come back, jobs
+/// that arrive.
 struct Agenda<'a> {
-    /// Tasks that compute, by when they are done and in which order they began.
+    /// Tasks that compute, by when they are done, and then by the order in which they began.
     timers: BTreeMap<(Time, u64), (TaskRef, u32)>,
     timers_set: u64,
     failures: Peekable<Iter<'a, (Time, Event)>>,
@@ -138,13 +142,13 @@ struct Agenda<'a> {
 }
 
 impl Agenda<'_> {
-    /// When something happens next. O(1).
+    /// When the next event is due. O(1).
     fn next(&mut self) -> Option<Time> {
         let (job, failure) = (self.coming.peek().map(|j| j.arrival), self.failures.peek().map(|f| f.0));
         [job, failure, self.timers.keys().next().map(|k| k.0)].into_iter().flatten().min()
     }
 
-    /// The next of what has happened by `now`. O(log timers).
+    /// The next event that is due by `now`. O(log timers).
     fn due(&mut self, now: Time) -> Option<Event> {
         if let Some(e) = self.timers.first_entry().filter(|e| e.key().0 <= now) {
             let (task, attempt) = e.remove();
@@ -162,23 +166,23 @@ impl Agenda<'_> {
     }
 }
 
-/// The present state of a run of jobs, for those that watch it.
+/// The present state of a run, for its watchers.
 pub struct Round<'a, T> {
     /// The scheduler.
     pub scheduler: &'a Scheduler,
     /// Clock and network.
     pub transport: &'a T,
-    /// Jobs that have not arrived.
+    /// Number of jobs that have not arrived.
     pub coming: usize,
     /// Whether the run ends here.
     pub ends: bool,
 }
 
-/// What has ended, told and counted.
+/// Writer of rows about what has ended.
 pub struct Told<'a> {
     rows: Rows<'a>,
     topology: &'a Topology,
-    /// Jobs that were told.
+    /// Jobs that were written.
     pub jobs: JobsTally,
 }
 
@@ -188,7 +192,7 @@ impl<'a> Told<'a> {
         Self { rows, topology, jobs: JobsTally::default() }
     }
 
-    /// Tells what has ended.
+    /// Writes what has ended.
     pub fn tell(&mut self, ended: Ended, coflows: &[CoflowRecord]) {
         coflows.iter().for_each(|c| (self.rows)(Row::Coflow(c)));
         ended.tasks.iter().for_each(|t| (self.rows)(Row::Task(&t.named(self.topology))));
@@ -199,7 +203,7 @@ impl<'a> Told<'a> {
     }
 }
 
-/// A scheduler, the transport that it drives, and what will happen.
+/// A scheduler, its transport, and the known events.
 pub struct Driver<'a, T> {
     /// Decides.
     pub scheduler: Scheduler,
@@ -209,19 +213,22 @@ pub struct Driver<'a, T> {
     tap: Tap,
     /// Decides about slots under the placement policy `external`.
     pub program: Option<Program>,
-    /// What tasks write over the network before they are done, if they do.
+    /// Writes of tasks over the network before they are done, if they write.
     pub writes: Option<Writes<'a>>,
     /// Takes what has ended, which is not kept then.
     pub told: Option<Told<'a>>,
-    /// Instants in a row at which the scheduler was woken by itself, wanted nothing, and the network could say nothing.
+    /// Instants in a row at which the scheduler woke by itself and wanted nothing, and the network
+    /// had no event.
     in_vain: u32,
 }
 
-/// Wake-ups in a row that lead to nothing, after which a run counts as stuck: a policy looks again and again at a network that is broken.
+/// Wake-ups in a row without any effect after which a run counts as stuck: a policy may look at a
+/// broken network again and again.
 const PATIENCE: u32 = 10_000;
 
 impl<'a, T: Transport> Driver<'a, T> {
-    /// A driver of a scheduler that has not been told anything. `jobs` by arrival; `failures` are hosts that fail and come back, by time.
+    /// A driver of a new scheduler. `jobs` by arrival; `failures` are hosts that fail and come
+    /// back, by time.
     pub fn new(scheduler: Scheduler, transport: T, jobs: &'a [JobSpec], failures: &'a [(Time, Event)]) -> Self {
         let (failures, coming) = (failures.iter().peekable(), jobs.iter().peekable());
         Self {
@@ -236,14 +243,15 @@ impl<'a, T: Transport> Driver<'a, T> {
         }
     }
 
-    /// Records everything from now on, which must be before anything was told. `head` says what the scheduler was made of.
+    /// Records everything from now on; nothing must have happened. `head` describes the scheduler.
     pub fn record(&mut self, recorder: &Recorder, head: JobsHead) {
         recorder.put(Entry::Jobs(Box::new(head)));
         self.tap = Tap::new(Some(recorder.clone()));
     }
 
-    /// Runs until all jobs have finished, or the transport's time is over, or nothing can move any more, or `watch` says no: it is asked
-    /// at every instant at which something happens, and at the end.
+    /// Runs until all jobs have finished, the transport's time is over, nothing can move any more,
+    /// or `watch` returns false. `watch` is called at every instant at which something happens, and
+    /// at the end.
     ///
     /// # Errors
     /// What the transport could not do, or the scheduler refused.
@@ -286,7 +294,7 @@ impl<'a, T: Transport> Driver<'a, T> {
         }
     }
 
-    /// Begins to write what a task has made. Returns whether it has to.
+    /// Begins to write a task's output. False if it has nothing to write.
     fn write(&mut self, of: (TaskRef, u32)) -> Result<bool, String> {
         let now = self.transport.now();
         let Some(coflow) = self.writes.as_mut().and_then(|w| w.begin(of, now)) else { return Ok(false) };
@@ -295,7 +303,7 @@ impl<'a, T: Transport> Driver<'a, T> {
         Ok(true)
     }
 
-    /// What the network's word means to the scheduler; nothing, if a task has still something to write.
+    /// The scheduler's event for one of the network; `None` if a task has still something to write.
     fn meaning(&mut self, word: NetworkEvent) -> Option<Event> {
         let (coflow, all) = match word {
             NetworkEvent::Flow(coflow, _) => (coflow, false),
@@ -319,7 +327,7 @@ impl<'a, T: Transport> Driver<'a, T> {
         })
     }
 
-    /// Tells the scheduler what the network has said, and returns how much that was.
+    /// Passes the network's events to the scheduler; returns their number.
     fn hear(&mut self) -> Result<u64, String> {
         let mut heard = 0;
         while let Some(word) = self.transport.word()? {
@@ -331,7 +339,7 @@ impl<'a, T: Transport> Driver<'a, T> {
         Ok(heard)
     }
 
-    /// Carries out what the scheduler wants, until it wants nothing more; returns how much that was.
+    /// Carries out the scheduler's actions until there are none; returns their number.
     fn act(&mut self) -> Result<u64, String> {
         if self.scheduler.wants_progress(self.transport.now()) {
             let mut left = self.transport.left()?;
@@ -340,7 +348,8 @@ impl<'a, T: Transport> Driver<'a, T> {
         }
         let mut acts = 0;
         while let Some(action) = self.scheduler.poll_action() {
-            // A question is no event of the run: a program that is asked and starts nothing has done nothing.
+            // A question is no event of the run: a program that is asked and starts nothing has
+            // done nothing.
             if !matches!(action, Action::Consult { .. }) {
                 acts += 1;
                 self.transport.log(&action);

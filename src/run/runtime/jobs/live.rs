@@ -1,8 +1,8 @@
 //! Jobs by the wall clock: the scheduler over a network that another process controls.
 //!
-//! Everything that moves is handed to a [`Network`], which is told what to send and says what has arrived: over HTTP in the command line,
-//! in process in experiments and tests. Blocks are where they shall be as soon as a job is submitted, as in [`super::simulate`]; scheduler
-//! and driver ([`super::drive`]) are the same.
+//! A [`Network`] moves all bytes and reports what has arrived: over HTTP in the command line, in
+//! process in experiments and tests. Blocks are in place as soon as a job is submitted, as in
+//! [`super::simulate`]; scheduler and driver ([`super::drive`]) are the same.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
 
-/// The network that moves bytes. Coflows go by the scheduler's numbers.
+/// The network that moves bytes. Coflows have the scheduler's numbers.
 pub trait Network {
     /// Begins to send all flows of a coflow; waits for nothing.
     ///
@@ -47,7 +47,7 @@ pub trait Network {
         Err("this network has no priorities".into())
     }
 
-    /// Bytes that every flow on its way has still to send, in the order of coflow and flow.
+    /// Bytes left of every active flow, in the order of coflow and flow.
     ///
     /// # Errors
     /// Why it cannot be told.
@@ -55,15 +55,17 @@ pub trait Network {
         Err("this network does not tell how far flows are".into())
     }
 
-    /// Where the controller would have the tasks of a stage; it holds that until [`Network::begins`], or for some time.
+    /// The controller's proposal for the tasks of a stage; the controller holds it until
+    /// [`Network::begins`], or for some time.
     ///
     /// # Errors
-    /// Why it cannot be asked. `None`: it was, and cannot say.
+    /// Why it cannot be asked. `None`: it was asked, and has none.
     fn place(&mut self, _what: (JobId, usize), _request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
         Err("this network cannot be asked for placements: take another placement policy than co-decided".into())
     }
 
-    /// The shuffle of a stage begins: what [`Network::place`] held for it is not needed any more.
+    /// The shuffle of a stage begins, so what [`Network::place`] has held for it is not needed any
+    /// more.
     ///
     /// # Errors
     /// Why nothing can be given back any more.
@@ -71,14 +73,14 @@ pub trait Network {
         Ok(())
     }
 
-    /// The next word, if it comes within `patience`.
+    /// The next event, if there is one within `patience`.
     ///
     /// # Errors
-    /// Why there will be none: the network is gone, or broke off what it was asked to send.
+    /// Why there will be none: the network is gone, or a coflow broke.
     fn next(&mut self, patience: Duration) -> Result<Option<NetworkEvent>, String>;
 }
 
-/// What is run.
+/// The jobs to run, and the network to run them on.
 pub struct LiveJobs<'a> {
     /// The network as it is.
     pub topology: &'a Arc<Topology>,
@@ -88,29 +90,30 @@ pub struct LiveJobs<'a> {
     pub elephant: Bytes,
     /// The jobs.
     pub jobs: &'a JobList,
-    /// Hosts that fail and come back: word for the scheduler, by time.
+    /// Hosts that fail and come back, as events for the scheduler, by time.
     pub failures: &'a [(Time, Event)],
 }
 
-/// What became of a run; times are counted from its start.
+/// Outcome of a run; times are counted from its start.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The scheduler's last word.
+    /// The scheduler's final state.
     pub end: Snapshot,
-    /// Every attempt of a task, by its end.
+    /// Every attempt of a task, in the order of their ends.
     pub timeline: Vec<TaskRun>,
-    /// Why it ended before all jobs had finished; `None` also if it was told to stop.
+    /// Why it ended before all jobs had finished; `None` also if it was stopped.
     pub broken: Option<String>,
 }
 
 /// Longest wait before `stop` is looked at, and time between two calls of `watch`.
 const LOOK: Span = Span::millis(100);
 
-/// Runs jobs until all have finished, until `stop`, or until the network fails. Coflows on their way are then left to the caller.
-/// `watch` is called a few times a second. What the scheduler is told and wants goes to `recorder`, if there is one.
+/// Runs jobs until all have finished, until `stop`, or until the network fails. Coflows that are
+/// still active are left to the caller. `watch` is called a few times a second. `recorder`, if
+/// there is one, takes the scheduler's events and actions.
 ///
 /// # Errors
-/// Jobs that the policy cannot plan. Nothing has been started then.
+/// Jobs that the policy cannot plan. Nothing was started then.
 pub fn run(
     ask: &LiveJobs,
     recorder: Option<&Recorder>,
@@ -150,12 +153,12 @@ pub fn run(
     Ok(Outcome { end, timeline: run.scheduler.timeline().to_vec(), broken })
 }
 
-/// A network, and the wall's clock.
+/// A network with the wall clock.
 struct LiveTransport<'a> {
     network: &'a mut dyn Network,
-    /// What ended the last wait.
+    /// The event that ended the last wait.
     heard: Option<NetworkEvent>,
-    /// Coflows that have been started, and neither ended nor been cancelled.
+    /// Coflows that were started, and have neither ended nor been cancelled.
     on_their_way: BTreeSet<CoflowId>,
     began: Instant,
 }
@@ -212,7 +215,7 @@ impl Transport for LiveTransport<'_> {
         Ok(())
     }
 
-    /// A run ends with its last job: what is still on its way was given up by the scheduler.
+    /// A run ends with its last job: the scheduler has given up what is still active.
     fn is_over(&self) -> bool {
         true
     }

@@ -36,7 +36,7 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
 
-/// What is run.
+/// The jobs to run, and the network to run them on.
 pub struct SimulatedJobs<'a> {
     /// The network.
     pub topology: &'a Topology,
@@ -46,9 +46,9 @@ pub struct SimulatedJobs<'a> {
     pub jobs_by: &'a JobPolicy,
     /// The jobs.
     pub jobs: &'a JobList,
-    /// Hosts that fail and come back: word for the scheduler, by time.
+    /// Hosts that fail and come back, as events for the scheduler, by time.
     pub failures: &'a [(Time, Event)],
-    /// What breaks in the network, and when; the scheduler is not told.
+    /// Faults of the network, by time; the scheduler is not told.
     pub faults: &'a [Fault],
     /// Ends the run then, even if jobs are unfinished.
     pub until: Option<Time>,
@@ -78,7 +78,7 @@ pub fn simulate(ask: &SimulatedJobs, log: &mut dyn FnMut(Line)) -> Result<JobsRe
     simulate_with(ask, &JobRunOptions::default(), log)
 }
 
-/// What may go wrong in a run, or end it.
+/// Options of a simulated run of jobs.
 #[derive(Clone, Copy, Default)]
 pub struct JobRunOptions<'a> {
     /// The jobs as planners see them, with the ids of the real ones; `None`: as they are.
@@ -89,7 +89,7 @@ pub struct JobRunOptions<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// What links carry over time is kept, at first in buckets of this length ([`bucket`]).
     pub bucket: Option<Span>,
-    /// What ends of flows leave is shared anew at multiples of this only; zero: at once ([`Extras::resolution`]).
+    /// What ends of flows leave is shared again at multiples of this only; zero: at once ([`Extras::resolution`]).
     pub resolution: Span,
     /// Is told now and then how far the run is, and at its end.
     pub watch: Option<&'a dyn Fn(Progress)>,

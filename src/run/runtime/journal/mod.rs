@@ -5,7 +5,7 @@
 //! stream hear of an event, and clients are answered that a coflow was made, once that is in the file: what was told is found again. The
 //! control loop never waits for the disk.
 //!
-//! One file holds all. When it reaches [`SIZE`], or twice its length after the last time if that is more, it is written anew with what is
+//! One file holds all. When it reaches [`SIZE`], or twice its length after the last time if that is more, it is written again with what is
 //! remembered by then, beside the old one, and takes its place. A disk that is full is told as a failure; what it refuses is
 //! kept in memory and written when there is room again. The largest numbers that were given are in a small file that is written in place.
 
@@ -33,11 +33,11 @@ mod work;
 pub use file::{EVENTS, Found, JournalError, KEYS, Key};
 use work::{Refused, Work};
 
-/// Bytes from which on the file is written anew.
+/// Bytes from which on the file is written again.
 pub const SIZE: u64 = 64 << 20;
-/// Bytes of lines that wait for a full disk. Beyond that they are dropped, and the file is written anew when there is room.
+/// Bytes of lines that wait for a full disk. Beyond that they are dropped, and the file is written again when there is room.
 const WAITING: usize = 1 << 20;
-/// Time between two tries to write a file anew on a full disk.
+/// Time between two tries to write a file again on a full disk.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// A journal that is open and has been read; no other process can open it.

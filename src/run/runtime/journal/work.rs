@@ -31,7 +31,7 @@ pub(super) struct Work {
     pub mark: File,
     /// The directory, locked.
     pub lock: File,
-    /// The last events and keys, with which a file that is written anew begins.
+    /// The last events and keys, with which a file that is written again begins.
     pub events: VecDeque<Arc<Record>>,
     pub keys: VecDeque<Key>,
     /// Coflows that have begun and are not in the file, and when they began.
@@ -45,7 +45,7 @@ pub(super) struct Work {
     pub missing: u64,
     /// What is told of all this to those that watch.
     pub written: Arc<Written>,
-    /// The least size from which on the file is written anew, and the one from which on it is next.
+    /// The least size from which on the file is written again, and the one from which on it is next.
     pub limit: (u64, u64),
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Refused {
     lines: Vec<u8>,
     /// Events among them, and among those that were dropped.
     events: u64,
-    /// Lines were dropped: only a file that is written anew has all.
+    /// Lines were dropped: only a file that is written again has all.
     pub holed: bool,
     /// When it was last tried.
     tried: Option<Instant>,
@@ -246,7 +246,7 @@ impl Work {
         }
     }
 
-    /// Writes the file anew, with what is remembered now.
+    /// Writes the file again, with what is remembered now.
     pub fn rewrite(&mut self, snapshot: &Snapshot) -> Result<(), String> {
         let path = file::path(&self.directory);
         let lines = self.whole(snapshot);
@@ -335,7 +335,7 @@ mod tests {
         std::iter::from_fn(|| running.1.commands.try_recv().ok()).map(|c| why(c.event)).collect()
     }
 
-    /// Few lines are kept and appended when there is room; after many, what is remembered is written anew.
+    /// Few lines are kept and appended when there is room; after many, what is remembered is written again.
     #[test]
     fn a_full_disk_is_told_once_and_what_is_remembered_is_there_when_there_is_room() {
         for many in [0, EVENTS as u64 + 100] {

@@ -56,7 +56,7 @@ pub struct Extras<'a> {
     pub faults: &'a [Fault],
     /// What links carry is kept, at first in buckets of this length.
     pub bucket: Option<Span>,
-    /// What ends of flows leave is shared anew at multiples of this only ([`Settings::resolution`]); zero: at once.
+    /// What ends of flows leave is shared again at multiples of this only ([`Settings::resolution`]); zero: at once.
     pub resolution: Span,
     /// Whether proposals will be asked for ([`Simulation::propose`]).
     pub proposals: bool,
@@ -491,7 +491,7 @@ impl<'a> Simulation<'a> {
         coflows.sort_by_key(|c| c.id);
         let of =
             Names { mechanism: self.driver.fabric.mechanism(), topology: &self.topology.name, policy: &self.plan.policy.name, workload };
-        // The snapshot has what each pair of racks sent only where a policy reads that, and as of the last cycle.
+        // The snapshot has what each pair of racks sent only where a policy reads that, and at the last cycle.
         let [sent, over_ocs] = self.driver.fabric.sent_between_racks();
         let counted = Counted { sent, over_ocs, ..Counted::from(&last) };
         let model = Some(self.driver.fabric.model().name().to_owned());

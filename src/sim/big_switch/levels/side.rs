@@ -1,27 +1,29 @@
-//! One side of the links: all up, or all down. What is left of each, and by which share each would be full.
+//! One side of the links: all up, or all down. What is left of each, and the share at which each
+//! would be full.
 //!
-//! Everything here is a whole number below 2^53, so `f64` holds it exactly, and divides eight of them in the time of one whole
-//! division. The loops are written so that the compiler makes vector code of them, for the best vectors that the processor turns out
-//! to have.
+//! All numbers here are whole and below 2^53, so `f64` holds them exactly. It also divides eight of
+//! them in the time of one integer division. The loops are written so that the compiler vectorises
+//! them, for the best vectors of the processor.
 
 use multiversion::multiversion;
 
-/// Links that a loop takes at a time.
+/// Links that one step of a loop takes.
 const LANES: usize = 8;
 
 type Lanes = [f64; LANES];
 
-/// The most that a link may carry for this arithmetic, in bits per second: the share is rounded with 2^52, and no product exceeds it.
+/// Largest capacity of a link for this arithmetic, in bits a second: shares are rounded with 2^52,
+/// and no product exceeds it.
 pub const MAX_RATE: u64 = 1 << 52;
 
-/// What fillings change of a side, as it was at an instant.
+/// Snapshot of what filling changes on a side.
 pub struct State {
     left: Vec<Lanes>,
     growing: Vec<Lanes>,
 }
 
 impl State {
-    /// As many flows more at a link that was not filled.
+    /// Adds flows at a link that was not filled.
     pub fn change(&mut self, own: usize, by: i32) {
         self.growing.as_flattened_mut()[own] += f64::from(by);
     }
@@ -29,15 +31,16 @@ impl State {
 
 /// The links of a side, and their flows to those of the other side.
 pub struct Side {
-    /// By link: what the flows of the filled links on the other side leave it.
+    /// By link: capacity that the flows of filled links on the other side leave.
     left: Vec<Lanes>,
-    /// How many of its flows still grow.
+    /// Flows that still grow.
     growing: Vec<Lanes>,
-    /// 1 if it is not filled, otherwise 0.
+    /// 1 if the link is not filled, else 0.
     open: Vec<Lanes>,
-    /// By link that is not filled: the rate of its growing flows at which it is full; infinite without any, and if it is filled.
+    /// By link: the rate of its growing flows at which it is full. Infinite without any, and if it
+    /// is filled.
     share: Vec<Lanes>,
-    /// Number of flows by own link and link of the other side: rows of whole lanes.
+    /// Flows by own link and link of the other side: rows of whole lanes.
     flows: Vec<[i32; LANES]>,
 }
 
@@ -56,13 +59,13 @@ impl Side {
         side
     }
 
-    /// Links that are not filled, nor any on the other side, have these capacities from now on.
+    /// Sets the capacities while no link of either side is filled.
     pub fn limit(&mut self, capacity: &[u64]) {
         debug_assert!(capacity.iter().all(|&c| c < MAX_RATE));
         self.left.as_flattened_mut().iter_mut().zip(capacity).for_each(|(l, &c)| *l = c as f64);
     }
 
-    /// As many flows more between a link and one of the other side, neither of which is filled.
+    /// Adds `by` flows between a link and one of the other side, neither of which is filled.
     pub fn change(&mut self, own: usize, other: usize, by: i32) {
         let width = self.left.len();
         self.flows[own * width + other / LANES][other % LANES] += by;
@@ -79,52 +82,54 @@ impl Side {
         &self.flows[own * width..(own + 1) * width]
     }
 
-    /// What fillings change. O(links).
+    /// The snapshot. O(links).
     pub fn state(&self) -> State {
         State { left: self.left.clone(), growing: self.growing.clone() }
     }
 
-    /// Brings that back; which links are filled stays. O(links).
+    /// Restores a snapshot; which links are filled stays. O(links).
     pub fn restore(&mut self, state: &State) {
         self.left.copy_from_slice(&state.left);
         self.growing.copy_from_slice(&state.growing);
     }
 
-    /// A link is not filled any more, where [`Side::restore`] follows.
+    /// Marks a link as not filled; [`Side::restore`] must follow.
     pub fn open(&mut self, own: usize) {
         self.open.as_flattened_mut()[own] = 1.0;
     }
 
-    /// Fills a link of this side to `share`: each of its flows takes `share` from its link of `other`, if that is not filled. O(links).
+    /// Fills a link at `share`: each of its flows takes `share` from its link of `other`, unless
+    /// that is filled. O(links).
     pub fn fill(&mut self, own: usize, share: f64, other: &mut Side) {
         self.open.as_flattened_mut()[own] = 0.0;
         give(&mut other.left, &mut other.growing, &other.open, self.row(own), -1.0, share);
     }
 
-    /// Takes that back. O(links).
+    /// Undoes [`Side::fill`]. O(links).
     pub fn undo(&mut self, own: usize, share: f64, other: &mut Side) {
         self.open.as_flattened_mut()[own] = 1.0;
         give(&mut other.left, &mut other.growing, &other.open, self.row(own), 1.0, share);
     }
 
-    /// Computes all shares anew; returns the smallest. O(links).
+    /// Computes all shares; returns the smallest. O(links).
     pub fn refresh(&mut self) -> f64 {
         divide(&self.left, &self.growing, &self.open, &mut self.share)
     }
 
-    /// Takes out the links of shares below `bound`, and appends (share, link) of each to `found`; returns the smallest share of the rest.
-    /// O(links).
+    /// Removes links with shares below `bound`, and appends each to `found` as (share, link).
+    /// Returns the smallest of the other shares. O(links).
     pub fn below(&mut self, bound: f64, found: &mut Vec<(f64, u32)>) -> f64 {
         take_below(&mut self.share, bound, found)
     }
 }
 
-/// The share at which a link is full that has `left` for `growing` flows: the floor of the quotient.
+/// Share at which a link is full that has `left` for `growing` flows: the quotient, rounded down.
 #[inline(always)]
 fn full_at(left: f64, growing: f64) -> f64 {
     const WHOLE: f64 = MAX_RATE as f64;
     let quotient = left / growing;
-    // From 2^52 on there are no fractions: this rounds to the nearest, and no processor lacks it.
+    // From 2^52 on there are no fractions. This rounds to the nearest, and every processor can do
+    // it.
     let nearest = (quotient + WHOLE) - WHOLE;
     let floor = nearest - if nearest > quotient { 1.0 } else { 0.0 };
     if growing > 0.0 { floor } else { f64::INFINITY }
@@ -167,7 +172,7 @@ fn take_below(shares: &mut [Lanes], bound: f64, found: &mut Vec<(f64, u32)>) -> 
         }
     }
     for (at, shares) in shares.iter_mut().enumerate() {
-        // Without a way out of the loop it is one comparison of vectors.
+        // Without an early exit the loop is one comparison of vectors.
         if shares.iter().fold(false, |any, &s| any | (s < bound)) {
             for (k, s) in shares.iter_mut().enumerate().filter(|s| *s.1 < bound) {
                 found.push((std::mem::replace(s, f64::INFINITY), (at * LANES + k) as u32));

@@ -1,13 +1,16 @@
-//! What the end of a flow reaches, where flows cross two links each and take, one after another, all that those have left.
+//! Incremental sharing where flows cross two links each and take, one after another, all that these
+//! have left.
 //!
-//! All flows are in one order: by coflow, then sender, then receiver. A flow's *place* is its place in that order. A link has less left
-//! from place to place; from where nothing is left it is *shut*. A flow that ends gives back to two links what it had. Behind its place
-//! they have more, so the next flow of either whose other link is not shut takes that. If a flow behind it had that, this flow has
-//! less, its other link has more, and so on: a chain from place to place, always forward, which ends where no flow can take what is
-//! left. All others keep their rates, and are not looked at.
+//! All flows are in one order: by coflow, then sender, then receiver. A flow's *place* is its
+//! position in that order. The bandwidth left on a link falls from place to place; from where
+//! nothing is left, the link is *shut*. A flow that ends frees bandwidth on two links. Behind its
+//! place both have more, so the next flow of either link takes it, unless that flow's other link is
+//! shut. If a later flow had that bandwidth before, it now has less, its other link has more, and
+//! so on. This is a chain that only goes forward. It ends where no flow can take what is left. All
+//! other flows keep their rates and are not looked at.
 //!
-//! That is exact: at the end every flow has the smaller of what its two links have left at its place, which is what deciding for all
-//! of them in order gives. `Ordered::slow` is the twin that does so.
+//! The result is exact: every flow has the smaller of what its two links have left at its place, as
+//! if all were decided in order. `Ordered::slow` is the slow twin, which does that.
 
 use super::active::{Gone, ActiveCoflow};
 use crate::coflows::rates::Free;
@@ -21,35 +24,36 @@ mod work_list;
 use ports::{BITS, FIRST, Place, Ports, Spot, Taker, begun, ends_of, place, step};
 use work_list::{WorkItem, WorkList};
 
-/// Flows that take something, and when they end.
+/// Flows with a rate, and when they end.
 pub struct GreedyChains {
     ready: bool,
     ports: Ports,
     /// Interfaces from this one on receive.
     downs: u32,
-    /// By link: coflows that may have live flows there, as bits; `words` words each.
+    /// By link: coflows that may have active flows there, as bits, in `words` words each.
     present: Vec<u64>,
     words: usize,
-    /// When the takers end, by slot. While takers are replaced one after another, old and new ones are both here: at most two for each
-    /// link.
+    /// By slot: when a taker ends. While takers replace each other, old and new ones are both here:
+    /// at most two for each link.
     ends: EarliestTimes,
-    /// By slot: the flow's place, and its group.
+    /// By slot: the flow's place and group.
     slots: Vec<(Place, u32)>,
     spare: Vec<u32>,
     /// Slots that are due, while they are looked at.
     over: Vec<u32>,
-    /// (link, place): bandwidth freed for flows that are served after the place.
+    /// Bandwidth freed for flows behind a place, as (link, place).
     gains: Vec<(u32, Place)>,
-    /// (link, bits/s) that base rates gave back in this pass; offered to all coflows in the next.
+    /// Bandwidth that base rates returned in this pass, as (link, bits/s); offered to all coflows
+    /// in the next one.
     back: Vec<(u32, u64)>,
     turns: WorkList,
-    /// Links that may not have the same left as before, each once.
+    /// Links on which the bandwidth left may have changed, each once.
     touched: Vec<u32>,
     is_touched: Vec<bool>,
 }
 
 impl GreedyChains {
-    /// For `links` links, of which nothing is known.
+    /// For `links` links, without knowledge.
     pub fn new(links: usize) -> Self {
         // A place has [`BITS`] bits for an interface.
         let links = if links < 1 << BITS { links } else { 0 };
@@ -71,22 +75,22 @@ impl GreedyChains {
         }
     }
 
-    /// Whether it may be asked to follow.
+    /// Whether [`Reach::follow`] may be called.
     pub fn is_ready(&self) -> bool {
         self.ready
     }
 
-    /// What it knows is out of date.
+    /// Drops what it knows, which is out of date.
     pub fn forget(&mut self) {
         self.ready = false;
     }
 
-    /// When the first of those that take something ends.
+    /// When the first taker ends.
     pub fn next(&self) -> Option<Time> {
         self.ends.first().filter(|_| self.ready)
     }
 
-    /// Those that take something and are due, as (coflow, group), appended to `list` in order.
+    /// Appends the takers that are due to `list`, in order, as (coflow, group).
     pub fn due(&mut self, now: Time, list: &mut Vec<(usize, u32)>) {
         if !self.ready {
             return;
@@ -97,8 +101,9 @@ impl GreedyChains {
         list.extend(ended.map(|(at, g)| (begun(at) - 1, g)));
     }
 
-    /// Learns which flows take what, where interfaces from `downs` on receive. Coflows' rates must be what giving all that is left to
-    /// one after another gives. O(links + takers + coflows x (links / 64 + live interfaces)).
+    /// Learns which flows take what; interfaces from `downs` on receive. The rates of coflows must
+    /// be those of giving all that is left to one flow after another. O(links + takers + coflows x
+    /// (links / 64 + active interfaces)).
     pub fn learn(&mut self, coflows: &mut [ActiveCoflow], free: &Free, downs: usize) {
         if self.ports.links() != free.links() || coflows.len() >= 1 << (63 - 2 * BITS) {
             return;
@@ -128,7 +133,7 @@ impl GreedyChains {
         self.ready = true;
     }
 
-    /// Gives a flow the rate of `taker` from now on, until `end`. The spots are where it is on its links.
+    /// Gives a flow the rate of `taker` until `end`. `spots`: its positions on its two links.
     fn take(&mut self, mut taker: Taker, end: Option<Time>, spots: [Spot; 2]) {
         let old = spots[0].taker.map(|t| t.1);
         taker.slot = old.or_else(|| self.spare.pop()).unwrap_or(self.slots.len() as u32);
@@ -145,14 +150,14 @@ impl GreedyChains {
         }
     }
 
-    /// A link may not have the same left as before.
+    /// Notes that the bandwidth left on a link may have changed.
     fn touch(&mut self, link: u32) {
         if !std::mem::replace(&mut self.is_touched[link as usize], true) {
             self.touched.push(link);
         }
     }
 
-    /// A group of the coflow at `k` has ended.
+    /// A group of the coflow at index `k` has ended.
     pub fn leave(&mut self, k: usize, c: &ActiveCoflow, gone: &Gone) {
         let ends = c.demand.ends(gone.group);
         let at = place(k, ends);
@@ -167,7 +172,8 @@ impl GreedyChains {
         }
     }
 
-    /// Gives what was given back to the flows that may have it now. Says whether a coflow has ended thereby.
+    /// Gives the bandwidth that was freed to the flows that may have it. True if a coflow has ended
+    /// by that.
     pub fn follow(&mut self, coflows: &mut [ActiveCoflow], free: &mut Free, world: &mut World) -> bool {
         let mut noticed = false;
         loop {
@@ -191,7 +197,7 @@ impl GreedyChains {
         noticed && coflows.iter().any(|c| c.demand.live() == 0)
     }
 
-    /// Finds the first turns.
+    /// Finds the first items of the work list.
     fn begin(&mut self, coflows: &[ActiveCoflow]) {
         let mut gains = std::mem::take(&mut self.gains);
         gains.sort_unstable();
@@ -241,7 +247,7 @@ impl GreedyChains {
         self.turns.set(link, turn);
     }
 
-    /// The first flow of a link behind a place whose other link has something left for it.
+    /// The first flow of a link behind a place whose other link has bandwidth for it.
     fn search(&mut self, link: u32, behind: Place, coflows: &[ActiveCoflow]) -> Option<WorkItem> {
         let first = begun(behind).saturating_sub(1);
         for word in first / 64..self.words {
@@ -281,7 +287,7 @@ impl GreedyChains {
     fn sender(&self, k: usize, c: &ActiveCoflow, down: u32, behind: Place) -> Option<WorkItem> {
         let (open, [u, d]) = (self.ports.open(k), ends_of(behind));
         let same = begun(behind) == k + 1;
-        // In the order of senders those behind this one, and it itself if the receiver comes behind its own.
+        // Senders behind this one, and this one too if the receiver comes behind its own.
         let from = if d < down { u } else { u + 1 };
         let found = c.demand.first_in_column(down, |index, live| {
             let may = live & open[index as usize] & if same { from_on(index, from) } else { u64::MAX };
@@ -291,7 +297,7 @@ impl GreedyChains {
     }
 }
 
-/// Of the links of a word those from this one on, as bits.
+/// The links of a word from this one on, as bits.
 fn from_on(word: u32, link: u32) -> u64 {
     match word.cmp(&(link / 64)) {
         std::cmp::Ordering::Greater => u64::MAX,

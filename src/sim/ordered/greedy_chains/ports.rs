@@ -4,7 +4,8 @@ use smallvec::SmallVec;
 
 use crate::coflows::rates::Free;
 
-/// A flow's place in the order: coflow (from one), sender's interface, receiver's interface.
+/// A flow's place in the order: coflow (counted from one), sender's interface, receiver's
+/// interface.
 pub type Place = u64;
 
 /// Bits of an interface's number in a [`Place`].
@@ -19,27 +20,27 @@ pub fn place(coflow: usize, [up, down]: [u32; 2]) -> Place {
     (coflow as u64 + 1) << (2 * BITS) | step([up, down])
 }
 
-/// Distance between the places of two flows of one coflow whose interfaces are these numbers apart.
+/// Distance between the places of two flows of one coflow whose interfaces differ by these numbers.
 pub fn step([up, down]: [u32; 2]) -> Place {
     u64::from(up) << BITS | u64::from(down)
 }
 
-/// How many coflows have begun before or at a place.
+/// Number of coflows that begin before or at a place.
 pub fn begun(at: Place) -> usize {
     (at >> (2 * BITS)) as usize
 }
 
-/// The interfaces of a flow.
+/// Interfaces of a flow.
 pub fn ends_of(at: Place) -> [u32; 2] {
     [(at >> BITS) as u32 & ((1 << BITS) - 1), at as u32 & ((1 << BITS) - 1)]
 }
 
-/// A flow that is given something by a link.
+/// A flow with a rate, as seen by a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Taker {
     /// Its place.
     pub at: Place,
-    /// What it takes.
+    /// Its rate.
     pub rate: u64,
     /// Its group in its coflow.
     pub group: u32,
@@ -47,17 +48,17 @@ pub struct Taker {
     pub slot: u32,
 }
 
-/// A link. Of ports of one rate few have more than one flow that takes something, which then needs no memory of its own.
+/// A link. Most have one or two takers, which need no memory of their own.
 #[derive(Clone)]
 struct Port {
-    /// What is left behind all flows. Below zero while takers have more than there is.
+    /// Bandwidth left behind all flows. Negative while takers have more than there is.
     left: i64,
-    /// Flows that take something, in the order of places.
+    /// Flows with a rate, in the order of places.
     takers: SmallVec<[Taker; 2]>,
 }
 
 impl Port {
-    /// The place at which nothing is left any more: the first from which on `left` is zero or less.
+    /// The place at which the link is shut: the first from which on `left` is zero or less.
     fn shut(&self) -> Place {
         let mut left = self.left;
         if left > 0 {
@@ -73,42 +74,43 @@ impl Port {
     }
 }
 
-/// Where a flow is on a link, as of now.
+/// Position of a flow on a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
-    /// What the link has left for it and those behind it.
+    /// Bandwidth that the link has for this flow and those behind it.
     pub room: i64,
-    /// Its index among those that take something, or the index that it would have.
+    /// Its index among the takers, or the index that it would have.
     index: usize,
-    /// What it takes, and the slot of its end.
+    /// Its rate, and the slot of its end.
     pub taker: Option<(u64, u32)>,
 }
 
-/// All links, with the flows that take something.
+/// All links, with their takers.
 #[derive(Default)]
 pub struct Ports {
     ports: Vec<Port>,
-    /// The place at which each is shut. Apart from all else about it, since a search reads those of many links.
+    /// The place at which each is shut. It is stored apart because a search reads it for many
+    /// links.
     shut: Vec<Place>,
     coflows: usize,
-    /// By coflow: the links that are not shut before it, as bits; `words` words each.
+    /// By coflow: the links that are not shut before it, as bits, in `words` words each.
     open: Vec<u64>,
     words: usize,
 }
 
 impl Ports {
-    /// Links of which nothing is known.
+    /// For `links` links, without knowledge.
     pub fn new(links: usize) -> Self {
         let port = Port { left: 0, takers: SmallVec::new() };
         Self { ports: vec![port; links], shut: vec![NEVER; links], coflows: 0, open: Vec::new(), words: links.div_ceil(64) }
     }
 
-    /// How many links there are.
+    /// Number of links.
     pub fn links(&self) -> usize {
         self.ports.len()
     }
 
-    /// Starts anew: no flow takes anything, and links have left what `free` says.
+    /// Starts again: no flow has a rate, and links have left what `free` says.
     pub fn reset(&mut self, coflows: usize, free: &Free) {
         for (l, p) in self.ports.iter_mut().enumerate() {
             p.takers.clear();
@@ -120,18 +122,18 @@ impl Ports {
         self.open.resize(coflows * self.words, u64::MAX);
     }
 
-    /// What a link has left behind all flows.
+    /// Bandwidth left on a link behind all flows.
     pub fn left(&self, link: u32) -> i64 {
         self.ports[link as usize].left
     }
 
-    /// Finds a flow on its two links. O(those that take something behind it there).
+    /// Position of a flow on its two links. O(takers behind it).
     #[inline]
     pub fn spots(&self, [up, down]: [u32; 2], at: Place) -> [Spot; 2] {
         [self.spot(up, at), self.spot(down, at)]
     }
 
-    /// Finds the flow at a place. O(those that take something behind it).
+    /// Position of the flow at a place. O(takers behind it).
     #[inline]
     fn spot(&self, link: u32, at: Place) -> Spot {
         let p = &self.ports[link as usize];
@@ -154,8 +156,9 @@ impl Ports {
         &self.open[coflow * self.words..(coflow + 1) * self.words]
     }
 
-    /// Of the links `64 * word ..` the first one of `may`, as a bit, that has something left behind a flow; zero if there is none. The
-    /// flow's place is `first` for the first of those links, and `step` later for every further one.
+    /// The first link of `may` (links `64 * word ..`, as bits) with bandwidth behind a flow, as a
+    /// bit; zero if there is none. The flow's place is `first` for the first of these links, and
+    /// `step` later for each further one.
     pub fn open_behind(&self, word: u32, mut may: u64, first: Place, step: Place) -> u64 {
         while may != 0 {
             let k = may.trailing_zeros();
@@ -167,7 +170,7 @@ impl Ports {
         0
     }
 
-    /// Behind a place, the first of those that may have more than there is.
+    /// The first taker behind a place that may have more than there is.
     pub fn first_to_cut(&self, link: u32, behind: Place) -> Option<Taker> {
         let p = &self.ports[link as usize];
         let from = self.shut[link as usize].max(behind.saturating_add(1));
@@ -178,13 +181,13 @@ impl Ports {
         p.takers.get(index).copied()
     }
 
-    /// What was given to others than takers comes back, or the other way round. [`Ports::refresh`] must follow.
+    /// Returns bandwidth that was not a taker's, or takes it. [`Ports::refresh`] must follow.
     pub fn add(&mut self, link: u32, rate: u64) {
         self.ports[link as usize].left += rate as i64;
     }
 
-    /// Gives the flow at a spot the rate of `taker` from now on: what it had before goes back. The spot must be as it was found.
-    /// [`Ports::refresh`] must follow.
+    /// Gives the flow at a spot the rate of `taker`; what it had before is returned. The spot must
+    /// be up to date. [`Ports::refresh`] must follow.
     pub fn set(&mut self, link: u32, spot: &Spot, taker: Taker) {
         let p = &mut self.ports[link as usize];
         p.left += spot.taker.map_or(0, |t| t.0 as i64) - taker.rate as i64;
@@ -206,7 +209,8 @@ impl Ports {
         }
     }
 
-    /// Finds out anew where a link is shut. O(takers behind that + coflows between there and where it was).
+    /// Computes where a link is shut. O(takers behind that place + coflows between it and the old
+    /// one).
     pub fn refresh(&mut self, link: u32) {
         let shut = self.ports[link as usize].shut();
         let before = begun(std::mem::replace(&mut self.shut[link as usize], shut)).min(self.coflows);

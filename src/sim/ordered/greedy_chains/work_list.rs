@@ -1,4 +1,4 @@
-//! Flows that must be looked at, the first one first.
+//! Work list of flows that must be looked at, the first one first.
 
 use super::ports::Place;
 
@@ -13,34 +13,34 @@ pub struct WorkItem {
     pub group: u32,
 }
 
-/// At most one turn a link.
+/// At most one item for each link.
 #[derive(Default)]
 pub struct WorkList {
     /// By place, the first one last. Few: a chain goes on at some ten places at a time.
     list: Vec<WorkItem>,
-    /// By link: whether it has a turn, so that no search is made for one that is not there.
+    /// By link: whether it has an item, so that no search is made for one that is not there.
     waits: Vec<bool>,
 }
 
 impl WorkList {
-    /// No turns yet, for `links` links.
+    /// Empty, for `links` links.
     pub fn new(links: usize) -> Self {
         Self { list: Vec::new(), waits: vec![false; links] }
     }
 
-    /// Whether a link has a turn.
+    /// Whether a link has an item.
     pub fn waits(&self, link: u32) -> bool {
         self.waits[link as usize]
     }
 
-    /// The first turn, taken out. O(1).
+    /// Removes the first item. O(1).
     pub fn pop(&mut self) -> Option<WorkItem> {
         let turn = self.list.pop()?;
         self.waits[turn.link as usize] = false;
         Some(turn)
     }
 
-    /// A link has this turn from now on, and not the one that it had. O(turns).
+    /// Replaces the item of a link. O(items).
     pub fn set(&mut self, link: u32, turn: Option<WorkItem>) {
         let waited = std::mem::replace(&mut self.waits[link as usize], turn.is_some());
         if waited && let Some(k) = self.list.iter().position(|t| t.link == link) {

@@ -63,7 +63,7 @@ pub struct Levels {
     sound: u64,
 }
 
-/// Lists that are filled anew for every coflow, and whose memory is used again.
+/// Lists that are filled again for every coflow, and whose memory is used again.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     used: Vec<u64>,

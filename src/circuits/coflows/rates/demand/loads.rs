@@ -1,6 +1,6 @@
 //! What links have to carry, brought up to date by what has changed.
 
-/// By link in use: bits to carry. They are counted anew where that takes less than to note what changes.
+/// By link in use: bits to carry. They are counted again where that takes less than to note what changes.
 #[derive(Clone, Debug, Default)]
 pub struct Loads {
     /// By link.
