@@ -55,16 +55,16 @@
 //! |---|---|
 //! | `circuits/decompose/tms.rs` | exact: quotients, mended in whole numbers |
 //! | `circuits/coflows/orders/bssi.rs` | score: Sincronia's weights |
-//! | `sim/pairs/levels.rs` | exact: rates below 2^53 bits a second |
-//! | `sim/pairs/levels/side.rs` | exact: rates below 2^53 bits a second |
-//! | `sim/pairs/lines.rs` | exact: quotients of whole numbers below 2^52 |
-//! | `sim/sums/coflow.rs` | model: rates and what is left |
-//! | `sim/sums/lanes.rs` | model: sums of these |
-//! | `sim/sums/levels.rs` | model: rates under max-min |
-//! | `sim/sums/maxmin.rs` | model: capacities |
-//! | `sim/sums/mod.rs` | model: capacities |
-//! | `sim/sums/room.rs` | model: rates |
-//! | `sim/sums/side.rs` | model: rates and what is left |
+//! | `sim/big_switch/levels.rs` | exact: rates below 2^53 bits a second |
+//! | `sim/big_switch/levels/side.rs` | exact: rates below 2^53 bits a second |
+//! | `sim/big_switch/lines.rs` | exact: quotients of whole numbers below 2^52 |
+//! | `sim/aggregate/coflow.rs` | model: rates and what is left |
+//! | `sim/aggregate/reduce.rs` | model: sums of these |
+//! | `sim/aggregate/levels.rs` | model: rates under max-min |
+//! | `sim/aggregate/maxmin.rs` | model: capacities |
+//! | `sim/aggregate/mod.rs` | model: capacities |
+//! | `sim/aggregate/residual.rs` | model: rates |
+//! | `sim/aggregate/endpoints.rs` | model: rates and what is left |
 //! | `jobs/placement/baselines/tetris.rs` | score: Tetris' alignment and remaining work |
 //! | `jobs/placement/jobpacker/sort.rs` | score: JobPacker's packing into sub-batches |
 //! | `circuits/coflows/mod.rs` | report: shares |

@@ -6,7 +6,7 @@
 
 use super::layout::lay_out;
 use super::timetable::{Clash, Reservation, Timetable};
-use super::{SchedulerInput, Matching, Scheduler, SetBy, Usable};
+use super::{Ask, Matching, Scheduler, SetBy, Usable};
 use crate::coflows::bounds;
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;
@@ -94,7 +94,7 @@ pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Set
             return Err(Failed::TooSlow { left: Bytes(left.total()), at: at.since(Time::ZERO) });
         }
         let current: Vec<Matching> = setting.planes.iter().map(|p| table.matching_at(p.id, racks, at)).collect();
-        let ask = SchedulerInput {
+        let ask = Ask {
             demand: &left,
             current: &current,
             planes: setting.planes,

@@ -8,7 +8,7 @@ use http::Uri;
 use serde::{Deserialize, Serialize};
 
 use super::timetable::Reservation;
-use super::{SchedulerInput, Decision, Matching, PlaneDecision, Scheduler, SetBy, Slot};
+use super::{Ask, Decision, Matching, PlaneDecision, Scheduler, SetBy, Slot};
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::topology::{Plane, StopMode};
 use crate::units::{Span, Time};
@@ -129,7 +129,7 @@ impl NoAnswer {
 pub struct External;
 
 impl Scheduler for External {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         Decision::hold(ask.planes.iter().map(|_| Matching::empty(ask.demand.racks())))
     }
     fn rests(&self) -> bool {
@@ -198,8 +198,8 @@ pub struct CoflowState {
     pub rest: Vec<(RackId, RackId, u64)>,
 }
 
-impl From<&SchedulerInput<'_>> for Question {
-    fn from(ask: &SchedulerInput) -> Self {
+impl From<&Ask<'_>> for Question {
+    fn from(ask: &Ask) -> Self {
         let unusable = |ports: &[bool]| (0..ports.len()).filter(|&r| !ports[r]).map(RackId::from).collect();
         let plane = |(p, plane): (usize, &Plane)| PlaneState {
             rate_bps: plane.rate.0,
@@ -520,7 +520,7 @@ mod tests {
         let planes = planes(false, StopMode::NotAllStop);
         let mut usable = vec![Usable::all(3), Usable::all(3)];
         (usable[1].input[2], usable[0].output[0]) = (false, false);
-        let ask = SchedulerInput {
+        let ask = Ask {
             demand: &DemandMatrix::zero(3),
             current: &[],
             planes: &planes,

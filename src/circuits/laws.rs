@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::layout::lay_out;
 use super::matching::{round_robin, usable_pair};
 use super::timetable::{Reservation, Timetable};
-use super::{SchedulerInput, Decision, Matching, PlaneDecision, SchedulerKind, Usable};
+use super::{Ask, Decision, Matching, PlaneDecision, SchedulerKind, Usable};
 use crate::coflows::OpenCoflow;
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, PlaneId, RackId};
@@ -36,10 +36,10 @@ pub(super) struct World {
 impl World {
     const AT: Time = Time(5000);
 
-    pub(super) fn ask(&self) -> SchedulerInput<'_> {
+    pub(super) fn ask(&self) -> Ask<'_> {
         let Self { demand, planes, usable, current, coflows, cycle } = self;
         let (at, interval, eps) = (Self::AT, Span(1000), BitRate::ZERO);
-        SchedulerInput { demand, current, planes, usable, at, interval, cycle: *cycle, eps, coflows }
+        Ask { demand, current, planes, usable, at, interval, cycle: *cycle, eps, coflows }
     }
 
     /// The circuits of `current` as the timetable in force.

@@ -138,7 +138,7 @@ impl Usable {
 }
 
 /// What a scheduler is asked: everything it may look at.
-pub struct SchedulerInput<'a> {
+pub struct Ask<'a> {
     /// Bytes wanted, `R x R`, without mice. It holds those of ports that may not be used, too: `usable` says which those are.
     pub demand: &'a DemandMatrix,
     /// By plane: what is up (or being set up) now.
@@ -219,7 +219,7 @@ pub enum SetBy {
 /// clock and no randomness, so the same asks give the same answers. Its name is in the table of [`SchedulerKind`].
 pub trait Scheduler: Send {
     /// Decides what the planes do from `ask.at` on.
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision;
+    fn decide(&mut self, ask: &Ask) -> Decision;
     /// Whether it rests with the network: asked again one interval later, with the same circuits and still no demand, it decides the
     /// same again and remembers the same. Where it does not (a rotation goes on), every cycle must ask it.
     fn rests(&self) -> bool {

@@ -109,7 +109,7 @@ fn left_by(r: &JobsResult, w: &Why) -> String {
 mod tests {
     use super::*;
     use crate::config;
-    use crate::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_with};
+    use crate::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_with};
     use crate::scheduler::spec::JobPolicy;
     use crate::testing::shipped;
     use crate::units::{Bytes, Span};
@@ -120,7 +120,8 @@ mod tests {
         let jobs_by: JobPolicy = plan.jobs.clone().unwrap();
         let jobs = config::read_jobs(&shipped("workloads/jobs-8.yaml"), "jobs").unwrap();
         let course = JobRunOptions { explain: Some(find(&jobs, "sort-1").unwrap()), ..JobRunOptions::default() };
-        let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+        let ask =
+            SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
         simulate_with(&ask, &course, &mut |_| {}).unwrap()
     }
 

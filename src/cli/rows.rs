@@ -178,7 +178,7 @@ mod tests {
     use crate::control::policy::{CircuitPolicy, SchedulerKind};
     use crate::placement::Kind;
     use crate::runtime::jobs::report::JobsResult;
-    use crate::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_with};
+    use crate::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_with};
     use crate::runtime::study::AnyResult;
     use crate::scheduler::spec::JobPolicy;
     use crate::testing::shipped;
@@ -190,8 +190,15 @@ mod tests {
         let mut jobs = config::read_jobs(&shipped("workloads/jobs-8.yaml"), "jobs").expect("jobs");
         jobs.jobs.truncate(6);
         let jobs_by = JobPolicy::new(Kind::Fair);
-        let ask =
-            SimulatedJobs { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+        let ask = SimulatedJobs {
+            topology: &topology,
+            plan: &policy.into(),
+            jobs_by: &jobs_by,
+            jobs: &jobs,
+            failures: &[],
+            faults: &[],
+            until: None,
+        };
         simulate_with(&ask, &JobRunOptions { rows, ..JobRunOptions::default() }, &mut |_| {}).expect("a run")
     }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::{CliError, tables, write_sheet};
 use crate::draw::chart::{Key, Sample};
-use crate::draw::paper::Paper;
 use crate::draw::gantt::{self, Bar, Rows};
+use crate::draw::paper::Paper;
 use crate::draw::{Fill, Ink, many};
 use crate::runtime::jobs::report::JobsResult;
 use crate::scheduler::record::TaskRun;

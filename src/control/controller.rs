@@ -24,8 +24,8 @@ use crate::units::{Bytes, Span, Time};
 
 mod coflows;
 mod deciding;
-mod probes;
 mod idle;
+mod probes;
 mod steering;
 #[cfg(test)]
 mod tests;

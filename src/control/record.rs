@@ -15,7 +15,7 @@ use super::used_ids::UsedIds;
 use crate::demand::DemandMatrix;
 use crate::fabric::{PortCounters, PortQueues, SwitchCounters};
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
-use crate::placement::advisor::{Open, Proposal, NetworkState};
+use crate::placement::advisor::{NetworkState, Open, Proposal};
 use crate::plan::paths::Steer;
 use crate::units::{BitRate, Bytes, Span, Time, is_zero};
 

@@ -9,11 +9,11 @@ use std::path::Path;
 pub mod axis;
 pub mod chart;
 pub mod font;
+pub mod gantt;
 mod ink;
 pub mod paper;
 mod pdf;
 mod png;
-pub mod gantt;
 mod svg;
 #[cfg(test)]
 mod tests;

@@ -92,12 +92,20 @@ pub struct Calibration {
 }
 
 /// JobPacker's, and Co-scheduler's too: the same authors, cluster, jobs' origin and log of task times, 1000 jobs in 90 minutes.
-const HYBRID: Assumptions =
-    Assumptions { task_rate: Some(Bytes(24_000_000)), testbed_rate: Some(Bytes(3_100_000_000)), window_permille: Some(35), ..Assumptions::NONE };
+const HYBRID: Assumptions = Assumptions {
+    task_rate: Some(Bytes(24_000_000)),
+    testbed_rate: Some(Bytes(3_100_000_000)),
+    window_permille: Some(35),
+    ..Assumptions::NONE
+};
 
 /// The same for jobs that are drawn from published percentiles.
-const LOG_NORMAL: Assumptions =
-    Assumptions { task_rate: Some(Bytes(31_000_000)), testbed_rate: Some(Bytes(3_100_000_000)), window_permille: Some(33), ..Assumptions::NONE };
+const LOG_NORMAL: Assumptions = Assumptions {
+    task_rate: Some(Bytes(31_000_000)),
+    testbed_rate: Some(Bytes(3_100_000_000)),
+    window_permille: Some(33),
+    ..Assumptions::NONE
+};
 
 impl Paper {
     /// What was chosen for the numbers that the paper leaves out; `traced`: with jobs of SWIM's traces.

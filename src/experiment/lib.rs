@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub mod assumptions;
 pub mod case_study;
 pub mod claim;
 pub mod concurrency;
@@ -29,8 +30,8 @@ pub mod corral;
 pub mod coscheduler;
 pub mod decision;
 pub mod floor;
-pub mod assumptions;
 pub mod hit;
+pub mod hops;
 pub mod jobpacker;
 pub mod joint;
 pub mod live;
@@ -42,14 +43,13 @@ pub mod setting;
 pub mod stored;
 #[cfg(test)]
 mod tests;
-pub mod hops;
 
 #[cfg(test)]
 #[path = "../testing.rs"]
 mod testing;
 
+use assumptions::{Assumptions, Calibration};
 use claim::{Claim, Side};
-use assumptions::{Calibration, Assumptions};
 use setting::Setting;
 
 use crate::scheduler::state::Grain;

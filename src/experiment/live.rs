@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tokio::sync::broadcast::Receiver;
 
+use super::hops::Hops;
 use super::measure::Measure;
 use super::runs::{Outcome, Outcomes, Progress, Run, outcome, simulated};
 use super::setting::{Setting, System, Work};
-use super::hops::Hops;
 use super::{Experiment, Size};
 use crate::config::Select;
 use crate::control::record::{Record, Snapshot};
@@ -26,7 +26,7 @@ use crate::runtime::emulation::{Emulation, Options};
 use crate::runtime::jobs::emulated::Emulated;
 use crate::runtime::jobs::live::{self, Outcome as Ended};
 use crate::runtime::jobs::report::JobsResult;
-use crate::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions};
+use crate::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs};
 use crate::runtime::report::{Counted, Names, RunResult};
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::{Core, Framing, Topology};
@@ -189,7 +189,8 @@ fn play(setting: &Setting, system: &System, seed: u64, place: &Place, stop: &Ato
     let slower = place.slower;
     let (topology, jobs) = (Arc::new(slower.network(&setting.topology)), slower.jobs(setting.load.draw(seed)));
     let jobs_by = slower.policy(&system.jobs_by, seed);
-    let ask = SimulatedJobs { topology: &topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let ask =
+        SimulatedJobs { topology: &topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let course = JobRunOptions { stop: Some(stop), ..JobRunOptions::default() };
     let both = simulated(&ask, &course, setting.load.window).and_then(|s| Ok((s, emulated(&ask, &topology, setting, place, stop)?)));
     let stopped = stop.load(Relaxed);
@@ -208,7 +209,8 @@ fn emulated(ask: &SimulatedJobs, topology: &Arc<Topology>, setting: &Setting, pl
     let began = std::cell::RefCell::new(vec![]);
     let mut note = |at, coflow: &_| began.borrow_mut().push((at, Clone::clone(coflow)));
     let mut network = Emulated::new(&e, &mut note);
-    let live = live::LiveJobs { topology, jobs_by: ask.jobs_by, elephant: ask.plan.policy.elephant_threshold, jobs: ask.jobs, failures: &[] };
+    let live =
+        live::LiveJobs { topology, jobs_by: ask.jobs_by, elephant: ask.plan.policy.elephant_threshold, jobs: ask.jobs, failures: &[] };
     let mut missed = Ok(());
     let mut hear = |ways: &mut Hops| {
         began.borrow_mut().drain(..).for_each(|(at, c)| ways.begins(at, &c));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::assumptions::{Assumptions, Calibration};
 use super::claim::{Claim, Printed, Reach, Verdict};
-use super::assumptions::{Calibration, Assumptions};
 use super::live::{Both, Pair, Slower};
 use super::runs::{FLOOR, Measure, Outcomes};
 use super::setting::Setting;

@@ -8,16 +8,16 @@ use super::case_study;
 use super::concurrency::utilisation;
 use super::decision::decision;
 use super::floor::{Cluster as Bounds, floors};
+use super::hops::Hops;
 pub use super::measure::{Measure, Outcome};
 use super::setting::{Setting, System, Work};
 use super::stored::Stored;
-use super::hops::Hops;
 use super::{Experiment, Size};
 use crate::placement::Policy;
 use crate::placement::cluster::{Cluster, ELEPHANT};
 use crate::placement::corral::{self, Provisioning, Scenario};
 use crate::runtime::jobs::report::JobsResult;
-use crate::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_with};
+use crate::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_with};
 use crate::runtime::parallel::in_parallel;
 use crate::runtime::spans::percentile;
 use crate::runtime::study::SMALL_JOB;
@@ -125,8 +125,15 @@ fn play(setting: &Setting, system: &System, seed: u64, resolution: Span, stop: &
     }
     let mut jobs_by = system.jobs_by.clone();
     jobs_by.placement.common.seed = seed;
-    let ask =
-        SimulatedJobs { topology: &setting.topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let ask = SimulatedJobs {
+        topology: &setting.topology,
+        plan: &system.plan,
+        jobs_by: &jobs_by,
+        jobs: &jobs,
+        failures: &[],
+        faults: &[],
+        until: None,
+    };
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
     let writes = setting.load.writes;
     let course = JobRunOptions { foreseen: Some(&foreseen), remaining, stop: Some(stop), writes, resolution, ..JobRunOptions::default() };

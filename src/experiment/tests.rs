@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-use super::claim::{Claim, Printed, Side, Verdict};
 use super::assumptions::Assumptions;
+use super::claim::{Claim, Printed, Side, Verdict};
 use super::report::{Report, SAME};
 use super::runs::{Measure, run};
 use super::setting::Load;

@@ -15,7 +15,7 @@ use crate::demand::DemandMatrix;
 use crate::fabric::{Observation, PortCounters, ProbeRequest};
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::runtime::drive::{Driver, Host};
-use crate::runtime::handle::{HandlePeer, Handle};
+use crate::runtime::handle::{Handle, HandlePeer};
 use crate::runtime::settings::RunPlan;
 use crate::sim::{Settings, SimFabric};
 use crate::topology::{Plane, StopMode, Topology};

@@ -13,8 +13,8 @@ use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::route::{RouteAttribute, RouteFlags, RouteMessage};
 use netlink_packet_route::rule::RuleAttribute;
 
-use super::attached;
 use super::admission::TABLE;
+use super::attached;
 use super::network::{Network, Node};
 use super::nl::{Netlink, Request};
 use super::ownership::{PREFIX, link_mark};

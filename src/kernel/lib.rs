@@ -40,20 +40,20 @@ pub mod queues;
 pub mod traffic;
 
 use graph::uplinks;
-pub use graph::{labels, packet, priorities, route_lists, steering, egress};
+pub use graph::{egress, labels, packet, priorities, route_lists, steering};
 use guard::believed;
-pub use guard::{build_log, drift, watched, settings};
+pub use guard::{build_log, drift, settings, watched};
 pub use machine::{features, missing, programs, rights, scale, sys};
 pub use netlink::{diag, inventory, msg, nl, tc, wire};
-pub use optical::{backlog, admission, switcher, queue_waker, prober, slots, switched, timed};
+pub use optical::{admission, backlog, prober, queue_waker, slots, switched, switcher, timed};
 
 #[cfg(test)]
 #[path = "../testing.rs"]
 mod testing;
 
-use switcher::{CircuitSwitcher, Late, Lateness};
 use network::Network;
 use steering::Steering;
+use switcher::{CircuitSwitcher, Late, Lateness};
 
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Service;
@@ -176,10 +176,10 @@ enum Circuits {
 
 impl Circuits {
     /// The thread that changes what the kernel cannot time by itself.
-    fn flips(&self) -> Option<&CircuitSwitcher> {
+    fn switcher(&self) -> Option<&CircuitSwitcher> {
         match self {
             Self::Timed(t) => t.gates(),
-            Self::Switched(s) => Some(s.flips()),
+            Self::Switched(s) => Some(s.switcher()),
         }
     }
 }
@@ -213,7 +213,7 @@ pub struct Labelled {
 /// The emulated fabric.
 pub struct KernelFabric {
     /// Comes first: it must not write again what is taken down at the end.
-    keeper: drift::DriftMonitor,
+    drift: drift::DriftMonitor,
     /// Comes before the network: the thread that changes circuits must have stopped when attached nodes are left.
     circuits: Circuits,
     /// Where the packet network is a graph.
@@ -259,10 +259,10 @@ impl KernelFabric {
         let steering = Steering::install(&mut net, (mechanism, service), clock)?;
         let backlog = backlog::Backlog::start(&net)?;
         let uplinks = uplinks::Uplinks::open(&net)?;
-        let turner = circuits.flips().map(CircuitSwitcher::turner);
-        let keeper = drift::DriftMonitor::start(&mut net, turner)?;
+        let handle = circuits.switcher().map(CircuitSwitcher::handle);
+        let drift = drift::DriftMonitor::start(&mut net, handle)?;
         let believed = believed::Believed::new(net.topology.clone());
-        Ok(Self { keeper, net, circuits, steering, service, guard, backlog, uplinks, believed })
+        Ok(Self { drift, net, circuits, steering, service, guard, backlog, uplinks, believed })
     }
 
     /// The network.
@@ -289,12 +289,12 @@ impl KernelFabric {
     /// How late circuits were switched. With `timed` circuits are never late: there it is how late the gates of packets that wait for them
     /// were, and `None` where no packets wait.
     pub fn lateness(&self) -> Option<Lateness> {
-        self.circuits.flips().map(CircuitSwitcher::lateness)
+        self.circuits.switcher().map(CircuitSwitcher::lateness)
     }
 
     /// The changes of which [`KernelFabric::lateness`] tells, the oldest first; none where that is `None`.
     pub fn late(&self) -> Vec<Late> {
-        self.circuits.flips().map(CircuitSwitcher::late).unwrap_or_default()
+        self.circuits.switcher().map(CircuitSwitcher::late).unwrap_or_default()
     }
 
     /// What became of every packet that ToRs admitted to circuits, as the kernel handles them; `None` where they are not counted one by
@@ -332,14 +332,14 @@ impl KernelFabric {
 
     /// The pulses of its threads, and what each of them does.
     pub fn pulses(&self) -> Vec<(pulse::Pulse, &'static str)> {
-        vec![(self.backlog.pulse(), READS), (self.keeper.pulse(), COMPARES)]
+        vec![(self.backlog.pulse(), READS), (self.drift.pulse(), COMPARES)]
     }
 
     /// When a probe's frames may be sent.
     pub fn may_probe(&self) -> prober::MaySend {
         match &self.circuits {
             Circuits::Timed(_) => Arc::new(|_| true),
-            Circuits::Switched(s) => s.flips().light(),
+            Circuits::Switched(s) => s.switcher().light(),
         }
     }
 
@@ -359,7 +359,7 @@ impl Fabric for KernelFabric {
         let refused = |what: &str, e: io::Error| FabricError::Refused { what: what.into(), why: e.to_string() };
         let backlog = self.backlog.newest().map_err(|e| refused("read the hosts' sockets", e))?;
         let (mut sent, mut over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
-        let mut damage = self.keeper.damage();
+        let mut damage = self.drift.damage();
         let programmed = match &mut self.circuits {
             Circuits::Timed(t) => {
                 let written;
@@ -426,9 +426,9 @@ impl Fabric for KernelFabric {
 
     fn lost(&self) -> Option<String> {
         let threads = [
-            (self.circuits.flips().is_none_or(CircuitSwitcher::is_alive), "switches circuits"),
+            (self.circuits.switcher().is_none_or(CircuitSwitcher::is_alive), "switches circuits"),
             (self.backlog.is_alive(), READS),
-            (self.keeper.is_alive(), COMPARES),
+            (self.drift.is_alive(), COMPARES),
         ];
         threads.iter().find(|t| !t.0).map(|(_, what)| format!("the thread that {what} has died"))
     }

@@ -229,7 +229,7 @@ fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, No
         let forward = !matches!(id, NodeId::Ocs(_) | NodeId::Host(_));
         // The thread is in the new namespace, so that its socket is, too.
         let ns = netns::enter_new(Some(nursery.as_fd()), forward)?;
-        let mut node = Node { name: id.name(topology), ns, netlink: Netlink::here()?, book: BuildLog::default() };
+        let mut node = Node { name: id.name(topology), ns, netlink: Netlink::here()?, log: BuildLog::default() };
         // Without lo up there is no local table, and next hops on a link are refused.
         node.send(vec![(msg::alias(1, mark), 0), (msg::up(1), 0)])?;
         if marks && matches!(id, NodeId::Host(_)) {

@@ -19,7 +19,7 @@ pub struct Node {
     /// A socket in it.
     pub netlink: Netlink,
     /// The messages that built it.
-    pub book: BuildLog,
+    pub log: BuildLog,
 }
 
 impl Node {
@@ -29,7 +29,7 @@ impl Node {
     /// When no socket can be had.
     pub fn new(name: String, ns: OwnedFd) -> io::Result<Self> {
         let netlink = Netlink::open(ns.as_fd())?;
-        Ok(Self { name, ns, netlink, book: BuildLog::default() })
+        Ok(Self { name, ns, netlink, log: BuildLog::default() })
     }
 
     /// Sends messages; an error names this node.
@@ -37,7 +37,7 @@ impl Node {
     /// # Errors
     /// The first refusal.
     pub fn send(&mut self, messages: Vec<Request>) -> io::Result<()> {
-        self.book.note(&messages);
+        self.log.note(&messages);
         self.netlink.send(messages).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
     }
 

@@ -12,10 +12,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use super::FlowFinished;
+use super::bit_set::BitSet;
 use super::bundle::{WORK_PER_BYTE, bytes};
 use super::clock::Clock;
 use super::engine::{Engine, InFlight, World};
-use super::bit_set::BitSet;
 use super::waiting::Waiting;
 use crate::coflows::CoflowSpec;
 use crate::demand::DemandMatrix;

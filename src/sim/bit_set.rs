@@ -28,7 +28,7 @@ impl BitSet {
         self.words.get(k as usize / 64).is_some_and(|word| word >> (k % 64) & 1 == 1)
     }
 
-    /// Calls `f` for the numbers in order; faster than [`Numbers::iter`].
+    /// Calls `f` for the numbers in order; faster than [`BitSet::iter`].
     pub fn each(&self, mut f: impl FnMut(u32)) {
         for (&word, at) in self.words.iter().zip(0u32..) {
             let mut word = word;

@@ -6,11 +6,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::FlowFinished;
-use super::bundle::{WORK_PER_BYTE, Bundle};
+use super::bundle::{Bundle, WORK_PER_BYTE};
 use super::engine::{Engine, InFlight, World};
 use super::maxmin::MaxMin;
-use super::service_clocks::{ServiceClocks, Solver, paced_engine};
 use super::queues::{self, Queues};
+use super::service_clocks::{ServiceClocks, Solver, paced_engine};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 

@@ -448,8 +448,10 @@ fn slow_demand(n: &Network, links: &links::Links, c: &CoflowSpec, class: u8) -> 
     }
     by.retain(|_, bytes| *bytes > 0);
     let route = |(a, b)| if t.rack_of(a) == t.rack_of(b) { bundle::Route::Local } else { bundle::Route::Eps };
-    let group =
-        |(&(a, b), &n): (&(HostId, HostId), &u64)| Group { path: links.path(a, b, route((a, b))), left: u128::from(n) * bundle::WORK_PER_BYTE };
+    let group = |(&(a, b), &n): (&(HostId, HostId), &u64)| Group {
+        path: links.path(a, b, route((a, b))),
+        left: u128::from(n) * bundle::WORK_PER_BYTE,
+    };
     let mut demand = Demand::new(by.iter().map(group));
     demand.weigh();
     demand.index();

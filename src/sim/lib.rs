@@ -49,26 +49,26 @@ macro_rules! world {
     };
 }
 
+mod aggregate;
+mod big_switch;
+mod bit_set;
 pub mod bundle;
 mod clock;
 mod crossbar;
 mod delays;
+mod earliest;
 mod engine;
+mod fair_share;
 pub mod faults;
 mod ledger;
 mod links;
 pub mod maxmin;
 pub mod meter;
 mod model;
-mod bit_set;
 mod ordered;
-mod service_clocks;
-mod big_switch;
 mod queues;
+mod service_clocks;
 mod settings;
-mod fair_share;
-mod earliest;
-mod aggregate;
 mod sunflow;
 mod table;
 mod waiting;

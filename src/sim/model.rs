@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::big_switch::{self, MAX_CHANGING, MAX_HOSTS};
 use super::engine::Engine;
 use super::links::Links;
-use super::big_switch::{self, MAX_CHANGING, MAX_HOSTS};
-use super::{ordered, fair_share, aggregate, sunflow};
+use super::{aggregate, fair_share, ordered, sunflow};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::topology::Topology;

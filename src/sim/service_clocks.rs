@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use super::bit_set::BitSet;
 use super::bundle::Bundle;
 use super::clock::{Clock, Expected};
+use super::earliest::EarliestTimes;
 use super::engine::World;
 use super::maxmin::{Changes, MaxMin};
-use super::bit_set::BitSet;
 use super::queues;
-use super::earliest::EarliestTimes;
 use crate::coflows::rates::Path;
 use crate::ids::{HostId, RackId};
 use crate::units::Time;

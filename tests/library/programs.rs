@@ -7,7 +7,7 @@ use heliostat::config;
 use heliostat::placement::external::{ExternalOptions, FALLBACKS, ProgramOptions};
 use heliostat::placement::{Kind, Policy};
 use heliostat::runtime::jobs::report::JobsResult;
-use heliostat::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_with};
+use heliostat::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_with};
 use heliostat::runtime::record::replay::replay;
 use heliostat::runtime::record::{Pace, Recording};
 use heliostat::runtime::report::End;

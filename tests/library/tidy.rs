@@ -37,7 +37,7 @@ const CIRCLES: &[(&str, &str)] = &[
     ("kernel/detach", "kernel/ownership"),
     ("kernel/network", "kernel/ownership"),
     ("sim/engine", "sim/ledger"),
-    ("jobs/placement/codecide", "jobs/placement/coscheduler"),
+    ("jobs/placement/advisor", "jobs/placement/coscheduler"),
     ("jobs/workload/coflow_benchmark", "jobs/workload/htsim"),
 ];
 /// Rooms that read and write files which people name, and their one file that opens them.

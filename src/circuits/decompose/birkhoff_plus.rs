@@ -7,7 +7,7 @@ use crate::demand::DemandMatrix;
 use crate::matching::assignment;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
-use crate::{SchedulerInput, Decision, Scheduler, Slot};
+use crate::{Ask, Decision, Scheduler, Slot};
 
 /// The cost of a cell as thick as the mean of its row.
 const UNIT: u128 = 1 << 20;
@@ -65,7 +65,7 @@ fn thickest(n: usize, cells: &[u64]) -> Option<Vec<u32>> {
 pub struct BirkhoffPlus;
 
 impl Scheduler for BirkhoffPlus {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| birkhoff_plus(demand, plane.rate, ask.interval))
     }
     fn plans_ahead(&self, plane: &Plane) -> bool {

@@ -5,7 +5,7 @@ use super::stuffed::Stuffed;
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
-use crate::{SchedulerInput, Decision, Matching, Scheduler, Slot};
+use crate::{Ask, Decision, Matching, Scheduler, Slot};
 
 /// Configurations that serve all of `demand`, with light in sum equal to the busiest port's: no schedule is faster when delta is 0.
 ///
@@ -66,7 +66,7 @@ pub(super) fn within(window: Span, slots: impl Iterator<Item = Slot>) -> Vec<Slo
 pub struct Bvn;
 
 impl Scheduler for Bvn {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| bvn(demand, plane.rate, ask.interval))
     }
     fn plans_ahead(&self, plane: &Plane) -> bool {
@@ -78,7 +78,7 @@ impl Scheduler for Bvn {
 pub struct BvnBottleneck;
 
 impl Scheduler for BvnBottleneck {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| bvn_bottleneck(demand, plane.rate, ask.interval))
     }
     fn plans_ahead(&self, plane: &Plane) -> bool {

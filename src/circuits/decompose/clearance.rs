@@ -5,7 +5,7 @@ use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
-use crate::{SchedulerInput, Decision, Matching, Scheduler, Slot, steps};
+use crate::{Ask, Decision, Matching, Scheduler, Slot, steps};
 
 /// No row or column.
 const NONE: u32 = u32::MAX;
@@ -175,7 +175,7 @@ impl Shop {
 pub struct Clearance;
 
 impl Scheduler for Clearance {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| clearance(demand, plane.rate, ask.interval))
     }
     fn plans_ahead(&self, plane: &Plane) -> bool {

@@ -5,7 +5,7 @@ use crate::demand::DemandMatrix;
 use crate::matching::bipartite;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
-use crate::{SchedulerInput, Decision, Matching, Scheduler, Slot, steps};
+use crate::{Ask, Decision, Matching, Scheduler, Slot, steps};
 
 /// Inverse of the least gain over the best duration so far: durations that cannot gain that much are not looked at.
 const SLACK: u128 = 64;
@@ -202,7 +202,7 @@ fn promises(low: (u64, u128), high: (u64, u128), best: &Choice, delta: Span) -> 
 pub struct Eclipse;
 
 impl Scheduler for Eclipse {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| eclipse(demand, plane.rate, plane.delta, ask.interval))
     }
     fn plans_ahead(&self, plane: &Plane) -> bool {

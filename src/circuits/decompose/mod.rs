@@ -14,7 +14,7 @@
 //! nanoseconds of light at the plane's rate.
 
 use super::matching::{edmonds, gather, usable_pair};
-use super::{SchedulerInput, Decision, Slot};
+use super::{Ask, Decision, Slot};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::Plane;
@@ -118,7 +118,7 @@ fn busiest(light: &DemandMatrix) -> u64 {
 
 /// Asks `one` plane after plane for a sequence that fills the interval; what it carries is taken from the demand first. The
 /// last configuration stays until the next decision.
-fn sequences(ask: &SchedulerInput, mut one: impl FnMut(&DemandMatrix, &Plane) -> Vec<Slot>) -> Decision {
+fn sequences(ask: &Ask, mut one: impl FnMut(&DemandMatrix, &Plane) -> Vec<Slot>) -> Decision {
     let mut left = ask.demand.clone();
     let mut all = Vec::with_capacity(ask.planes.len());
     for (p, plane) in ask.planes.iter().enumerate() {

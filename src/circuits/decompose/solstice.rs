@@ -5,7 +5,7 @@ use super::stuffed::Stuffed;
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
-use crate::{SchedulerInput, Decision, Scheduler, Slot};
+use crate::{Ask, Decision, Scheduler, Slot};
 
 /// Configurations that leave of `demand` no more than the electrical network carries meanwhile.
 ///
@@ -56,7 +56,7 @@ fn fits(rest: u64, rate: BitRate, eps: BitRate, elapsed: Span) -> bool {
 pub struct Solstice;
 
 impl Scheduler for Solstice {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| solstice(demand, plane.rate, plane.delta, ask.eps, ask.interval))
     }
     fn plans_ahead(&self, plane: &Plane) -> bool {

@@ -6,7 +6,7 @@ use super::{Lit, sequences};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::units::Span;
-use crate::{SchedulerInput, Decision, Scheduler, Slot, steps};
+use crate::{Ask, Decision, Scheduler, Slot, steps};
 
 /// A whole port, in the fixed-point numbers of the scaling.
 const WHOLE: u64 = 1 << 40;
@@ -126,7 +126,7 @@ fn portion(x: u64, sum: u64, inverse: f64) -> u64 {
 pub struct Tms;
 
 impl Scheduler for Tms {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| tms(demand, plane.delta, ask.interval))
     }
 }

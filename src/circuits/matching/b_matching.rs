@@ -4,7 +4,7 @@ use super::num::QUICK_LIMIT;
 use super::{deduct, edmonds, transport, usable_pair};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
-use crate::{SchedulerInput, Decision, Matching, Scheduler, steps};
+use crate::{Ask, Decision, Matching, Scheduler, steps};
 
 const NONE: u32 = u32::MAX;
 
@@ -151,7 +151,7 @@ impl Colouring {
 pub struct BMatching;
 
 impl Scheduler for BMatching {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         let mut left = ask.demand.clone();
         let nothing = Matching::empty(left.racks());
         let mut all: Vec<Option<Matching>> = vec![None; ask.planes.len()];

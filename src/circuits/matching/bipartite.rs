@@ -9,7 +9,7 @@ use super::{at_most, edmonds, one_way, plane_by_plane};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::Plane;
-use crate::{SchedulerInput, Decision, Matching, Scheduler};
+use crate::{Ask, Decision, Matching, Scheduler};
 
 /// Up to one cell in this many the sparse solver is the faster one (measured, `benches/matching.rs`).
 pub(super) const SPARSE: usize = 4;
@@ -190,7 +190,7 @@ pub struct Bipartite {
 }
 
 impl Scheduler for Bipartite {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         self.prices.resize(ask.planes.len(), Prices::default());
         plane_by_plane(ask, false, |p, demand| {
             let (duplex, keep) = (ask.planes[p].duplex, ask.current.get(p));

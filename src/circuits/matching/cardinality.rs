@@ -4,7 +4,7 @@ use super::wide::Wide;
 use super::{edmonds, plane_by_plane};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
-use crate::{SchedulerInput, Decision, Matching, Scheduler, steps};
+use crate::{Ask, Decision, Matching, Scheduler, steps};
 
 /// No row or column.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -156,7 +156,7 @@ fn both(demand: &DemandMatrix, i: RackId, j: RackId) -> u128 {
 pub struct HopcroftKarp;
 
 impl Scheduler for HopcroftKarp {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { most_pairs(demand, 1) } else { hopcroft_karp(demand) })
     }
 }
@@ -165,7 +165,7 @@ impl Scheduler for HopcroftKarp {
 pub struct Bottleneck;
 
 impl Scheduler for Bottleneck {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { bottleneck_pairs(demand) } else { bottleneck(demand) })
     }
 }

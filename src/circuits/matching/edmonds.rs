@@ -10,7 +10,7 @@ use super::symmetric::{self, Symmetric};
 use super::{at_most, mirrored, plane_by_plane};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
-use crate::{SchedulerInput, Decision, Matching, Scheduler};
+use crate::{Ask, Decision, Matching, Scheduler};
 
 /// Up to one cell in this many the sparse solver is the faster one (measured, `scripts/peers`). The symmetric matrix has up to two cells
 /// for each of the demand's.
@@ -169,7 +169,7 @@ pub struct Edmonds {
 }
 
 impl Scheduler for Edmonds {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         self.prices.resize(ask.planes.len(), Prices::default());
         plane_by_plane(ask, true, |p, demand| edmonds_from(&mut self.prices[p], demand, ask.current.get(p)))
     }

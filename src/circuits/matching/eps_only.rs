@@ -1,13 +1,13 @@
 //! No circuits: the electrical network alone, the baseline of every comparison.
 
 use super::none;
-use crate::{SchedulerInput, Decision, Scheduler, SetBy};
+use crate::{Ask, Decision, Scheduler, SetBy};
 
 /// Never sets a circuit.
 pub struct EpsOnly;
 
 impl Scheduler for EpsOnly {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         none(ask)
     }
     fn set_by(&self) -> SetBy {

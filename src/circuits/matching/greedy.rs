@@ -3,7 +3,7 @@
 use super::{mirrored, plane_by_plane};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
-use crate::{SchedulerInput, Decision, Matching, Scheduler, steps};
+use crate::{Ask, Decision, Matching, Scheduler, steps};
 
 /// Joins the heaviest pair whose ports are both free, and so on: at least half of the maximum weight.
 ///
@@ -69,7 +69,7 @@ fn heaviest_first(pairs: &mut [(RackId, RackId, u128)]) {
 pub struct Greedy;
 
 impl Scheduler for Greedy {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { greedy_pairs(demand) } else { greedy(demand) })
     }
 }

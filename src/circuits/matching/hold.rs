@@ -5,7 +5,7 @@ use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::{Plane, StopMode};
 use crate::units::Span;
-use crate::{SchedulerInput, Decision, Matching, Scheduler};
+use crate::{Ask, Decision, Matching, Scheduler};
 
 /// The matching that carries most bytes within the next interval, the dark time of every change counted.
 ///
@@ -43,7 +43,7 @@ pub fn hold(demand: &DemandMatrix, current: &Matching, plane: &Plane, interval: 
 pub struct DarkTimeAware;
 
 impl Scheduler for DarkTimeAware {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         plane_by_plane(ask, false, |p, demand| {
             let mut current = ask.current.get(p).cloned().unwrap_or_else(|| Matching::empty(demand.racks()));
             for (i, o) in current.out.iter_mut().enumerate() {

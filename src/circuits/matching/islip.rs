@@ -3,7 +3,7 @@
 use super::{greedy_pairs, plane_by_plane};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
-use crate::{SchedulerInput, Decision, Matching, Scheduler, steps};
+use crate::{Ask, Decision, Matching, Scheduler, steps};
 
 /// Where each port begins to look; moves on as circuits are given. Begin with the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub struct Islip {
 }
 
 impl Scheduler for Islip {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         self.pointers.resize(ask.planes.len(), Pointers::default());
         plane_by_plane(
             ask,

@@ -18,7 +18,7 @@
 //! With several planes the periodic schedulers go plane after plane: what a plane can carry within the interval is taken
 //! from the demand before the next one is asked. Pairs with a port that is not usable are left out.
 
-use super::{SchedulerInput, Decision, Matching, Usable};
+use super::{Ask, Decision, Matching, Usable};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::{Plane, StopMode};
@@ -60,7 +60,7 @@ pub use round_robin::{RoundRobin, round_robin, rounds, tournament};
 
 /// Asks `one` for a matching of each plane (its number, the demand that usable ports may carry and that earlier planes
 /// leave), in order; with `pairs`, on every plane only of racks whose ports may be used both ways. O(R^2) a plane besides `one`.
-pub fn plane_by_plane(ask: &SchedulerInput, pairs: bool, mut one: impl FnMut(usize, &DemandMatrix) -> Matching) -> Decision {
+pub fn plane_by_plane(ask: &Ask, pairs: bool, mut one: impl FnMut(usize, &DemandMatrix) -> Matching) -> Decision {
     let mut left = ask.demand.clone();
     let mut all = Vec::with_capacity(ask.planes.len());
     for (p, plane) in ask.planes.iter().enumerate() {
@@ -77,7 +77,7 @@ pub fn plane_by_plane(ask: &SchedulerInput, pairs: bool, mut one: impl FnMut(usi
 }
 
 /// Takes from `left` what plane `p` carries within the interval by `m`, dark time counted.
-fn deduct(left: &mut DemandMatrix, ask: &SchedulerInput, p: usize, m: &Matching) {
+fn deduct(left: &mut DemandMatrix, ask: &Ask, p: usize, m: &Matching) {
     let plane = &ask.planes[p];
     let stays = plane.rate.bytes_in(ask.interval).0;
     let moves = plane.rate.bytes_in(ask.interval.saturating_sub(plane.delta)).0;
@@ -111,7 +111,7 @@ fn one_way(plane: &Plane) -> Option<String> {
 }
 
 /// No circuit on any plane.
-fn none(ask: &SchedulerInput) -> Decision {
+fn none(ask: &Ask) -> Decision {
     Decision::hold(ask.planes.iter().map(|_| Matching::empty(ask.demand.racks())))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{mirrored, usable_pair};
 use crate::ids::RackId;
-use crate::{SchedulerInput, Decision, Matching, Scheduler, steps};
+use crate::{Ask, Decision, Matching, Scheduler, steps};
 
 /// Joins every input `i` to output `i + shift`, with the shift growing by one each round: after `R - 1` rounds every ordered
 /// pair of racks has been joined exactly once.
@@ -74,7 +74,7 @@ pub fn rounds(racks: usize, duplex: bool) -> u64 {
 pub struct RoundRobin;
 
 impl Scheduler for RoundRobin {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         let racks = ask.demand.racks();
         Decision::hold(ask.planes.iter().enumerate().map(|(p, plane)| {
             let spread = rounds(racks, plane.duplex) * p as u64 / ask.planes.len() as u64;

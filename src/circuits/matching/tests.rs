@@ -383,7 +383,7 @@ fn a_second_plane_takes_what_the_first_leaves() {
     let planes = [plane(0, false), plane(1, false)];
     let usable = [Usable::all(r), Usable::all(r)];
     let current = [Matching::empty(r), Matching::empty(r)];
-    let ask = SchedulerInput {
+    let ask = Ask {
         demand: &d,
         current: &current,
         planes: &planes,

@@ -68,7 +68,7 @@ fn check(kind: SchedulerKind, demand: &DemandMatrix, set: &Setting) {
     for cycle in 0..2 {
         let (at, eps) = (Time(5), BitRate::ZERO);
         let ask =
-            SchedulerInput { demand, current: &current, planes: &planes, usable: &usable, at, interval: set.window, cycle, eps, coflows: &coflows };
+            Ask { demand, current: &current, planes: &planes, usable: &usable, at, interval: set.window, cycle, eps, coflows: &coflows };
         LEFT.set(Some(2 * one_way + duplex));
         let decision = scheduler.decide(&ask);
         LEFT.set(None);

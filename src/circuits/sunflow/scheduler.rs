@@ -7,7 +7,7 @@ use crate::matching::{bipartite, edmonds, usable_pair};
 use crate::timetable::Reservation;
 use crate::topology::{Plane, StopMode};
 use crate::units::Span;
-use crate::{SchedulerInput, Decision, Matching, OpenCoflow, PlaneDecision, Scheduler};
+use crate::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, Scheduler};
 
 /// [`sunflow()`] every interval over the coflows that an [`Ask`] shows, in an [`Order`]; demand that belongs to no coflow comes last, as
 /// one more. Circuits that would begin after the interval are left to the next decision.
@@ -21,7 +21,7 @@ pub struct Sunflow {
 }
 
 impl Scheduler for Sunflow {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         let racks = ask.demand.racks();
         let mut left: Vec<(Option<&OpenCoflow>, DemandMatrix)> = by_coflow(ask);
         let nothing = Matching::empty(racks);
@@ -53,7 +53,7 @@ impl Sunflow {
     fn circuits(
         &self,
         left: &[(Option<&OpenCoflow>, DemandMatrix)],
-        ask: &SchedulerInput,
+        ask: &Ask,
         (plane, current): (&Plane, &Matching),
         usable: impl Fn(RackId, RackId) -> bool,
     ) -> Vec<Reservation> {
@@ -108,7 +108,7 @@ fn carry(left: &mut [(Option<&OpenCoflow>, DemandMatrix)], light: &[(RackId, Rac
 
 /// The demand as the coflows that it is of, none with more than there is demand, and what belongs to none. Coflows with no demand left
 /// are left out.
-fn by_coflow<'a>(ask: &SchedulerInput<'a>) -> Vec<(Option<&'a OpenCoflow>, DemandMatrix)> {
+fn by_coflow<'a>(ask: &Ask<'a>) -> Vec<(Option<&'a OpenCoflow>, DemandMatrix)> {
     let racks = ask.demand.racks();
     let mut unknown = ask.demand.clone();
     let mut out = Vec::new();
@@ -146,7 +146,7 @@ mod tests {
         let planes = [Plane { id: PlaneId(0), rate: BitRate(8_000_000_000), delta: Span(10), stop: StopMode::NotAllStop, duplex: false }];
         let (current, usable) = ([Matching::empty(3)], [Usable::all(3)]);
         let (at, interval, eps) = (Time(0), Span(10_000), BitRate::ZERO);
-        let ask = SchedulerInput { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &coflows };
+        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &coflows };
         let first = |order| {
             let Decision(by_plane) = (Sunflow { order }).decide(&ask);
             let [PlaneDecision::Reservations(list)] = &by_plane[..] else { unreachable!() };
@@ -159,7 +159,7 @@ mod tests {
         // Coflows that have nothing for circuits change nothing.
         let idle = [coflow(8, 0, 9, 0, vec![]), coflow(9, 0, 9, 0, vec![(RackId(1), RackId(0), 5)])];
         let more: Vec<OpenCoflow> = idle.into_iter().chain(coflows.iter().cloned()).collect();
-        let idle = SchedulerInput { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &more };
+        let idle = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &more };
         assert_eq!(Sunflow::default().decide(&idle), Sunflow::default().decide(&ask));
     }
 }

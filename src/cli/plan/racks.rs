@@ -1,7 +1,7 @@
 //! Racks over time: a row a rack, as high as its slots; a job is a colour.
 
-use crate::draw::many;
 use crate::draw::gantt::{self, Rows};
+use crate::draw::many;
 
 /// Slots of a rack that one job holds for a time.
 #[derive(Clone, Debug, PartialEq, Eq)]

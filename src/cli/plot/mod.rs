@@ -8,8 +8,8 @@ use super::log::say;
 use super::{CliError, can_draw, print, results, rows, write_sheet};
 use crate::draw::Sheet;
 use crate::draw::chart::Look;
-use crate::draw::paper::Paper;
 use crate::draw::gantt::Rows;
+use crate::draw::paper::Paper;
 use crate::runtime::report::caveats::explained;
 use crate::runtime::study::AnyResult;
 use input::Input;
@@ -17,8 +17,8 @@ use input::Input;
 mod cdf;
 pub(super) mod circuits;
 pub(super) mod input;
-mod series;
 mod normalised;
+mod series;
 mod swept;
 
 /// Draws results as charts: completion times, utilisation, circuits

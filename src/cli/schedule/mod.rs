@@ -153,8 +153,13 @@ pub(super) fn carry(ask: &RemoteJobs, stop: &AtomicBool) -> Result<(), CliError>
     fits(&topology, &jobs_by, (&plan.policy, &theirs.policy), &file)?;
     let list = ask.tuning.read(ask.workload, (&plan, &topology), &ask.reading, ask.seed)?;
     let failures = ask.tuning.failures(&topology)?;
-    let what =
-        live::LiveJobs { topology: &topology, jobs_by: &jobs_by, elephant: plan.policy.elephant_threshold, jobs: &list, failures: &failures };
+    let what = live::LiveJobs {
+        topology: &topology,
+        jobs_by: &jobs_by,
+        elephant: plan.policy.elephant_threshold,
+        jobs: &list,
+        failures: &failures,
+    };
     let origin = origin::here_and_now(&origin::of(ask.topology, ask.policy, Some(ask.workload)));
     // The daemon sets circuits by its own policy, and tasks are placed by this one.
     let settings = config::settings(&RunPlan { jobs: plan.jobs.clone(), ..theirs.clone() });

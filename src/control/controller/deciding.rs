@@ -4,7 +4,7 @@ use super::{Controller, Phase};
 use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::circuits::layout::lay_out;
 use crate::circuits::timetable::Reservation;
-use crate::circuits::{SchedulerInput, Decision, Matching, OpenCoflow, PlaneDecision, SetBy, Slot, Usable};
+use crate::circuits::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, SetBy, Slot, Usable};
 use crate::demand::hedera::tenths;
 use crate::demand::{DemandMatrix, Inputs};
 use crate::fabric::{FabricError, Misfit, Observation};
@@ -33,8 +33,8 @@ pub(super) struct Pending {
 
 impl Pending {
     /// All that a scheduler may look at.
-    fn ask<'a>(&'a self, demand: &'a DemandMatrix, topology: &'a Topology, policy: &CircuitPolicy, cycle: u64) -> SchedulerInput<'a> {
-        SchedulerInput {
+    fn ask<'a>(&'a self, demand: &'a DemandMatrix, topology: &'a Topology, policy: &CircuitPolicy, cycle: u64) -> Ask<'a> {
+        Ask {
             demand,
             current: &self.current,
             planes: &topology.planes,

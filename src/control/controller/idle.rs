@@ -85,7 +85,7 @@ mod tests {
 
     use crate::circuits::layout::lay_out;
     use crate::circuits::timetable::Reservation;
-    use crate::circuits::{SchedulerInput, Decision, Matching, OpenCoflow, Scheduler, Usable};
+    use crate::circuits::{Ask, Decision, Matching, OpenCoflow, Scheduler, Usable};
     use crate::demand::DemandMatrix;
     use crate::ids::{CoflowId, PlaneId, RackId};
     use crate::policy::SchedulerKind;
@@ -109,7 +109,7 @@ mod tests {
         let coflows = if coflow.rest.is_empty() { vec![] } else { vec![coflow] };
         let usable = vec![Usable::all(RACKS); planes.len()];
         let (eps, demand, coflows) = (BitRate::mbit(100), &demand, &coflows[..]);
-        let decision = s.decide(&SchedulerInput { demand, current: up, planes, usable: &usable, at, interval, cycle, eps, coflows });
+        let decision = s.decide(&Ask { demand, current: up, planes, usable: &usable, at, interval, cycle, eps, coflows });
         let before = up.iter().zip(planes).flat_map(|(m, p)| {
             m.pairs().map(|(input, output)| {
                 let (setup_at, up_from, until) = (Time::ZERO, Time::ZERO, Time::MAX);

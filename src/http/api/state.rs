@@ -16,9 +16,9 @@ use crate::control::Event;
 use crate::control::record::{Record, Snapshot};
 use crate::fabric::{FlowProgress, Shipment};
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
+use crate::runtime::api_sender::ApiSender;
 use crate::runtime::handle::Handle;
 use crate::runtime::journal::{self, Journaled, Key};
-use crate::runtime::api_sender::ApiSender;
 use crate::units::Bytes;
 
 /// How many events `/api/v1/events` can go back.

@@ -16,9 +16,9 @@ use crate::api::problem::Problem;
 use crate::text;
 
 pub mod board;
-mod posted_coflows;
 mod coflows;
 pub mod counters;
+mod posted_coflows;
 pub mod remote;
 mod socket;
 #[cfg(test)]

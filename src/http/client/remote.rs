@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::posted_coflows::{PostedCoflows, Broken, Heard};
+use super::posted_coflows::{Broken, Heard, PostedCoflows};
 use super::{Client, Error, PAUSE, TRIES};
 use crate::api::wire;
 use crate::coflows::{CoflowRecord, CoflowSpec};

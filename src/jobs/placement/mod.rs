@@ -11,10 +11,10 @@ use crate::paths::Units;
 use crate::topology::Topology;
 use crate::units::Bytes;
 
+pub mod advisor;
 pub mod baselines;
 pub mod calendar;
 pub mod cluster;
-pub mod advisor;
 pub mod corral;
 pub mod coscheduler;
 pub mod external;

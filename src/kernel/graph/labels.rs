@@ -11,8 +11,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::packet::PacketSwitch;
 use super::egress::EgressMap;
+use super::packet::PacketSwitch;
 use crate::bpf::switches::{self, ADMITTED, Arrays, DELIVERED, Entry, FLOWS, HOPS, SETS};
 use crate::ids::{HostId, RackId};
 use crate::network::Network;
@@ -242,7 +242,7 @@ fn hang(arrays: &Arrays, own: u16, s: &mut PacketSwitch) -> io::Result<()> {
     let on =
         |(link, program, name): &(u32, OwnedFd, &str)| [(tc::clsact(*link), NEW), (tc::bpf_ingress(*link, program.as_fd(), name), NEW)];
     s.node.send(programs.iter().flat_map(on).collect())?;
-    s.node.book.hold(programs.into_iter().map(|p| p.1));
+    s.node.log.hold(programs.into_iter().map(|p| p.1));
     Ok(())
 }
 

@@ -18,14 +18,14 @@ use std::time::{Duration, Instant};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use parking_lot::Mutex;
 
-use super::watched::{WatchedNode, Compared, RequiredLink};
+use super::watched::{Compared, RequiredLink, WatchedNode};
 use crate::fabric::{Cut, Damage};
-use crate::switcher::SwitcherHandle;
 use crate::ids::{HostId, PlaneId, RackId};
 use crate::inventory::Mutable;
 use crate::network::{Network, Node};
 use crate::packet::PacketSwitch;
 use crate::pulse::Pulse;
+use crate::switcher::SwitcherHandle;
 use crate::{netns, sys, wire};
 
 /// Time between two looks at the notifications.
@@ -57,18 +57,18 @@ pub struct DriftMonitor {
 
 impl DriftMonitor {
     /// Reads what is there now, which must be all that was written, and starts the thread. It takes
-    /// the nodes' logs. `turner` knows which filters and routes come and go with circuits, and
+    /// the nodes' logs. `switcher` knows which filters and routes come and go with circuits, and
     /// writes them again.
     ///
     /// # Errors
     /// When a node cannot be read, or no socket or thread be had.
-    pub fn start(net: &mut Network, turner: Option<SwitcherHandle>) -> io::Result<Self> {
-        let roles = roles(net, turner.as_ref());
+    pub fn start(net: &mut Network, switcher: Option<SwitcherHandle>) -> io::Result<Self> {
+        let roles = roles(net, switcher.as_ref());
         let mut nodes: Vec<(&mut Node, (Vec<RequiredLink>, Mutable))> = net.nodes_mut().zip(roles).collect();
         // The kernel's answers are half of the time that a network takes to build.
-        let nodes = sys::by_processors(&mut nodes, |(node, (ties, turns)): &mut (&mut Node, (Vec<RequiredLink>, Mutable))| {
+        let nodes = sys::by_processors(&mut nodes, |(node, (ties, mutable)): &mut (&mut Node, (Vec<RequiredLink>, Mutable))| {
             let news = listen(node)?;
-            Ok(Watched { news, stale: false, node: WatchedNode::new(node, std::mem::take(ties), *turns)? })
+            Ok(Watched { news, stale: false, node: WatchedNode::new(node, std::mem::take(ties), *mutable)? })
         })?;
         let found = Arc::new(Mutex::new(Found { standing: vec![vec![]; nodes.len()], mended: vec![] }));
         let (stop, stopped) = mpsc::channel();
@@ -77,7 +77,7 @@ impl DriftMonitor {
         pulse.beat();
         let mut work = Work {
             nodes,
-            turner,
+            switcher,
             found: found.clone(),
             next: 0,
             begun: Instant::now(),
@@ -132,7 +132,7 @@ struct Watched {
 /// The thread's work.
 struct Work {
     nodes: Vec<Watched>,
-    turner: Option<SwitcherHandle>,
+    switcher: Option<SwitcherHandle>,
     found: Arc<Mutex<Found>>,
     /// The next node of this round.
     next: usize,
@@ -177,7 +177,7 @@ impl Work {
     fn compare(&mut self, k: usize) {
         let w = &mut self.nodes[k];
         w.stale = false;
-        let Compared { standing, mended } = w.node.compare(self.turner.as_ref());
+        let Compared { standing, mended } = w.node.compare(self.switcher.as_ref());
         let mut found = self.found.lock();
         found.standing[k] = standing;
         found.mended.extend(mended);
@@ -223,28 +223,37 @@ fn switch_ties(s: &PacketSwitch) -> Vec<RequiredLink> {
 
 /// By node, in the order of [`Network::nodes`]: its required links, and what comes and goes there
 /// with circuits.
-fn roles(net: &Network, turner: Option<&SwitcherHandle>) -> Vec<(Vec<RequiredLink>, Mutable)> {
+fn roles(net: &Network, switcher: Option<&SwitcherHandle>) -> Vec<(Vec<RequiredLink>, Mutable)> {
     let plain = |(link, name): (u32, String)| RequiredLink { link, name, port: None, cut: None, cable: None };
-    let (crossbar, doors) = match turner {
-        Some(t) if t.has_routes() => (Mutable::Crossbar, Mutable::Doors),
+    let (crossbar, admission) = match switcher {
+        Some(t) if t.has_routes() => (Mutable::Crossbar, Mutable::Admission),
         Some(t) if t.has_crossbars() => (Mutable::Crossbar, Mutable::Nothing),
         _ => (Mutable::Nothing, Mutable::Nothing),
     };
     let mut all: Vec<(Vec<RequiredLink>, Mutable)> = net.eps.iter().map(|s| (switch_ties(s), Mutable::Nothing)).collect();
     for (p, core) in net.ocs.iter().enumerate() {
-        let port = |(r, &link): (usize, &u32)| RequiredLink { port: Some((PlaneId::from(p), RackId::from(r))), ..plain((link, format!("tor{r}"))) };
+        let port = |(r, &link): (usize, &u32)| RequiredLink {
+            port: Some((PlaneId::from(p), RackId::from(r))),
+            ..plain((link, format!("tor{r}")))
+        };
         all.push((core.ports.iter().enumerate().map(port).collect(), crossbar));
     }
     for (r, tor) in net.tors.iter().enumerate() {
         let rack = RackId::from(r);
         let mut ties = vec![RequiredLink { cut: Some(Cut::Rack(rack)), ..plain((tor.eps, "eps0".into())) }];
         ties.extend(
-            tor.ocs.iter().enumerate().map(|(p, &l)| RequiredLink { port: Some((PlaneId::from(p), rack)), ..plain((l, format!("ocs{p}"))) }),
+            tor.ocs
+                .iter()
+                .enumerate()
+                .map(|(p, &l)| RequiredLink { port: Some((PlaneId::from(p), rack)), ..plain((l, format!("ocs{p}"))) }),
         );
         ties.extend(tor.hosts.iter().enumerate().map(|(k, &l)| plain((l, format!("host{k}")))));
-        all.push((ties, doors));
+        all.push((ties, admission));
     }
-    let host = |(k, h): (usize, &crate::network::HostNode)| RequiredLink { cut: Some(Cut::Host(HostId::from(k))), ..plain((h.eth, "eth0".into())) };
+    let host = |(k, h): (usize, &crate::network::HostNode)| RequiredLink {
+        cut: Some(Cut::Host(HostId::from(k))),
+        ..plain((h.eth, "eth0".into()))
+    };
     all.extend(net.hosts.iter().enumerate().map(|h| (vec![host(h)], Mutable::Nothing)));
     all
 }

@@ -3,5 +3,5 @@
 pub(crate) mod believed;
 pub mod build_log;
 pub mod drift;
-pub mod watched;
 pub mod settings;
+pub mod watched;

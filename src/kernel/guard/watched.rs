@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use netlink_packet_route::RouteNetlinkMessage as Message;
 
-use super::build_log::{BuildLog, NodePart, LinkPart};
+use super::build_log::{BuildLog, LinkPart, NodePart};
 use crate::fabric::{Cut, Damage};
-use crate::switcher::SwitcherHandle;
 use crate::ids::{PlaneId, RackId};
 use crate::inventory::{self, Inventory, Mutable};
 use crate::nl::{NEW, Netlink, REPLACE, Request};
 use crate::node::Node;
+use crate::switcher::SwitcherHandle;
 use crate::tc;
 
 /// A link that must be there and up, and what fails without it.
@@ -34,10 +34,10 @@ pub struct RequiredLink {
 pub struct WatchedNode {
     name: String,
     ns: OwnedFd,
-    book: BuildLog,
+    log: BuildLog,
     parts: Vec<NodePart>,
     required: Vec<RequiredLink>,
-    turns: Mutable,
+    mutable: Mutable,
     /// What was first read.
     right: Inventory,
     /// Required links that were down at the last comparison.
@@ -58,26 +58,26 @@ impl WatchedNode {
     ///
     /// # Errors
     /// When the node cannot be read.
-    pub fn new(node: &mut Node, ties: Vec<RequiredLink>, turns: Mutable) -> io::Result<Self> {
-        let book = node.book.take();
-        let parts: Vec<NodePart> = book.parts().collect();
-        let right = inventory::read(&mut node.netlink, &parts, turns)?;
-        Ok(Self { name: node.name.clone(), ns: node.ns.try_clone()?, book, parts, required: ties, turns, right, down: BTreeSet::new() })
+    pub fn new(node: &mut Node, ties: Vec<RequiredLink>, mutable: Mutable) -> io::Result<Self> {
+        let log = node.log.take();
+        let parts: Vec<NodePart> = log.parts().collect();
+        let right = inventory::read(&mut node.netlink, &parts, mutable)?;
+        Ok(Self { name: node.name.clone(), ns: node.ns.try_clone()?, log, parts, required: ties, mutable, right, down: BTreeSet::new() })
     }
 
     /// Compares the node with what it should be, and writes what differs again.
-    pub fn compare(&mut self, turner: Option<&SwitcherHandle>) -> Compared {
+    pub fn compare(&mut self, switcher: Option<&SwitcherHandle>) -> Compared {
         let mut seen = Compared::default();
-        if let Err(e) = self.look(turner, &mut seen) {
+        if let Err(e) = self.look(switcher, &mut seen) {
             seen.standing.push(Damage { what: format!("node {} cannot be compared: {e}", self.name), ..Damage::default() });
         }
         seen
     }
 
-    fn look(&mut self, turner: Option<&SwitcherHandle>, seen: &mut Compared) -> io::Result<()> {
+    fn look(&mut self, switcher: Option<&SwitcherHandle>, seen: &mut Compared) -> io::Result<()> {
         let mut nl = Netlink::open(self.ns.as_fd())?;
-        let began = turner.map(SwitcherHandle::changes);
-        let mut found = inventory::read(&mut nl, &self.parts, self.turns)?;
+        let began = switcher.map(SwitcherHandle::changes);
+        let mut found = inventory::read(&mut nl, &self.parts, self.mutable)?;
         let (mut down, mut again) = (BTreeSet::new(), BTreeSet::new());
         for tie in &self.required {
             let up = found.links.get(&tie.link).map(|l| l.up);
@@ -98,13 +98,13 @@ impl WatchedNode {
         // First the links: with another MAC address, the kernel has forgotten the link's
         // neighbours.
         if self.mend_links(&mut nl, &found, seen)? {
-            found = inventory::read(&mut nl, &self.parts, self.turns)?;
+            found = inventory::read(&mut nl, &self.parts, self.mutable)?;
         }
         let wrong: Vec<NodePart> = self.parts.iter().copied().filter(|p| self.is_there(p, &found) && self.differs(p, &found)).collect();
         for part in wrong {
             self.mend(&mut nl, part, &found, seen, &mut again)?;
         }
-        if let Some(t) = turner {
+        if let Some(t) = switcher {
             self.look_at_circuits((t, began), &found, seen, &mut again);
             again.into_iter().for_each(|place| t.again(place));
         }
@@ -172,7 +172,7 @@ impl WatchedNode {
             return Ok(());
         }
         let refused = nl.send_each(self.messages(part))?;
-        let now = inventory::read(nl, &self.parts, self.turns)?;
+        let now = inventory::read(nl, &self.parts, self.mutable)?;
         let port = self.tie(part.link).and_then(|t| t.port);
         again.extend(port);
         if self.differs(&part, &now) {
@@ -187,22 +187,22 @@ impl WatchedNode {
     /// Finds lit circuits whose filter or route is gone.
     fn look_at_circuits(
         &self,
-        (turner, began): (&SwitcherHandle, Option<u64>),
+        (switcher, began): (&SwitcherHandle, Option<u64>),
         found: &Inventory,
         seen: &mut Compared,
         again: &mut BTreeSet<(PlaneId, RackId)>,
     ) {
-        let held: BTreeSet<u32> = match self.turns {
+        let held: BTreeSet<u32> = match self.mutable {
             Mutable::Nothing => return,
             Mutable::Crossbar => found.circuits.iter().copied().collect(),
-            Mutable::Doors => found.admitted.iter().copied().collect(),
+            Mutable::Admission => found.admitted.iter().copied().collect(),
         };
         for tie in self.required.iter().filter(|t| !self.down.contains(&t.link) && !held.contains(&t.link)) {
             let Some(place) = tie.port else { continue };
-            let wanted = if self.turns == Mutable::Doors { turner.admits(place) } else { turner.lit(place) };
+            let wanted = if self.mutable == Mutable::Admission { switcher.admits(place) } else { switcher.lit(place) };
             // Asked last: nothing has changed since before the kernel was read.
-            if wanted && began.is_some_and(|b| b % 2 == 0 && b == turner.changes()) {
-                let side = if self.turns == Mutable::Doors { LinkPart::Ways } else { LinkPart::Filters };
+            if wanted && began.is_some_and(|b| b % 2 == 0 && b == switcher.changes()) {
+                let side = if self.mutable == Mutable::Admission { LinkPart::Ways } else { LinkPart::Filters };
                 let part = NodePart { link: tie.link, side };
                 seen.mended.push(self.damage(part, &format!("{CHANGED}, and are written again")));
                 again.insert(place);
@@ -229,7 +229,7 @@ impl WatchedNode {
             LinkPart::Ways => vec![],
         };
         let replaces = |m: &Message| matches!(m, Message::NewRoute(_) | Message::NewNeighbour(_));
-        v.extend(self.book.of(part).iter().map(|(m, _)| (m.clone(), if replaces(m) { REPLACE } else { NEW })));
+        v.extend(self.log.of(part).iter().map(|(m, _)| (m.clone(), if replaces(m) { REPLACE } else { NEW })));
         v
     }
 }

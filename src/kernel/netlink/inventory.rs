@@ -13,12 +13,12 @@ use netlink_packet_route::RouteNetlinkMessage as Message;
 use super::nl::Netlink;
 use super::wire::attribute;
 use super::{msg, tc};
-use crate::build_log::{NodePart, LinkPart};
 use crate::admission::TABLE;
-use crate::switcher::{CIRCUIT, LIGHT};
+use crate::build_log::{LinkPart, NodePart};
 use crate::route_lists::RACK_RULES;
 use crate::settings::Settings;
 use crate::switched::RULE_PRIORITY;
+use crate::switcher::{CIRCUIT, LIGHT};
 
 /// A fingerprint of the settings of one object.
 type Print = u64;
@@ -31,7 +31,7 @@ pub enum Mutable {
     /// Filters of ports of an OCS.
     Crossbar,
     /// Routes in a ToR's table of circuits.
-    Doors,
+    Admission,
 }
 
 /// A link.
@@ -63,7 +63,7 @@ pub struct Inventory {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn read(nl: &mut Netlink, parts: &[NodePart], turns: Mutable) -> io::Result<Inventory> {
+pub fn read(nl: &mut Netlink, parts: &[NodePart], mutable: Mutable) -> io::Result<Inventory> {
     let mut links = nl.dump_as(&msg::link_dump(), |_, body| Ok(link(body)))?;
     links.iter_mut().for_each(|(_, l)| l.settings.ask(nl, &l.name));
     let mut found = Inventory { links: links.into_iter().collect(), ..Inventory::default() };
@@ -73,8 +73,8 @@ pub fn read(nl: &mut Netlink, parts: &[NodePart], turns: Mutable) -> io::Result<
     }
     for Object { part, print, place } in all {
         match place {
-            Place::Filter(at) if turns == Mutable::Crossbar && at == CIRCUIT => found.circuits.push(part.link),
-            Place::Circuits if turns == Mutable::Doors => found.admitted.push(part.link),
+            Place::Filter(at) if mutable == Mutable::Crossbar && at == CIRCUIT => found.circuits.push(part.link),
+            Place::Circuits if mutable == Mutable::Admission => found.admitted.push(part.link),
             _ if parts.binary_search(&part).is_ok() => found.parts.entry(part).or_default().push(print),
             _ => {}
         }

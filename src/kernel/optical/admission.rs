@@ -30,7 +30,7 @@ enum Kind {
     Gates {
         /// By plane: its rate, and the bytes of a queue.
         queues: Vec<(BitRate, u32)>,
-        nudges: QueueWaker,
+        waker: QueueWaker,
     },
 }
 
@@ -50,7 +50,7 @@ impl CircuitAdmission {
     pub fn gates(net: &Network) -> io::Result<Self> {
         let t = &net.topology;
         let queues = t.planes.iter().map(|p| (p.rate, queues::waiting_limit(t, p.rate))).collect();
-        Ok(Self { kind: Kind::Gates { queues, nudges: QueueWaker::start(net)? }, tors: sockets(net)? })
+        Ok(Self { kind: Kind::Gates { queues, waker: QueueWaker::start(net)? }, tors: sockets(net)? })
     }
 
     /// Whether it is by routes.
@@ -66,9 +66,9 @@ impl CircuitAdmission {
         let (nl, ports) = &mut self.tors[rack];
         match &mut self.kind {
             Kind::Routes => nl.send(vec![(route(ports[plane], to).add(), REPLACE)]),
-            Kind::Gates { queues: of, nudges } => {
+            Kind::Gates { queues: of, waker } => {
                 nl.send(vec![(queues::gate(ports[plane], of[plane], to.index(), true), 0)])?;
-                nudges.wake((rack, plane));
+                waker.wake((rack, plane));
                 Ok(())
             }
         }

@@ -31,7 +31,7 @@ impl Parker {
         }
     }
 
-    /// Waits until the bell has been rung since the last time, at most for `patience`; says whether it has. For one thread only.
+    /// Waits until the parker has been rung since the last time, at most for `patience`; says whether it has. For one thread only.
     pub fn wait(&self, patience: Duration) -> bool {
         self.0.sleeper.get_or_init(thread::current);
         let until = Instant::now() + patience;
@@ -60,11 +60,11 @@ mod tests {
 
     #[test]
     fn what_is_rung_before_and_while_the_thread_waits_wakes_it_once() {
-        let bell = Parker::default();
-        assert!(!bell.wait(Duration::ZERO));
-        bell.wake();
-        bell.wake();
-        assert!(bell.wait(DEADLINE) && !bell.wait(Duration::ZERO));
+        let parker = Parker::default();
+        assert!(!parker.wait(Duration::ZERO));
+        parker.wake();
+        parker.wake();
+        assert!(parker.wait(DEADLINE) && !parker.wait(Duration::ZERO));
         let far = Parker::default();
         let ringer = far.clone();
         let sleeper = thread::spawn(move || far.wait(DEADLINE));
@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn no_ring_is_lost() {
-        let (bell, heard) = (Parker::default(), Arc::new(AtomicU64::new(0)));
-        let (other, hears) = (bell.clone(), heard.clone());
+        let (parker, heard) = (Parker::default(), Arc::new(AtomicU64::new(0)));
+        let (other, hears) = (parker.clone(), heard.clone());
         let sleeper = thread::spawn(move || {
             while hears.load(Relaxed) < 10_000 {
                 assert!(other.wait(DEADLINE), "a ring is lost");
@@ -83,7 +83,7 @@ mod tests {
             }
         });
         for n in 1..=10_000 {
-            bell.wake();
+            parker.wake();
             while heard.load(Relaxed) < n && !sleeper.is_finished() {
                 thread::yield_now();
             }
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn a_thread_of_priority_never_spins_behind_one_of_none() {
         const TURNS: usize = 100_000;
-        let bell = Parker::default();
-        let (other, over) = (bell.clone(), Arc::new(AtomicBool::new(false)));
+        let parker = Parker::default();
+        let (other, over) = (parker.clone(), Arc::new(AtomicBool::new(false)));
         let ended = over.clone();
         let sleeper = thread::spawn(move || {
             let alone = sys::pin(0) && sys::realtime(20);
@@ -115,7 +115,7 @@ mod tests {
             // Of up to 33 us, so that rings and the other's timer meet at all places.
             let mut pause = 1u64;
             while !over.load(Relaxed) {
-                bell.wake();
+                parker.wake();
                 pause = pause.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let until = Instant::now() + Duration::from_nanos(pause >> 49);
                 while Instant::now() < until {}

@@ -60,7 +60,7 @@ pub struct Prober {
 /// channel.
 #[derive(Default)]
 struct Requests {
-    bell: Parker,
+    parker: Parker,
     asked: Mutex<Vec<ProbeRequest>>,
     over: AtomicBool,
 }
@@ -68,17 +68,17 @@ struct Requests {
 impl Requests {
     fn add(&self, r: ProbeRequest) {
         self.asked.lock().push(r);
-        self.bell.wake();
+        self.parker.wake();
     }
 
     fn end(&self) {
         self.over.store(true, Release);
-        self.bell.wake();
+        self.parker.wake();
     }
 
     /// Waits for requests, at most for `patience`, and takes all of them; `None`: the thread ends.
     fn wait(&self, patience: Duration) -> Option<Vec<ProbeRequest>> {
-        self.bell.wait(patience);
+        self.parker.wait(patience);
         let taken = std::mem::take(&mut *self.asked.lock());
         (!self.over.load(Acquire)).then_some(taken)
     }

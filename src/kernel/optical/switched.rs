@@ -12,8 +12,8 @@ use netlink_packet_route::RouteNetlinkMessage as Message;
 use parking_lot::Mutex;
 
 use super::admission::{self, CircuitAdmission, TABLE};
-use super::switcher::{CircuitSwitcher, LATE, LIGHT, dark_action};
 use super::slots::Slots;
+use super::switcher::{CircuitSwitcher, LATE, LIGHT, dark_action};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Service;
 use crate::demand::DemandMatrix;
@@ -41,7 +41,7 @@ const SINK: (u32, u32) = (1_000_000_000, 1_000_000_001);
 pub struct Switched {
     clock: Clock,
     slots: Arc<Mutex<Slots>>,
-    flips: CircuitSwitcher,
+    switcher: CircuitSwitcher,
     /// The link in every ToR whose classes count what goes to the EPS by rack; `None`: its port to the EPS.
     counting: Option<u32>,
     /// By link of a ToR and destination: a queue that is written again counts from zero, and one
@@ -120,18 +120,18 @@ impl Switched {
             }
             core.node.send(v)?;
         }
-        let doors = if admit.waits() { CircuitAdmission::gates(net) } else { CircuitAdmission::routes(net) }?;
+        let admission = if admit.waits() { CircuitAdmission::gates(net) } else { CircuitAdmission::routes(net) }?;
         let guard = crate::guard(&topology, admit);
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
         let counting = shared.then_some(COUNT.0);
-        let flips = CircuitSwitcher::start(net, doors, true, guard, slots.clone(), clock)?;
-        Ok(Self { clock, counting, counted: BTreeMap::new(), filtered: BTreeMap::new(), flips, slots })
+        let switcher = CircuitSwitcher::start(net, admission, true, guard, slots.clone(), clock)?;
+        Ok(Self { clock, counting, counted: BTreeMap::new(), filtered: BTreeMap::new(), switcher, slots })
     }
 
     /// Carries out operations in order.
     pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
         let results = self.slots.lock().apply_all(ops, || self.clock.now(), |_, _, _| {});
-        self.flips.wake();
+        self.switcher.wake();
         results
     }
 
@@ -141,8 +141,8 @@ impl Switched {
     }
 
     /// The thread.
-    pub fn flips(&self) -> &CircuitSwitcher {
-        &self.flips
+    pub fn switcher(&self) -> &CircuitSwitcher {
+        &self.switcher
     }
 
     /// Reads the classes' and filters' counters: bytes sent, bytes crossed, and every port's counters.

@@ -5,7 +5,7 @@
 //! `netlink` it does all of this. With `timed`, BPF programs read the clock themselves, and the
 //! thread only opens and closes the gates of queues whose packets wait for a circuit: no program
 //! runs behind a queue. If it is late, the old circuit lasts longer and the new one is shorter;
-//! both are recorded ([`Flips::late`]).
+//! both are recorded ([`CircuitSwitcher::late`]).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -17,8 +17,8 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
-use super::parker::Parker;
 use super::admission::CircuitAdmission;
+use super::parker::Parker;
 use super::slots::Slots;
 use crate::ids::{PlaneId, RackId};
 use crate::network::Network;
@@ -106,7 +106,7 @@ pub struct Lateness {
 
 /// Switches circuits by a thread; dropping this ends the thread.
 pub struct CircuitSwitcher {
-    turner: SwitcherHandle,
+    handle: SwitcherHandle,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -114,7 +114,7 @@ pub struct CircuitSwitcher {
 #[derive(Clone)]
 pub struct SwitcherHandle {
     shared: Arc<Shared>,
-    bell: Parker,
+    parker: Parker,
     crossbars: bool,
     routes: bool,
 }
@@ -152,12 +152,12 @@ impl SwitcherHandle {
     /// Asks for a port to be set again.
     pub fn again(&self, (plane, rack): (PlaneId, RackId)) {
         self.shared.again.lock().insert((plane.index(), rack.index()));
-        self.bell.wake();
+        self.parker.wake();
     }
 }
 
 /// The thread: its sockets, and what it has set.
-struct Flipper {
+struct Worker {
     shared: Arc<Shared>,
     clock: Clock,
     guard: Span,
@@ -167,7 +167,7 @@ struct Flipper {
     crossbars: Vec<(Netlink, Vec<u32>)>,
     /// By plane, then rack: whether the port may have a filter for a circuit's packets.
     circuits: Vec<Vec<bool>>,
-    doors: CircuitAdmission,
+    admission: CircuitAdmission,
     /// By plane, then rack.
     set: Vec<Vec<PortState>>,
     /// When anything was last changed.
@@ -193,7 +193,14 @@ impl CircuitSwitcher {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn start(net: &Network, doors: CircuitAdmission, crossbars: bool, guard: Span, slots: Arc<Mutex<Slots>>, clock: Clock) -> io::Result<Self> {
+    pub fn start(
+        net: &Network,
+        admission: CircuitAdmission,
+        crossbars: bool,
+        guard: Span,
+        slots: Arc<Mutex<Slots>>,
+        clock: Clock,
+    ) -> io::Result<Self> {
         let (racks, planes) = (net.topology.rack_count(), net.topology.planes.len());
         let shared = Arc::new(Shared {
             racks,
@@ -205,9 +212,9 @@ impl CircuitSwitcher {
             lateness: Mutex::default(),
             over: AtomicBool::new(false),
         });
-        let routes = doors.are_routes();
+        let routes = admission.are_routes();
         let turned = net.ocs.iter().take(if crossbars { planes } else { 0 });
-        let mut flipper = Flipper {
+        let mut worker = Worker {
             shared: shared.clone(),
             clock,
             guard,
@@ -215,19 +222,19 @@ impl CircuitSwitcher {
             planes,
             crossbars: turned.map(|c| Ok((Netlink::open(c.node.ns.as_fd())?, c.ports.clone()))).collect::<io::Result<_>>()?,
             circuits: vec![vec![false; racks]; planes],
-            doors,
+            admission,
             set: vec![vec![Some((None, false)); racks]; planes],
             turned: Time::ZERO,
             admits: vec![vec![None; racks]; planes],
             retry: vec![vec![Time::ZERO; racks]; planes],
         };
-        let bell = Parker::default();
-        let rung = bell.clone();
+        let parker = Parker::default();
+        let rung = parker.clone();
         let thread = std::thread::Builder::new().name("flip".into()).spawn(move || {
             sys::realtime(20);
-            flipper.run(&rung);
+            worker.run(&rung);
         })?;
-        Ok(Self { turner: SwitcherHandle { shared, bell, crossbars, routes }, thread: Some(thread) })
+        Ok(Self { handle: SwitcherHandle { shared, parker, crossbars, routes }, thread: Some(thread) })
     }
 
     /// Whether the thread still changes circuits.
@@ -237,28 +244,28 @@ impl CircuitSwitcher {
 
     /// Wakes the thread because its slots have changed.
     pub fn wake(&self) {
-        self.turner.bell.wake();
+        self.handle.parker.wake();
     }
 
     /// A handle to the thread.
-    pub fn turner(&self) -> SwitcherHandle {
-        self.turner.clone()
+    pub fn handle(&self) -> SwitcherHandle {
+        self.handle.clone()
     }
 
     /// For probes: whether the crossbar connects their ports now.
     pub fn light(&self) -> super::prober::MaySend {
-        let shared = self.turner.shared.clone();
+        let shared = self.handle.shared.clone();
         Arc::new(move |r| shared.lit[r.plane.index() * shared.racks + r.input.index()].load(Acquire) == 1 + r.output.0)
     }
 
     /// The last 4,096 changes, the oldest first.
     pub fn late(&self) -> Vec<Late> {
-        self.turner.shared.lateness.lock().last.iter().copied().collect()
+        self.handle.shared.lateness.lock().last.iter().copied().collect()
     }
 
     /// Lateness of its changes. O(n log n) for those that are remembered.
     pub fn lateness(&self) -> Lateness {
-        let changes = self.turner.shared.lateness.lock().changes;
+        let changes = self.handle.shared.lateness.lock().changes;
         let mut by: Vec<Span> = self.late().into_iter().map(|l| l.by).collect();
         by.sort_unstable();
         let at = |percent: usize| by.get((by.len() * percent / 100).min(by.len().saturating_sub(1))).copied().unwrap_or_default();
@@ -268,21 +275,21 @@ impl CircuitSwitcher {
 
 impl Drop for CircuitSwitcher {
     fn drop(&mut self) {
-        self.turner.shared.over.store(true, Relaxed);
-        self.turner.bell.wake();
+        self.handle.shared.over.store(true, Relaxed);
+        self.handle.parker.wake();
         if let Some(t) = self.thread.take() {
             let _ = t.join();
         }
     }
 }
 
-impl Flipper {
-    fn run(&mut self, bell: &Parker) {
+impl Worker {
+    fn run(&mut self, parker: &Parker) {
         while !self.shared.over.load(Relaxed) {
             let next = self.turn();
             let ahead = next.saturating_sub(Span::micros(200));
             let pause = ahead.since(self.clock.now()).std().min(std::time::Duration::from_secs(3600));
-            if !bell.wait(pause) {
+            if !parker.wait(pause) {
                 self.clock.sleep_until(next);
             }
         }
@@ -366,7 +373,7 @@ impl Flipper {
             let stays = admitted(wanted[p][r]);
             if let Some(to) = self.admits[p][r].filter(|&to| Some(to) != stays) {
                 // If admission cannot be ended, its link is gone, and admission with it.
-                if let Err(e) = self.doors.shut(p, r, to) {
+                if let Err(e) = self.admission.shut(p, r, to) {
                     tracing::warn!("the way of rack {r} over plane {p} was gone: {e}");
                 }
                 self.admits[p][r] = None;
@@ -376,7 +383,7 @@ impl Flipper {
         for &(p, r) in changes {
             let fine = refused.iter().all(|f| f.0 != (p, r));
             if let Some(to) = admitted(wanted[p][r]).filter(|&to| fine && self.admits[p][r] != Some(to)) {
-                match self.doors.open(p, r, to) {
+                match self.admission.open(p, r, to) {
                     Ok(()) => self.admits[p][r] = Some(to),
                     Err(e) => refused.push(((p, r), e)),
                 }

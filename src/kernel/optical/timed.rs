@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use parking_lot::Mutex;
 
 use super::admission::CircuitAdmission;
-use super::switcher::CircuitSwitcher;
 use super::slots::Slots;
+use super::switcher::CircuitSwitcher;
 use crate::bpf::SharedArray;
 use crate::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
 use crate::bpf::switches;
@@ -61,14 +61,14 @@ impl Timed {
                 let arrivals = programs::load_arrivals(&arrays, p.id.index(), r)?;
                 v.push((tc::clsact(link), NEW));
                 v.push((tc::bpf_ingress(link, arrivals.as_fd(), "heliostat_in"), NEW));
-                tor.node.book.hold([arrivals]);
+                tor.node.log.hold([arrivals]);
             }
             for &h in &tor.hosts {
                 v.push((tc::clsact(h), NEW));
                 v.push((tc::bpf_ingress(h, program.as_fd(), "heliostat_tor"), NEW));
             }
             tor.node.send(v)?;
-            tor.node.book.hold([program]);
+            tor.node.log.hold([program]);
         }
         for (p, core) in net.ocs.iter_mut().enumerate() {
             let mut v = vec![];
@@ -78,11 +78,15 @@ impl Timed {
                 v.push((tc::bpf_ingress(port, program.as_fd(), "heliostat_ocs"), NEW));
             }
             core.node.send(v)?;
-            core.node.book.hold(loaded);
+            core.node.log.hold(loaded);
         }
         let out = net.ocs.iter().map(|c| c.ports.clone()).collect();
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
-        let gates = if admit.waits() { Some(CircuitSwitcher::start(net, CircuitAdmission::gates(net)?, false, guard, slots.clone(), clock)?) } else { None };
+        let gates = if admit.waits() {
+            Some(CircuitSwitcher::start(net, CircuitAdmission::gates(net)?, false, guard, slots.clone(), clock)?)
+        } else {
+            None
+        };
         Ok(Self { arrays, clock, out, slots, gates })
     }
 

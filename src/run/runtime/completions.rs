@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::delivered::{DeliveredBytes, Delivered};
+use super::delivered::{Delivered, DeliveredBytes};
 use crate::control::record::Coflows;
 use crate::ids::CoflowId;
 use crate::kernel::traffic::TrafficEvent;
@@ -52,7 +52,7 @@ impl Completions {
 
     /// Takes what the controller shows: bytes carried of coflows that have ended, and coflows that
     /// were cancelled, of which the traffic says nothing. To be called as often as
-    /// [`Carried::look`].
+    /// [`DeliveredBytes::look`].
     pub fn look(&mut self, coflows: &Coflows) {
         for (coflow, why) in self.carried.look(coflows) {
             self.breaks(coflow, why.unwrap_or_else(|| TAKEN_BACK.into()));
@@ -69,7 +69,7 @@ impl Completions {
         self.broke.get(&coflow).cloned()
     }
 
-    /// Bytes carried of a coflow ([`Carried::of`]).
+    /// Bytes carried of a coflow ([`DeliveredBytes::of`]).
     pub fn carried(&self, coflow: CoflowId, now: &Coflows) -> Delivered {
         self.carried.of(coflow, now)
     }

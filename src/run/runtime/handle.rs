@@ -72,8 +72,14 @@ impl Handle {
         let ended = Arc::new(OnceLock::new());
         let pulse = Pulse::default();
         let pulses = Arc::new(Mutex::new(vec![(pulse.clone(), "the controller".to_owned())]));
-        let ends =
-            HandlePeer { commands: command_rx, snapshot: snapshot_tx, events: events.clone(), meter: meter.clone(), ended: ended.clone(), pulse };
+        let ends = HandlePeer {
+            commands: command_rx,
+            snapshot: snapshot_tx,
+            events: events.clone(),
+            meter: meter.clone(),
+            ended: ended.clone(),
+            pulse,
+        };
         (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, meter, ended, pulses }, ends)
     }
 

@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, oneshot};
 
 use super::drive::{self, Driver};
 use super::external::{self, Program};
-use super::handle::{Command, HandlePeer, Handle};
+use super::handle::{Command, Handle, HandlePeer};
 use super::meter::Meter;
 use super::panics::panic_text;
 use super::record::Recorder;

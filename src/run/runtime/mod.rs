@@ -1,9 +1,10 @@
 //! The rooms that read a clock: `live` drives the controller over a kernel fabric, `simulate` in virtual time.
 
+pub mod api_sender;
+pub mod completions;
 pub mod delivered;
 pub mod drive;
 pub mod emulation;
-pub mod completions;
 pub mod external;
 pub mod handle;
 pub mod jobs;
@@ -16,7 +17,6 @@ pub mod open;
 mod panics;
 pub mod parallel;
 mod planned;
-pub mod api_sender;
 pub mod queue;
 pub mod record;
 pub mod report;

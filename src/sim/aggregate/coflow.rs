@@ -3,8 +3,8 @@
 use super::super::FlowFinished;
 use super::super::bundle::WORK_PER_BYTE;
 use super::super::engine::{InFlight, World};
-use super::residual::{LEAST, Residual, divide};
 use super::endpoints::{Endpoints, Sum};
+use super::residual::{LEAST, Residual, divide};
 use crate::coflows::flows::Flows;
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};

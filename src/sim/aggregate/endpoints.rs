@@ -117,7 +117,7 @@ impl Endpoints {
         reduce::sum(&self.base)
     }
 
-    /// Sets the base rates in bits a second, in the order of [`Side::hosts`].
+    /// Sets the base rates in bits a second, in the order of [`Endpoints::hosts`].
     pub fn set_base(&mut self, rates: &[f64]) {
         self.base.copy_from_slice(rates);
     }
@@ -144,7 +144,7 @@ impl Endpoints {
         self.base.iter_mut().for_each(|base| *base *= part);
     }
 
-    /// Sets the rates in bits a second, in the order of [`Side::hosts`].
+    /// Sets the rates in bits a second, in the order of [`Endpoints::hosts`].
     pub fn set_rates(&mut self, rates: &[f64]) {
         self.rates.copy_from_slice(rates);
     }
@@ -215,7 +215,7 @@ impl Endpoints {
         }
     }
 
-    /// Hosts that are done since the last call of this or of [`Side::give`], in the order in which
+    /// Hosts that are done since the last call of this or of [`Endpoints::give`], in the order in which
     /// others took their indices.
     pub fn lost(&mut self) -> impl Iterator<Item = u32> {
         self.freed.drain(..).map(|(host, _)| host)

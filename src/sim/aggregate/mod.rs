@@ -24,19 +24,19 @@ use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Bytes, Time};
 
 mod coflow;
-mod reduce;
+mod endpoints;
 mod levels;
 mod maxmin;
-mod schedule;
+mod reduce;
 mod residual;
-mod endpoints;
+mod schedule;
 #[cfg(test)]
 mod tests;
 
 use coflow::Coflow;
 pub use maxmin::MaxMin;
-use schedule::Schedule;
 use residual::Residual;
+use schedule::Schedule;
 
 /// Active coflows, in the order in which they are served.
 pub struct Sums {

@@ -9,8 +9,8 @@ use std::collections::BinaryHeap;
 
 use multiversion::multiversion;
 
-use super::super::bundle::WORK_PER_BYTE;
 use super::super::bit_set::BitSet;
+use super::super::bundle::WORK_PER_BYTE;
 use super::Place;
 use crate::demand::hedera::Elephants;
 

@@ -7,8 +7,8 @@
 
 use multiversion::multiversion;
 
-use super::super::bundle::WORK_PER_BYTE;
 use super::super::bit_set::BitSet;
+use super::super::bundle::WORK_PER_BYTE;
 use super::super::waiting::Waiting;
 use super::Place;
 

@@ -1,15 +1,15 @@
 //! One active coflow: the work left of its groups, their rates, and since when they have them.
 
-use super::flows::{Booked, Flow, MergedFlows, Member, of_group, shares};
+use super::flows::{Booked, Flow, Member, MergedFlows, of_group, shares};
 use super::roster::{About, Roster};
 use crate::FlowFinished;
-use crate::bundle::{WORK_PER_BYTE, Route};
+use crate::bit_set::BitSet;
+use crate::bundle::{Route, WORK_PER_BYTE};
 use crate::coflows::orders::Aalo;
 use crate::coflows::rates::{Demand, Free, Rates, Remainder};
 use crate::engine::{InFlight, World};
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::meter::Totals;
-use crate::bit_set::BitSet;
 use crate::units::Time;
 
 /// A group that has ended, and the rates that it had.
@@ -461,7 +461,7 @@ impl ActiveCoflow {
         self.next = self.turn.into_iter().chain(self.steady).min();
     }
 
-    /// What is in flight at the last [`Live::book_all`].
+    /// What is in flight at the last [`ActiveCoflow::book_all`].
     pub fn parts(&self, each: &mut dyn FnMut(InFlight)) {
         self.demand.live_groups(|g| {
             let (a, left) = (self.about(g), self.left_then(g));
@@ -470,7 +470,7 @@ impl ActiveCoflow {
         });
     }
 
-    /// Active flows and the work left of each, at the last [`Live::book_all`].
+    /// Active flows and the work left of each, at the last [`ActiveCoflow::book_all`].
     pub fn flows_left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
         self.demand.live_groups(|g| match of_group(&self.members, g) {
             [] => each(self.id, self.roster.asked(g).0, self.left_then(g)),

@@ -168,7 +168,12 @@ fn groups(flows: &[Flow], world: &World) -> MergedFlows {
         let racks = (world.rack(hosts.0), world.rack(hosts.1));
         let route = world.route(hosts, racks, marked);
         if same.len() > 1 {
-            members.extend(same.iter().map(|f| Member { group, flow: f.flow, bytes: f.bytes, weight: f.left.div_ceil(WORK_PER_BYTE) as u64 }));
+            members.extend(same.iter().map(|f| Member {
+                group,
+                flow: f.flow,
+                bytes: f.bytes,
+                weight: f.left.div_ceil(WORK_PER_BYTE) as u64,
+            }));
         }
         let (left, bytes) = (same.iter().map(|f| f.left).sum(), same.iter().map(|f| f.bytes).sum());
         roster.push(group, &About { hosts, racks, marked, route, flow, bytes });

@@ -1,9 +1,9 @@
 //! Incremental sharing when a flow ends: one strategy for greedy sharing within a coflow, one for
 //! max-min sharing.
 
-use super::levels::FairLevels;
-use super::active::{Gone, ActiveCoflow};
+use super::active::{ActiveCoflow, Gone};
 use super::greedy_chains::GreedyChains;
+use super::levels::FairLevels;
 use crate::coflows::rates::Free;
 use crate::engine::World;
 use crate::units::Time;
@@ -22,7 +22,7 @@ impl Incremental {
         Self { chains: GreedyChains::new(links), levels: FairLevels::new(links) }
     }
 
-    /// Whether [`Following::follow`] may be called.
+    /// Whether [`Incremental::follow`] may be called.
     pub fn is_ready(&self) -> bool {
         self.chains.is_ready() || self.levels.is_ready()
     }

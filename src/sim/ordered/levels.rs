@@ -11,7 +11,7 @@
 //!
 //! The result is exact: `Ordered::slow` is the slow twin, which shares among all flows each time.
 
-use super::active::{Gone, ActiveCoflow};
+use super::active::{ActiveCoflow, Gone};
 use super::shares::parts;
 use crate::coflows::orders::Aalo;
 use crate::coflows::rates::{Deltas, Free, Levels, Scratch};

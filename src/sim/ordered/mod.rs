@@ -18,13 +18,13 @@ use crate::coflows::rates::{self, Demand, Free, Rates};
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Bytes, Time};
 
+mod active;
 mod disciplines;
 mod flows;
+mod greedy_chains;
 mod incremental;
 mod levels;
-mod active;
 mod priorities;
-mod greedy_chains;
 mod roster;
 mod shares;
 #[cfg(test)]
@@ -32,10 +32,10 @@ mod tests;
 #[cfg(test)]
 mod youngest_first;
 
+use active::{ActiveCoflow, Gone, Own, Turn};
 use disciplines::{Discipline, discipline};
 use flows::MergedFlows;
 use incremental::Incremental;
-use active::{Gone, ActiveCoflow, Own, Turn};
 use roster::About;
 use shares::{together, weighted, within};
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Ordered;
-use super::flows;
 use super::active::ActiveCoflow;
+use super::flows;
 use crate::engine::World;
 use crate::ids::{CoflowId, FlowId};
 

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::bundle::{WORK_PER_BYTE, Route};
+use crate::bit_set::BitSet;
+use crate::bundle::{Route, WORK_PER_BYTE};
 use crate::coflows::flows::Shuffle;
 use crate::ids::{FlowId, HostId, RackId};
-use crate::bit_set::BitSet;
 use crate::topology::Topology;
 
 /// Facts about a group, whose flows end together.

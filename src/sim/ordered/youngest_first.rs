@@ -1,7 +1,7 @@
 //! Youngest first: the coflow that arrived last is served before all others.
 
-use super::disciplines::Discipline;
 use super::active::ActiveCoflow;
+use super::disciplines::Discipline;
 
 /// Coflows in the reverse order of their arrival.
 pub struct YoungestFirst;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Queues, QueueSolver, TOLERANCE, twin, water_level};
+use super::{QueueSolver, Queues, TOLERANCE, twin, water_level};
 use crate::coflows::network::{Network, NetworkKind};
 use crate::coflows::rates::Path;
 use crate::coflows::{CoflowSpec, FlowSpec};

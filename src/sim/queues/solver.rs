@@ -34,10 +34,10 @@ const PATIENCE: u16 = 64;
 struct User {
     /// Number of flows; zero: no such user.
     flows: u32,
-    /// The link that limits it, now and at the last [`Shares::refill`].
+    /// The link that limits it, now and at the last [`QueueSolver::refill`].
     link: u32,
     told: u32,
-    /// Whether it stands in [`Shares::moved`].
+    /// Whether it stands in [`QueueSolver::moved`].
     is_moved: bool,
     /// Rate of each flow.
     rate: u64,
@@ -56,7 +56,7 @@ struct Link {
     capacity: u64,
     /// The most that a flow may have here; of a port, a queue.
     level: u64,
-    /// The level at the last [`Shares::refill`] after which it limited flows.
+    /// The level at the last [`QueueSolver::refill`] after which it limited flows.
     told: u64,
     /// Sum of the rates of its flows.
     used: u64,
@@ -67,11 +67,11 @@ struct Link {
     /// Port of a queue, and the queue's index among those of the port that have flows.
     port: u32,
     place: u32,
-    /// How often its level was computed in this [`Shares::refill`].
+    /// How often its level was computed in this [`QueueSolver::refill`].
     tries: u16,
-    /// Whether it stands in [`Shares::work`].
+    /// Whether it stands in [`QueueSolver::work`].
     waits: bool,
-    /// Whether it stands in [`Shares::changed`], and whether it has stopped limiting a user.
+    /// Whether it stands in [`QueueSolver::changed`], and whether it has stopped limiting a user.
     is_changed: bool,
     is_left: bool,
 }
@@ -89,7 +89,7 @@ pub struct QueueSolver {
     places: Vec<[u32; MAX_HOPS]>,
     /// Links whose levels may be wrong; a port stands for its queues.
     work: VecDeque<u32>,
-    /// Links whose levels were computed in this [`Shares::refill`].
+    /// Links whose levels were computed in this [`QueueSolver::refill`].
     tried: Vec<u32>,
     /// Links whose level or users have changed, and users that have moved.
     changed: Vec<u32>,
@@ -124,18 +124,18 @@ impl QueueSolver {
         }
     }
 
-    /// Rate of each flow of a user at the last [`Shares::refill`].
+    /// Rate of each flow of a user at the last [`QueueSolver::refill`].
     #[cfg(test)]
     pub fn rate(&self, user: u32) -> u64 {
         self.users[user as usize].rate
     }
 
-    /// The link that limits a user at the last [`Shares::refill`].
+    /// The link that limits a user at the last [`QueueSolver::refill`].
     pub fn bottleneck(&self, user: u32) -> Option<u32> {
         self.users.get(user as usize).map(|u| u.link).filter(|&l| l != NOWHERE)
     }
 
-    /// Rate of each flow that this link limits at the last [`Shares::refill`].
+    /// Rate of each flow that this link limits at the last [`QueueSolver::refill`].
     pub fn level(&self, link: u32) -> u64 {
         self.links[link as usize].level
     }

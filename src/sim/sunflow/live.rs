@@ -1,7 +1,7 @@
 //! One active coflow over circuits of its own.
 
 use crate::FlowFinished;
-use crate::bundle::{WORK_PER_BYTE, Route, bytes};
+use crate::bundle::{Route, WORK_PER_BYTE, bytes};
 use crate::circuits::sunflow::need::Need;
 use crate::circuits::sunflow::{Key, Order};
 use crate::coflows::CoflowSpec;

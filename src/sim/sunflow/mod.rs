@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::FlowFinished;
-use super::bundle::{WORK_PER_BYTE, Route};
+use super::bundle::{Route, WORK_PER_BYTE};
 use super::engine::{Engine, InFlight, World};
 use crate::circuits::sunflow::Order;
 use crate::circuits::sunflow::need::Need;

@@ -1,7 +1,7 @@
 //! Busiest sender first: the rack with the most to send takes the receiver that it has most for, then the next one.
 
 use heliostat::circuits::matching::{greedy_pairs, plane_by_plane};
-use heliostat::circuits::{SchedulerInput, Decision, Matching, Scheduler};
+use heliostat::circuits::{Ask, Decision, Matching, Scheduler};
 use heliostat::demand::DemandMatrix;
 use heliostat::ids::RackId;
 
@@ -32,7 +32,7 @@ pub fn busiest_first(demand: &DemandMatrix) -> Matching {
 pub struct BusiestFirst;
 
 impl Scheduler for BusiestFirst {
-    fn decide(&mut self, ask: &SchedulerInput) -> Decision {
+    fn decide(&mut self, ask: &Ask) -> Decision {
         plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { greedy_pairs(demand) } else { busiest_first(demand) })
     }
 }

@@ -10,7 +10,7 @@ use heliostat::demand::DemandMatrix;
 use heliostat::ids::PlaneId;
 use heliostat::placement::Kind;
 use heliostat::placement::spec::{self, Common, PolicyOptions as _};
-use heliostat::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_as};
+use heliostat::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_as};
 use heliostat::runtime::settings::RunPlan;
 use heliostat::scheduler::spec::JobPolicy;
 use heliostat::topology::graph::Routes;
@@ -65,7 +65,8 @@ fn a_placement_policy_runs_jobs() {
     jobs_by.settings.reduces = StickyOptions::REDUCES;
     let run = |most| {
         let policy = options(serde_json::json!({"most": most})).unwrap().build(&Common::default(), Bytes::ZERO);
-        let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+        let ask =
+            SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
         simulate_as(&ask, policy, &JobRunOptions::default(), &mut |_| {}).unwrap()
     };
     let (narrow, wide) = (run(1), run(1000));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use heliostat::control::record::{PlaneDark, Tampered};
 use heliostat::fabric::meter::{Carried, Utilisation};
 use heliostat::runtime::jobs::report::JobsResult;
-use heliostat::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_with};
+use heliostat::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_with};
 use heliostat::runtime::report::caveats::Given;
 use heliostat::runtime::report::form::Document;
 use heliostat::runtime::report::{Busy, Machine, Origin, RunResult};

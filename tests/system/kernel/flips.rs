@@ -11,9 +11,9 @@ use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
 use heliostat::ids::{PlaneId, RackId};
 use heliostat::kernel::Mechanism;
-use heliostat::kernel::switcher::{Late, Lateness};
 use heliostat::kernel::netns;
 use heliostat::kernel::network::Node;
+use heliostat::kernel::switcher::{Late, Lateness};
 use heliostat::plan::Op;
 use heliostat::units::{BitRate, Span, Time};
 

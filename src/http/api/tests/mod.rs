@@ -31,7 +31,7 @@ use crate::control::{Controller, Event};
 use crate::fabric::ProbeReport;
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::rig::{Rig, network, rig_by, rig_on, rig_with};
-use crate::runtime::handle::{HandlePeer, Handle};
+use crate::runtime::handle::{Handle, HandlePeer};
 use crate::topology::Topology;
 use crate::units::{BitRate, Span, Time};
 

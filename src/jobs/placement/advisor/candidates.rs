@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use super::{Occupancy, NoPlacement, Origin, Request, Shuffle, NetworkState};
+use super::{NetworkState, NoPlacement, Occupancy, Origin, Request, Shuffle};
 use crate::coflows::RackBytes;
 use crate::ids::RackId;
 use crate::placement::cluster::Cluster;

@@ -1,7 +1,7 @@
 //! What a placement costs at least: cheap, and never above its estimate.
 
-use super::occupancy::Occupancy;
 use super::estimate::{Own, takes};
+use super::occupancy::Occupancy;
 use crate::ids::RackId;
 use crate::placement::coscheduler::network::Transfer;
 use crate::units::{Bytes, Span, Time};

@@ -29,17 +29,17 @@ use crate::ids::{CoflowId, RackId};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
-mod occupancy;
 mod candidates;
 mod estimate;
 mod least;
+mod occupancy;
 mod search;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use occupancy::Occupancy;
 pub use estimate::{Estimate, Way};
+pub use occupancy::Occupancy;
 pub use search::{decide, decide_slowly};
 
 /// A coflow that the network has to carry, or has promised to.

@@ -2,7 +2,7 @@
 
 use super::estimate::Estimate;
 use super::least::Least;
-use super::{Occupancy, Candidate, Excluded, NoPlacement, Origin, Proposal, Request, Shuffle, NetworkState, candidates};
+use super::{Candidate, Excluded, NetworkState, NoPlacement, Occupancy, Origin, Proposal, Request, Shuffle, candidates};
 use crate::coflows::RackBytes;
 use crate::ids::RackId;
 use crate::placement::coscheduler::decide::coflow;

@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, RackId};
-use crate::placement::cluster::Cluster;
 use crate::placement::advisor::{self, Request};
+use crate::placement::cluster::Cluster;
 use crate::placement::coscheduler::data::{self, Sir};
 use crate::placement::coscheduler::decide::{Question, decide};
 use crate::placement::coscheduler::maps::MapGuideline;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use super::drive::{Driver, Round, Told, Transport, NetworkEvent, program};
+use super::drive::{Driver, NetworkEvent, Round, Told, Transport, program};
 use super::report::{JobsResult, JobsTally};
 use super::writes::Writes;
 use crate::coflows::{CoflowRecord, CoflowSpec};
@@ -153,7 +153,12 @@ pub fn simulate_with(ask: &SimulatedJobs, course: &JobRunOptions, log: &mut dyn 
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_as(ask: &SimulatedJobs, placement: Box<dyn Placement>, course: &JobRunOptions, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
+pub fn simulate_as(
+    ask: &SimulatedJobs,
+    placement: Box<dyn Placement>,
+    course: &JobRunOptions,
+    log: &mut dyn FnMut(Line),
+) -> Result<JobsResult, String> {
     let topology = Arc::new(ask.jobs_by.placement.network(ask.topology));
     let grain = ask.jobs_by.settings.grain;
     let network = if grain == Grain::Rack { Arc::new(rack_level(&topology)) } else { topology.clone() };

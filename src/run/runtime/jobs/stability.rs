@@ -4,7 +4,7 @@
 //! all), and the mean completion time stays within a bound.
 
 use super::errors::Errors;
-use super::simulate::{SimulatedJobs, JobRunOptions, Line, simulate_with};
+use super::simulate::{JobRunOptions, Line, SimulatedJobs, simulate_with};
 use super::tests::{racks, stage};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::placement::{Kind, Policy};
@@ -47,7 +47,15 @@ fn run(kind: Kind, errors: Errors, told: Told) -> (f64, Vec<String>) {
         options.strict = true;
     }
     let (topology, (real, foreseen)) = (racks(6, 4), errors.apply(&jobs()));
-    let ask = SimulatedJobs { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &real, failures: &[], faults: &[], until: None };
+    let ask = SimulatedJobs {
+        topology: &topology,
+        plan: &policy.into(),
+        jobs_by: &jobs_by,
+        jobs: &real,
+        failures: &[],
+        faults: &[],
+        until: None,
+    };
     let seen = (told == Told::Foreseen).then_some(&foreseen[..]);
     let remaining = (told == Told::Foreseen && errors.remaining_percent > 0).then_some((errors.remaining_percent, errors.seed));
     let mut did = vec![];

@@ -6,7 +6,7 @@ mod pushbox;
 use std::cell::RefCell;
 
 use super::report::JobsResult;
-use super::simulate::{SimulatedJobs, JobRunOptions, Line, simulate, simulate_with};
+use super::simulate::{JobRunOptions, Line, SimulatedJobs, simulate, simulate_with};
 use crate::coflows::network::Within;
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::{HostId, PlaneId, RackId};
@@ -158,7 +158,15 @@ fn written(tasks: u32, writes: bool, grain: Grain, kind: Kind) -> (Span, Bytes) 
     let map = StageSpec { output: Bytes(u64::from(tasks) * 12_500_000), ..stage("map", tasks, 1000, 0) };
     let spec = JobSpec { stages: vec![map.clone()], edges: vec![], ..JobSpec::map_reduce("j", Time::ZERO, map.clone(), map, Bytes(1)) };
     let jobs = JobList::new("one", vec![spec]);
-    let ask = SimulatedJobs { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let ask = SimulatedJobs {
+        topology: &topology,
+        plan: &policy.into(),
+        jobs_by: &jobs_by,
+        jobs: &jobs,
+        failures: &[],
+        faults: &[],
+        until: None,
+    };
     let r = simulate_with(&ask, &JobRunOptions { writes, ..JobRunOptions::default() }, &mut |_| {}).unwrap();
     (r.jobs[0].jct.unwrap(), r.summary.bytes_received)
 }
@@ -187,7 +195,8 @@ fn jobs_that_write_finish_under_every_policy_whatever_fails() {
         let mut jobs_by = JobPolicy::new(kind);
         jobs_by.settings.grain = grain;
         let play = |failures| {
-            let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &list, failures, faults: &[], until: None };
+            let ask =
+                SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &list, failures, faults: &[], until: None };
             simulate_with(&ask, &JobRunOptions { writes: true, ..JobRunOptions::default() }, &mut |_| {}).unwrap()
         };
         let (r, calm) = (play(&failures), play(&[]));
@@ -211,7 +220,8 @@ fn jobs_take_by_sums_about_what_they_take_by_flows() {
             jobs_by.settings.grain = Grain::Host;
             let mut plan: RunPlan = policy.into();
             plan.run.network.within = within;
-            let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+            let ask =
+                SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
             let r = simulate(&ask, &mut |_| ()).unwrap();
             assert_eq!((r.summary.unfinished, r.summary.bytes_planned), (0, r.summary.bytes_received));
             r
@@ -319,7 +329,15 @@ fn jobs_with_types_have_lists_of_them_and_what_is_not_met_is_told() {
         let run = |all: &JobList| {
             let (jobs_by, mut lists, mut unmet) = (JobPolicy::new(kind), vec![], 0);
             let (plan, failures) = (policy.clone().into(), []);
-            let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: all, failures: &failures, faults: &[], until: None };
+            let ask = SimulatedJobs {
+                topology: &topology,
+                plan: &plan,
+                jobs_by: &jobs_by,
+                jobs: all,
+                failures: &failures,
+                faults: &[],
+                until: None,
+            };
             let r = simulate(&ask, &mut |line: Line| match line {
                 Line::Network(Record { what: What::Paths { lists: l, .. }, .. }) => lists.extend(l.into_iter().filter_map(|s| s.list)),
                 Line::Network(Record { what: What::TypesUnmet { pairs, .. }, .. }) => unmet += pairs,

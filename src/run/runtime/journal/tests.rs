@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::coflows::RackBytes;
-use crate::control::previous_run::LOST;
 use crate::control::policy::CircuitPolicy;
+use crate::control::previous_run::LOST;
 use crate::control::record::What;
 use crate::control::{Action, Controller, Event, ProgressBy};
 use crate::ids::{CoflowId, RackId};

@@ -14,7 +14,7 @@ use crate::control::{self, Controller};
 use crate::demand::Estimator;
 use crate::fabric::Fabric;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
-use crate::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_with};
+use crate::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_with};
 use crate::runtime::jobs::tests::{jobs, kinds, network};
 use crate::runtime::simulate::{Extras, SimOptions, Simulation, simulate_watched};
 use crate::scheduler::Event;
@@ -78,7 +78,8 @@ fn jobs_of(kind: crate::placement::Kind) -> Vec<u8> {
     let at = |ms: u64| Time(ms * 1_000_000);
     let failures = [(at(700), Event::RackFailed(RackId(1))), (at(1500), Event::RackRecovered(RackId(1)))];
     let plan = plan(SchedulerKind::Bipartite, Estimator::Declared);
-    let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &policy, jobs: &jobs, failures: &failures, faults: &[], until: None };
+    let ask =
+        SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &policy, jobs: &jobs, failures: &failures, faults: &[], until: None };
     recorded(|r| {
         let course = JobRunOptions { remaining: Some((30, 5)), record: Some(r), ..JobRunOptions::default() };
         simulate_with(&ask, &course, &mut |_| {}).unwrap();

@@ -12,10 +12,10 @@
 //! The result is exact: every flow has the smaller of what its two links have left at its place, as
 //! if all were decided in order. `Ordered::slow` is the slow twin, which does that.
 
-use super::active::{Gone, ActiveCoflow};
+use super::active::{ActiveCoflow, Gone};
 use crate::coflows::rates::Free;
-use crate::engine::World;
 use crate::earliest::EarliestTimes;
+use crate::engine::World;
 use crate::units::Time;
 
 mod ports;
@@ -75,7 +75,7 @@ impl GreedyChains {
         }
     }
 
-    /// Whether [`Reach::follow`] may be called.
+    /// Whether [`GreedyChains::follow`] may be called.
     pub fn is_ready(&self) -> bool {
         self.ready
     }

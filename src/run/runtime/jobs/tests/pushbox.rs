@@ -15,7 +15,7 @@ use crate::placement::policy::{Block, Locality, Pick, Placement, View};
 use crate::placement::pushbox::{PushBox, PushBoxOptions};
 use crate::placement::spec::Common;
 use crate::runtime::jobs::report::JobsResult;
-use crate::runtime::jobs::simulate::{SimulatedJobs, JobRunOptions, simulate_as};
+use crate::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_as};
 use crate::runtime::settings::RunPlan;
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::{Framing, Topology};
@@ -152,7 +152,8 @@ fn play(e: &Example, under: Box<dyn Placement>, network: NetworkKind) -> Played 
     plan.run.network.kind = network;
     let mut jobs_by = JobPolicy::new(Kind::Pushbox);
     jobs_by.settings.order = Order::Fifo;
-    let ask = SimulatedJobs { topology: &t, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: Some(at(500.0)) };
+    let ask =
+        SimulatedJobs { topology: &t, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: Some(at(500.0)) };
     let result = simulate_as(&ask, Box::new(Pinned { under, pins }), &JobRunOptions::default(), &mut |_| {}).unwrap();
     Played { result, names: jobs.jobs.iter().map(|j| (j.id, j.name.clone())).collect() }
 }
