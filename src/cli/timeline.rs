@@ -51,7 +51,7 @@ impl Timeline {
             slots.iter().enumerate().map(|(row, (host, slot))| ((host.as_str(), *slot), row)).collect();
         let name = |k: usize| if k > 0 && slots[k - 1].0 == slots[k].0 { String::new() } else { slots[k].0.clone() };
         let bars =
-            self.tasks.iter().filter_map(|t| Some((t, *gantt.get(&(t.host.as_str(), t.slot))?))).flat_map(|(t, row)| self.bars(t, row));
+            self.tasks.iter().filter_map(|t| Some((t, *rows.get(&(t.host.as_str(), t.slot))?))).flat_map(|(t, row)| self.bars(t, row));
         let mut keys = gantt::legend(&self.jobs);
         keys.push(Key { label: "pale: waiting for input".into(), sample: Sample::Filled(Ink::new(110, 110, 110).tint(PALE).into()) });
         if self.tasks.iter().any(|t| !t.finished) {

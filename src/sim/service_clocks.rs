@@ -29,8 +29,8 @@ pub enum Solver {
 macro_rules! of {
     ($shares:expr, $s:ident => $call:expr) => {
         match $shares {
-            Shares::Alike($s) => $call,
-            Shares::Queued($s) => $call,
+            Solver::Alike($s) => $call,
+            Solver::Queued($s) => $call,
         }
     };
 }
