@@ -77,7 +77,7 @@ pub struct Clearing {
 /// every rack's rest, both ways, fits into the time that has passed, as in Solstice.
 ///
 /// # Errors
-/// [`Failed`]: a timetable that no OCS can follow, or more than [`MOST_DECISIONS`]; where that is certain, before the first one.
+/// A timetable that no OCS can follow, or more than [`MOST_DECISIONS`]; if that is certain, before the first one.
 ///
 /// # Complexity
 /// That of the scheduler, and O(R^2 + n log n) a decision for n circuits in all.

@@ -21,7 +21,9 @@ fn public_items(folder: &str) -> String {
             let ends = |l: &&str| !line.contains("fn ") || l.contains('{') || l.ends_with(';');
             let last = code[n..].iter().position(ends).unwrap_or(0);
             let whole = code[n..=n + last].join(" ");
-            let signature = whole.split(" {").next().unwrap_or("").trim_end_matches([';', ',', ' ']);
+            // However rustfmt breaks the lines.
+            let whole = whole.replace("( ", "(").replace(", )", ")");
+            let signature = whole.split(" {").next().unwrap_or("").trim_end_matches([';', ',', ' ', '[', '=']);
             items.push(format!("{}: {signature}", source.place));
         }
     }

@@ -37,7 +37,9 @@ impl Completions {
     /// Takes an event of the traffic.
     pub fn hear(&mut self, word: TrafficEvent) {
         match word {
-            TrafficEvent::Finished { coflow, at } if self.open.remove(&coflow) => drop(self.finished.insert(coflow, at)),
+            TrafficEvent::Finished { coflow, at } if self.open.remove(&coflow) => {
+                self.finished.insert(coflow, at);
+            }
             TrafficEvent::Failed { coflow, why } => self.breaks(coflow, why),
             TrafficEvent::Finished { .. } | TrafficEvent::FlowFinished { .. } => {}
         }

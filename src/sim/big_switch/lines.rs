@@ -215,7 +215,8 @@ mod tests {
 
         #[test]
         fn a_quotient_is_whole(bytes in 0u64..=(u64::MAX as u128 / WORK_PER_BYTE) as u64, near in -2i64..3, any: u64) {
-            for units in [(bytes * WORK_PER_BYTE as u64).saturating_add_signed(near), (bytes * WORK_PER_BYTE as u64).saturating_add_signed(near << 12), any] {
+            let work = bytes * WORK_PER_BYTE as u64;
+            for units in [work.saturating_add_signed(near), work.saturating_add_signed(near << 12), any] {
                 prop_assert_eq!(whole(units), super::super::bytes(units.into()).0);
             }
         }

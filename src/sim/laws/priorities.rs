@@ -212,7 +212,8 @@ proptest! {
                         let id = (c.id, FlowId::from(k));
                         prop_assert_eq!(units.contains_key(&id), !ended.contains(&id), "it is under way until it ends");
                         let left = units.get(&id).copied().unwrap_or(0);
-                        prop_assert!(left <= before.insert(id, left).unwrap_or(u128::from(flow.bytes.0) * bundle::WORK_PER_BYTE) + bundle::WORK_PER_BYTE);
+                        let whole = u128::from(flow.bytes.0) * bundle::WORK_PER_BYTE;
+                        prop_assert!(left <= before.insert(id, left).unwrap_or(whole) + bundle::WORK_PER_BYTE);
                         sum += left;
                     }
                     prop_assert_eq!(sum, parts.get(&c.id).copied().unwrap_or(0));
