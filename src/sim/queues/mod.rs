@@ -10,9 +10,9 @@
 //!
 //! - No link and no port carries more than its rate.
 //! - Every flow is limited by a link or a queue. All flows that one link or queue limits have the
-//! same rate, and no flow on it is faster.
+//!   same rate, and no flow on it is faster.
 //! - A link that limits flows is full. A queue that limits flows has as much of its port as any
-//! other queue there, and the port is full.
+//!   other queue there, and the port is full.
 //!
 //! A full link may leave as much as [`TOLERANCE`] says, and some times that where links on a cycle
 //! of flows need many steps to agree.
