@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -31,7 +32,9 @@ use plugin::Spark;
 use shown::Outcome;
 
 /// The policy of a run that names none.
-const DEFAULT_POLICY: &str = "spark";
+const DEFAULT_POLICY: &str = "declared";
+/// How often it is looked whether a process is up, or has ended.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs an application of Apache Spark in the hosts of a network, its shuffles over circuits
 ///
@@ -135,7 +138,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     listen(&stop)?;
     let mut outcomes = vec![];
     for (mode, circuits) in args.baseline.then_some((Mode::Off, false)).into_iter().chain([(args.mode, true)]) {
-        let plan = submit::Plan { args, spark: &spark, jar: &jar, hosts: &hosts, mode, name: &name, circuits };
+        let plan = Plan { args, spark: &spark, jar: &jar, hosts: &hosts, mode, name: &name, circuits };
         outcomes.push(one(&plan, file, &stop)?);
         if stop.load(Relaxed) || outcomes.iter().any(|o| o.failed.is_some()) {
             break;
@@ -188,8 +191,31 @@ fn listen(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
     Ok(())
 }
 
+/// What is run.
+struct Plan<'a> {
+    /// As it was asked.
+    args: &'a Args,
+    /// The Spark that runs it.
+    spark: &'a Spark,
+    /// The plug-in.
+    jar: &'a Path,
+    /// Hosts with an executor; the driver is in the first.
+    hosts: &'a [String],
+    /// What Spark and the controller say to each other.
+    mode: Mode,
+    /// The network's name.
+    name: &'a str,
+    /// Whether there are circuits.
+    circuits: bool,
+}
+
+/// This program.
+fn program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| "heliostat".into())
+}
+
 /// Runs the application once.
-fn one(plan: &submit::Plan<'_>, topology: &Path, stop: &AtomicBool) -> Result<Outcome, CliError> {
+fn one(plan: &Plan<'_>, topology: &Path, stop: &AtomicBool) -> Result<Outcome, CliError> {
     let scratch = tempfile::Builder::new().prefix("heliostat-spark-").tempdir();
     let scratch = scratch.map_err(|e| CliError::Failed(format!("make a temporary directory: {e}")))?;
     let logs = match &plan.args.logs {
@@ -218,14 +244,14 @@ fn kept(why: &str, scratch: tempfile::TempDir, logs: Option<&Path>) -> String {
 }
 
 /// Settings of Spark that this run needs.
-fn settings(plan: &submit::Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static str, String> {
+fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static str, String> {
     let driver = plan.hosts[0].clone();
     let tasks = plan.hosts.len() as u32 * plan.args.cores;
     // Many JVMs share few processors: a small compiler and collector start them in a third of the time.
     let java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -Djava.net.preferIPv4Stack=true";
     let off = || "false".to_owned();
     BTreeMap::from([
-        ("spark.heliostat.program", submit::program().display().to_string()),
+        ("spark.heliostat.program", program().display().to_string()),
         ("spark.heliostat.network", plan.name.to_owned()),
         ("spark.heliostat.hosts", plan.hosts.join(",")),
         ("spark.heliostat.logs", logs.display().to_string()),

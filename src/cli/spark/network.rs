@@ -1,20 +1,20 @@
 //! The network of an application: `heliostat run` in a process of its own, which ends with this one.
 
-use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::submit::{Plan, program};
+use super::{LOOK, Plan, program};
 use crate::cli::{CliError, files, log};
 use crate::client::{Client, TIMEOUT};
 use crate::kernel::ownership::{self, Note};
 use crate::kernel::programs;
 use crate::kernel::sys::{self, Process};
+use crate::runtime::open;
 
-/// How often it is looked whether a process is up, or has ended.
-pub const LOOK: Duration = Duration::from_millis(50);
+/// Bytes of the longest log of a start that failed.
+const MOST: u64 = 1 << 26;
 /// How long a network may take to go.
 const GOING: Duration = Duration::from_secs(15);
 
@@ -31,7 +31,7 @@ impl Network {
     /// It does not come up; what it said goes to stderr.
     pub fn start(topology: &Path, plan: &Plan<'_>, logs: &Path) -> Result<Self, CliError> {
         let log = logs.join("network.log");
-        let out = File::create(&log).map_err(|e| files::failed(&log, &e))?;
+        let out = open::to_write(&log, false).map_err(|e| files::failed(&log, &e))?;
         let mut command = Command::new(program());
         command.arg("run").arg(topology).arg("--policy").arg(&plan.args.policy);
         command.args(["--name", plan.name, "--listen", "127.0.0.1:0"]);
@@ -47,7 +47,7 @@ impl Network {
         let base = ownership::base();
         loop {
             if let Some(status) = child.try_wait().map_err(failed)? {
-                log::write(&fs::read_to_string(&log).unwrap_or_default());
+                log::write(&open::text(&log, MOST).unwrap_or_default());
                 return Err(CliError::of_code(status.code(), format!("{} did not come up; what it said is above", plan.name)));
             }
             let up = |n: &Note| n.fabric == plan.name && n.pid == child.id() && n.api.is_some();

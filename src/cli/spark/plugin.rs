@@ -100,7 +100,8 @@ impl Spark {
             let java = name.ends_with(".java");
             let file = scratch.join(if java { "sources" } else { "classes" }).join(name);
             let folder = file.parent().unwrap_or(scratch);
-            fs::create_dir_all(folder).and_then(|()| fs::write(&file, text)).map_err(|e| files::failed(&file, &e))?;
+            fs::create_dir_all(folder).map_err(|e| files::failed(folder, &e))?;
+            files::write_text(&file, text)?;
             if java {
                 javac.arg(file);
             }

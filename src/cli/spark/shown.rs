@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::network::Network;
-use super::submit::Plan;
-use super::{Mode, note};
+use super::{Mode, Plan, note};
 use crate::api::wire;
 use crate::cli::tables::{self, Rows};
 use crate::client;

@@ -1,17 +1,16 @@
 //! spark-submit in the first host, and what it reports while it runs.
 
-use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use super::network::LOOK;
-use super::plugin::Spark;
 use super::shown::Outcome;
-use super::{Args, Mode};
+use super::{LOOK, Plan, program};
+use crate::cli::files::write_text;
 use crate::kernel::sys::{self, Process};
+use crate::runtime::open;
 
 /// How long a driver may take to end when it is asked to.
 const GOING: Duration = Duration::from_secs(10);
@@ -31,29 +30,6 @@ logger.conf.name = org.apache.spark.SparkConf
 logger.conf.level = error
 ";
 
-/// What is run.
-pub struct Plan<'a> {
-    /// As it was asked.
-    pub args: &'a Args,
-    /// The Spark that runs it.
-    pub spark: &'a Spark,
-    /// The plug-in.
-    pub jar: &'a Path,
-    /// Hosts with an executor; the driver is in the first.
-    pub hosts: &'a [String],
-    /// What Spark and the controller say to each other.
-    pub mode: Mode,
-    /// The network's name.
-    pub name: &'a str,
-    /// Whether there are circuits.
-    pub circuits: bool,
-}
-
-/// This program.
-pub fn program() -> PathBuf {
-    std::env::current_exe().unwrap_or_else(|_| "heliostat".into())
-}
-
 /// Runs the application to its end. Gives why it failed, if it did.
 ///
 /// # Errors
@@ -61,8 +37,9 @@ pub fn program() -> PathBuf {
 pub fn submit(plan: &Plan<'_>, scratch: &Path, logs: &Path, outcome: &mut Outcome, stop: &AtomicBool) -> Result<Option<String>, String> {
     let report = scratch.join("report.jsonl");
     let conf = scratch.join("conf");
-    let written = fs::write(conf.join("log4j2.properties"), LOG).and_then(|()| File::create(&report));
-    let mut lines = BufReader::new(written.and_then(|_| File::open(&report)).map_err(|e| format!("{}: {e}", scratch.display()))?);
+    write_text(&conf.join("log4j2.properties"), LOG).map_err(|e| e.to_string())?;
+    let made = open::to_write(&report, false).and_then(|_| open::to_read(&report));
+    let mut lines = BufReader::new(made.map_err(|e| format!("{}: {}", report.display(), open::plain(&e)))?);
     let mut child = sys::ends_with_parent(sys::own_session(&mut command(plan, scratch, &conf, logs)))
         .spawn()
         .map_err(|e| format!("start spark-submit: {e}"))?;

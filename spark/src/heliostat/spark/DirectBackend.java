@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
@@ -14,13 +15,13 @@ import org.apache.spark.util.Utils;
 
 /** Executors without a cluster: one process in each host of an emulated network, started by {@code heliostat exec}. */
 final class DirectBackend extends CoarseGrainedSchedulerBackend {
-    /** How long executors may take to end by themselves, in seconds. */
-    private static final long END_S = 5;
+    /** How long executors may take to end by themselves, in milliseconds. */
+    private static final long END_MS = 5_000;
 
     private final SparkContext context;
     private final String application = "heliostat-" + UUID.randomUUID();
     private final String[] hosts;
-    private final List<Process> executors = new ArrayList<>();
+    private final List<Process> executors = new CopyOnWriteArrayList<>();
 
     DirectBackend(TaskSchedulerImpl scheduler, SparkContext context) {
         super(scheduler, context.env().rpcEnv());
@@ -41,6 +42,8 @@ final class DirectBackend extends CoarseGrainedSchedulerBackend {
     @Override
     public void start() {
         super.start();
+        // When a signal ends the driver, its network may be gone, by which executors would learn of it.
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> executors.forEach(Process::destroy)));
         try {
             for (int i = 0; i < hosts.length; i++) executors.add(start(hosts[i], i));
         } catch (IOException e) {
@@ -102,9 +105,10 @@ final class DirectBackend extends CoarseGrainedSchedulerBackend {
     @Override
     public void stop() {
         super.stop();
+        long until = Clock.ms() + END_MS;
         try {
             for (Process p : executors) {
-                if (!p.waitFor(END_S, TimeUnit.SECONDS)) p.destroy();
+                if (!p.waitFor(Math.max(0, until - Clock.ms()), TimeUnit.MILLISECONDS)) p.destroy();
             }
         } catch (InterruptedException e) {
             executors.forEach(Process::destroy);

@@ -11,7 +11,6 @@ final class Quota {
     private final Map<Integer, Integer> left;
     private final long patienceMs;
     private long lastMs;
-    private int outside;
 
     /**
      * @param tasks tasks by rack
@@ -36,18 +35,15 @@ final class Quota {
             left.merge(rack, -1, Integer::sum);
             return;
         }
-        outside++;
         // It takes the place of one that was meant for the rack with the most left.
-        left.entrySet().stream().max(Map.Entry.comparingByValue()).filter(e -> e.getValue() > 0).ifPresent(e -> e.setValue(e.getValue() - 1));
+        left.entrySet().stream()
+                .max(Map.Entry.comparingByValue())
+                .filter(e -> e.getValue() > 0)
+                .ifPresent(e -> e.setValue(e.getValue() - 1));
     }
 
     /** A task that had started in this rack must run again. */
     void giveBack(int rack) {
         left.merge(rack, 1, Integer::sum);
-    }
-
-    /** Tasks that started where they were not meant to, since the patience had ended. */
-    int outside() {
-        return outside;
     }
 }

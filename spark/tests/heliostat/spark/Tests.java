@@ -99,7 +99,6 @@ public final class Tests {
         same(q.allows(0, 1998), false);
         same(q.allows(0, 1999), true);
         q.take(0, 1999);
-        same(q.outside(), 1);
         // The task in rack 0 was the second one of rack 1.
         same(q.allows(1, 2000), false);
     }
