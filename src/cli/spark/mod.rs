@@ -138,7 +138,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     listen(&stop)?;
     let mut outcomes = vec![];
     for (mode, circuits) in args.baseline.then_some((Mode::Off, false)).into_iter().chain([(args.mode, true)]) {
-        let plan = Plan { args, spark: &spark, jar: &jar, hosts: &hosts, mode, name: &name, circuits };
+        let plan = Plan { args, spark: &spark, jar: &jar, hosts: &hosts, mode, name: &name, policy: &policy.policy.name, circuits };
         outcomes.push(one(&plan, file, &stop)?);
         if stop.load(Relaxed) || outcomes.iter().any(|o| o.failed.is_some()) {
             break;
@@ -205,6 +205,8 @@ struct Plan<'a> {
     mode: Mode,
     /// The network's name.
     name: &'a str,
+    /// The policy's name.
+    policy: &'a str,
     /// Whether there are circuits.
     circuits: bool,
 }

@@ -162,7 +162,7 @@ impl Outcome {
     /// Of a run that begins.
     pub fn new(plan: &Plan<'_>) -> Self {
         Self {
-            policy: plan.args.policy.display().to_string(),
+            policy: plan.policy.to_owned(),
             mode: plan.mode,
             circuits: plan.circuits,
             jobs_ns: Span::ZERO,

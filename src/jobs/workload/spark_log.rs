@@ -396,7 +396,7 @@ mod tests {
 
     /// A log of Spark 4.3: two iterations of PageRank, a query that groups two tables and joins them, and one that sorts a table.
     fn recorded() -> String {
-        let file = crate::testing::repository("tests/recorded").join("spark-4.3.jsonl");
+        let file = crate::testing::repository("spark/tests/spark-4.3.jsonl");
         std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
     }
 
