@@ -41,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The driver runs in the first host, and an executor in every host. `--` and the application with its arguments come last. Spark and a
 /// JDK are not installed by it.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example: heliostat spark hybrid-4x2 --baseline --python spark/bin/python -- app.py 100")]
+#[command(after_help = "Example: heliostat spark hybrid-4x2 --baseline --python spark-env/bin/python -- app.py 100")]
 pub struct Args {
     /// The topology: a file (YAML), or the name of a shipped one
     #[arg(required_unless_present = "jar")]
@@ -118,9 +118,8 @@ impl Mode {
 /// Spark or a JDK is missing, a network that does not come up, or an application that fails.
 pub fn run(args: &Args) -> Result<(), CliError> {
     can_write(args.json.iter())?;
-    let spark = Spark::find(args.python.as_deref())?;
     if let Some(to) = &args.jar {
-        let jar = spark.plugin()?;
+        let jar = Spark::find(args.python.as_deref())?.plugin()?;
         return fs::copy(&jar, to).map(drop).map_err(|e| files::failed(to, &e));
     }
     let file = args.topology.as_deref().unwrap_or(Path::new(""));
@@ -132,6 +131,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         return Err(CliError::Invalid(format!("{why}; take a policy with `elephants: {{admit: all}}`, or --set elephants.admit=all")));
     }
     let hosts = hosts(&topology, args.executors)?;
+    let spark = Spark::find(args.python.as_deref())?;
     let jar = spark.plugin()?;
     let stop = Arc::new(AtomicBool::new(false));
     let name = args.name.clone().unwrap_or_else(|| topology.name.clone());

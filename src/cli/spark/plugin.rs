@@ -57,8 +57,8 @@ impl Spark {
         let told = told.ok().filter(|o| o.status.success()).map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
         let lines: Vec<String> = told.unwrap_or_default().lines().map(str::to_owned).collect();
         let [python, home, version] = <[String; 3]>::try_from(lines).map_err(|_| {
-            let install = "python3 -m venv spark && spark/bin/pip install pyspark";
-            CliError::Failed(format!("pyspark is not installed for {}: `{install}`, then --python spark/bin/python", python.display()))
+            let install = "python3 -m venv spark-env && spark-env/bin/pip install pyspark";
+            CliError::Failed(format!("pyspark is not installed for {}: `{install}`, then --python spark-env/bin/python", python.display()))
         })?;
         let major = version.split('.').next().and_then(|v| v.parse::<u32>().ok());
         if major.is_none_or(|v| v < 4) {
