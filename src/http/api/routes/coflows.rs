@@ -203,8 +203,9 @@ pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<Sta
     if cancelled { Ok(StatusCode::NO_CONTENT) } else { taken.map(|()| StatusCode::NO_CONTENT) }
 }
 
-/// Finishes a coflow that the client sends: all of it has arrived, whatever the counters have seen. Counters alone finish a coflow only
-/// when they have seen all the bytes that were asked, of which a client may know no more than an estimate. Asking again changes nothing.
+/// Finishes a coflow that the client sends: all of it has arrived, whatever the counters have seen, and counts as received. Counters alone
+/// finish a coflow only when they have seen all the bytes that were asked, of which a client may know no more than an estimate. Asking
+/// again changes nothing.
 #[utoipa::path(post, path = "/api/v1/coflows/{id}/finish", operation_id = "finishCoflow", tag = "coflows",
     params(("id" = u32, Path, description = "Its number")),
     responses(

@@ -163,7 +163,7 @@ fn a_client_that_sends_says_when_all_has_arrived() {
     r.tick();
     let first = finish(&id);
     let c: wire::Coflow = serde_json::from_str(&first.text).unwrap();
-    assert_eq!((first.status, c.state, c.received_bytes, c.asked_bytes), (200, wire::CoflowState::Finished, 100_000, 150_000));
+    assert_eq!((first.status, c.state, c.received_bytes, c.asked_bytes), (200, wire::CoflowState::Finished, 150_000, 150_000));
     assert_eq!(c.cct_ns, c.finished_ns.map(|at| at - c.arrival_ns), "it takes no longer than until then");
     assert_eq!((finish(&id).status, finish(&id).text), (200, first.text), "asking again changes nothing");
     assert_eq!(r.get("/api/v1/stats").json()["coflows_finished"], json!(1));
