@@ -7,6 +7,7 @@ COPY topologies topologies
 COPY policies policies
 COPY workloads workloads
 COPY benches benches
+COPY spark spark
 COPY src src
 RUN cargo build --release --locked --bin heliostat && strip target/release/heliostat
 

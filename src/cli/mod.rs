@@ -59,6 +59,7 @@ pub mod set;
 pub mod show;
 pub mod simulate;
 mod sketch;
+pub mod spark;
 pub mod stop;
 pub mod study;
 pub mod summary;
@@ -111,6 +112,7 @@ commands! {
     Exec => exec,
     Capture => capture,
     Traffic => traffic,
+    Spark => spark,
     Show => show,
     Set => set,
     Check => check,

@@ -187,6 +187,16 @@ impl Accounts {
         }
     }
 
+    /// Whether a coflow is open and a client sends it.
+    ///
+    /// # Errors
+    /// No such coflow, it is closed, or Heliostat sends it.
+    pub fn expect_counted(&self, id: CoflowId) -> Result<(), Rejected> {
+        self.expect_open(id)?;
+        let sent_here = || Rejected::Conflict(format!("coflow {} is sent by Heliostat, which knows when it finishes", id.0));
+        if self.by_counters.contains(id) { Ok(()) } else { Err(sent_here()) }
+    }
+
     /// Takes note of other strict priorities of an open coflow's flows, and gives what is new of them.
     ///
     /// # Errors

@@ -197,6 +197,10 @@ impl Controller {
                 self.log(now, What::CoflowFinished { id, cct });
                 self.flows_ended(id, now);
             }
+            Event::CoflowEnded { id } => {
+                self.accounts.expect_counted(id)?;
+                self.handle(Event::CoflowFinished { id, at: now }, now)?;
+            }
             Event::CoflowProposed { id, name, proposal, weight, expires, send } => {
                 self.proposed(ProposalView { id, name, weight, proposed: now, expires, state: ProposalState::Held, send, proposal }, now)?;
             }

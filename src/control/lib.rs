@@ -193,6 +193,11 @@ pub enum Event {
         /// When, at the receiver.
         at: Time,
     },
+    /// The client that sends a coflow says that all of it has arrived: it finishes now, whatever the counters say.
+    CoflowEnded {
+        /// Its number.
+        id: CoflowId,
+    },
     /// A coflow is proposed: what it needs is held until `expires`, and then forgotten unless it is confirmed.
     CoflowProposed {
         /// Its number, chosen by the caller, not in use.

@@ -16,7 +16,7 @@ use crate::workload::{Workload, htsim, spread, swim};
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// A workload in any format: our own coflows or jobs, a coflow-benchmark trace, CoflowSim classes, CSV or htsim flows, SWIM rows, TPC-H
-    /// queries
+    /// queries, an event log of Spark
     file: PathBuf,
     /// The network over which coflows are read and written; a trace can do without
     #[arg(long)]

@@ -6,7 +6,8 @@
 //! [`Topology`](crate::topology::Topology), and [`Adjust`] shrinks it for an emulation.
 //!
 //! Jobs ([`jobs`]) come from our own YAML, from SWIM's rows ([`swim`]) or published distributions ([`synth_jobs`]), both through a
-//! model of tasks ([`job_model`]), or from measured queries ([`decima`]). [`spread`] turns jobs into coflows without a task scheduler.
+//! model of tasks ([`job_model`]), from measured queries ([`decima`]), or from event logs of Spark
+//! ([`spark_log`]). [`spread`] turns jobs into coflows without a task scheduler.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,7 @@ pub mod jobs;
 pub mod puma;
 pub mod pushbox;
 pub mod sincronia;
+pub mod spark_log;
 pub mod spread;
 pub mod stats;
 pub mod sunflow_trace;

@@ -352,6 +352,13 @@ pub fn own_session(command: &mut std::process::Command) -> &mut std::process::Co
     unsafe { command.pre_exec(|| check(libc::setsid()).map(drop)) }
 }
 
+/// Asks a command to end (SIGTERM) when the thread that starts it does.
+pub fn ends_with_parent(command: &mut std::process::Command) -> &mut std::process::Command {
+    use std::os::unix::process::CommandExt as _;
+    // SAFETY: what runs between fork and exec is one call into the kernel, which takes integers.
+    unsafe { command.pre_exec(|| check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0)).map(drop)) }
+}
+
 /// Has a command run without any capability, now and in all that it starts, and none comes back by a set-user-ID program.
 pub fn without_capabilities(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt as _;

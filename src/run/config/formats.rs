@@ -6,7 +6,7 @@ use crate::units::{Bytes, Span, Time};
 use crate::workload::coflow_benchmark::{self, Mapping, Trace};
 use crate::workload::job_model::{JobModel, Row};
 use crate::workload::jobs::{JobList, JobSpec, TaskTimes};
-use crate::workload::{TraceError, Workload, coflowsim, csv, decima, htsim, sincronia, sunflow_trace, swim, trace_jobs};
+use crate::workload::{TraceError, Workload, coflowsim, csv, decima, htsim, sincronia, spark_log, sunflow_trace, swim, trace_jobs};
 use rand::SeedableRng;
 use rand::seq::index;
 use rand_chacha::ChaCha8Rng;
@@ -34,12 +34,14 @@ pub enum Format {
     Swim,
     /// Decima's TPC-H queries.
     Decima,
+    /// An event log of Spark.
+    Spark,
 }
 
 impl Format {
     /// Whether it holds jobs, not coflows.
     pub fn is_jobs(self) -> bool {
-        matches!(self, Self::Jobs | Self::Swim | Self::Decima)
+        matches!(self, Self::Jobs | Self::Swim | Self::Decima | Self::Spark)
     }
 
     /// What people call it; `None` for our own.
@@ -54,6 +56,7 @@ impl Format {
             Self::Sincronia => Some("Sincronia"),
             Self::Swim => Some("SWIM"),
             Self::Decima => Some("Decima"),
+            Self::Spark => Some("Spark"),
         }
     }
 }
@@ -62,7 +65,7 @@ impl Format {
 type Fits = fn(&str) -> Result<(), String>;
 
 /// The formats of others, and what speaks against each of them in a text: it is of the first against which nothing does.
-const FOREIGN: [(Format, Fits); 8] = [
+const FOREIGN: [(Format, Fits); 9] = [
     (Format::Swim, swim::fits),
     (Format::CoflowSim, coflowsim::fits),
     (Format::Csv, csv::fits),
@@ -71,6 +74,7 @@ const FOREIGN: [(Format, Fits); 8] = [
     (Format::Sincronia, sincronia::fits),
     (Format::CoflowBenchmark, coflow_benchmark::fits),
     (Format::Decima, decima::fits),
+    (Format::Spark, spark_log::fits),
 ];
 
 /// The format of a text, by its beginning; a text of no known form counts as our own coflows ([`of_no_format`]).
@@ -142,7 +146,7 @@ pub fn read_workload(text: &str, file: &str, topology: &Topology, mapping: &Mapp
             let flows = &flows[..flows.len().min(mapping.first.unwrap_or(usize::MAX))];
             htsim::to_workload(base(file), flows, topology, mapping)
         }),
-        Format::Jobs | Format::Swim | Format::Decima => return Err(no_coflows(text, file)),
+        Format::Jobs | Format::Swim | Format::Decima | Format::Spark => return Err(no_coflows(text, file)),
     };
     place(text, file, format, read)
 }
@@ -164,7 +168,7 @@ pub fn check_workload_form(text: &str, file: &str) -> Result<(), ConfigError> {
         Format::Sincronia => sincronia::parse(text).map(drop),
         Format::Csv => csv::parse(text).map(drop),
         Format::Htsim => htsim::parse(text).map(drop),
-        Format::Jobs | Format::Swim | Format::Decima => return Err(no_coflows(text, file)),
+        Format::Jobs | Format::Swim | Format::Decima | Format::Spark => return Err(no_coflows(text, file)),
     };
     place(text, file, format, read)
 }
@@ -246,7 +250,8 @@ impl Select {
     }
 }
 
-/// Reads jobs in any format: our own YAML, SWIM's rows, Decima's queries, or a trace of coflows, each of which is the shuffle of a job.
+/// Reads jobs in any format: our own YAML, SWIM's rows, Decima's queries, Spark's event logs, or a trace of coflows, each of which is the
+/// shuffle of a job.
 /// `file` is the name that errors show, and the name of a
 /// list that has none of its own.
 ///
@@ -270,6 +275,10 @@ pub fn read_any_jobs(text: &str, file: &str, how: &JobsReading) -> Result<JobLis
             let list = decima::to_jobs(base(file), &queries, &how.queries);
             JobList::new(list.name, select.keep(list.jobs, JobSpec::shuffle_bytes, how.seed))
         }
+        Format::Spark => {
+            let list = spark_log::to_jobs(base(file), &place(text, file, format, spark_log::parse(text))?);
+            JobList::new(list.name, select.keep(list.jobs, JobSpec::shuffle_bytes, how.seed))
+        }
         Format::CoflowBenchmark => of_trace(placed(coflow_benchmark::parse(text))?),
         Format::Sunflow => of_trace(placed(sunflow_trace::parse(text))?),
         Format::Sincronia => of_trace(placed(sincronia::parse(text).map(|t| t.sums()))?),
@@ -281,7 +290,7 @@ pub fn read_any_jobs(text: &str, file: &str, how: &JobsReading) -> Result<JobLis
                 file,
                 (1, 1),
                 why,
-                "jobs of our own, rows of SWIM, queries of Decima, or a trace of coflows",
+                "jobs of our own, rows of SWIM, queries of Decima, a log of Spark, or a trace of coflows",
             ));
         }
         Format::Coflows | Format::Jobs => {
@@ -324,6 +333,7 @@ mod tests {
             ("SEBF CUSTOM 1 1 1 1 1 1 1 1 1", Format::CoflowSim),
             (SWIM, Format::Swim),
             ("[{\"size\": \"2g\", \"stages\": [{\"num_tasks\": 1, \"first_wave\"", Format::Decima),
+            ("{\"Event\":\"SparkListenerLogStart\",\"Spark Version\":\"4.3.0\"}\n", Format::Spark),
             ("", Format::Coflows),
         ] {
             assert_eq!(format_of(text), format, "{text}");

@@ -203,6 +203,37 @@ pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<Sta
     if cancelled { Ok(StatusCode::NO_CONTENT) } else { taken.map(|()| StatusCode::NO_CONTENT) }
 }
 
+/// Finishes a coflow that the client sends: all of it has arrived, whatever the counters have seen, and counts as received. Counters alone
+/// finish a coflow only when they have seen all the bytes that were asked, of which a client may know no more than an estimate. Asking
+/// again changes nothing.
+#[utoipa::path(post, path = "/api/v1/coflows/{id}/finish", operation_id = "finishCoflow", tag = "coflows",
+    params(("id" = u32, Path, description = "Its number")),
+    responses(
+        (status = 200, body = wire::Coflow, description = "It has finished, or had before"),
+        (status = 409, body = Problem, description = "It was never confirmed, or this daemon sends it"),
+        (status = 410, body = Problem, description = "It was taken back, or is over and forgotten")
+    ))]
+pub async fn finish(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<wire::Coflow>> {
+    let id = parse_id(&id)?;
+    // A coflow that is being made is there before it finishes.
+    let _turn = app.ledger.lock().await;
+    let there = view(&app, id).ok_or_else(|| missing(&app, id))?;
+    match there.state {
+        CoflowState::Active => {}
+        CoflowState::Finished => return Ok(Json(there)),
+        CoflowState::Cancelled => return Err(Problem::new(StatusCode::GONE, format!("coflow {} was taken back", id.0))),
+        CoflowState::Proposed | CoflowState::Expired => {
+            return Err(Problem::new(StatusCode::CONFLICT, format!("coflow {} is proposed, and was never confirmed", id.0)));
+        }
+    }
+    let told = app.tell(Event::CoflowEnded { id }).await;
+    match view(&app, id) {
+        // The counters may have finished it meanwhile.
+        Some(over) if over.state == CoflowState::Finished => Ok(Json(over)),
+        now => told.map(|()| Json(now.unwrap_or(there))),
+    }
+}
+
 fn idempotency_key(headers: &HeaderMap) -> Reply<Option<String>> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let text = value.to_str().ok().filter(|t| (1..=128).contains(&t.len()));

@@ -56,6 +56,7 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(listing::list, coflows::post))
         .routes(routes!(coflows::get, coflows::put, coflows::patch, coflows::delete))
         .routes(routes!(proposals::confirm))
+        .routes(routes!(coflows::finish))
         .routes(routes!(flows::list))
         .routes(routes!(jobs::list, jobs::report))
         .routes(routes!(policy::get, policy::put))

@@ -155,6 +155,27 @@ fn a_coflow_is_declared_watched_and_taken_back() {
 }
 
 #[test]
+fn a_client_that_sends_says_when_all_has_arrived() {
+    let r = rig();
+    let post = |body: Value| r.send("POST", "/api/v1/coflows", &body).header("location").to_string();
+    let id = post(json!({"name": "sort", "pairs": [{"from": 0, "to": 1, "bytes": 150_000}]}));
+    let finish = |id: &str| r.call("POST", &format!("{id}/finish"), &[], b"");
+    r.tick();
+    let first = finish(&id);
+    let c: wire::Coflow = serde_json::from_str(&first.text).unwrap();
+    assert_eq!((first.status, c.state, c.received_bytes, c.asked_bytes), (200, wire::CoflowState::Finished, 150_000, 150_000));
+    assert_eq!(c.cct_ns, c.finished_ns.map(|at| at - c.arrival_ns), "it takes no longer than until then");
+    assert_eq!((finish(&id).status, finish(&id).text), (200, first.text), "asking again changes nothing");
+    assert_eq!(r.get("/api/v1/stats").json()["coflows_finished"], json!(1));
+    let back = post(json!({"pairs": [{"from": 0, "to": 1, "bytes": 5}]}));
+    assert_eq!(r.call("DELETE", &back, &[], b"").status, 204);
+    finish(&back).problem(410);
+    let slots = json!([{"rack": 1, "free": 1}]);
+    finish(&post(json!({"place": {"maps": [{"rack": 0, "bytes": 5}], "tasks": 1, "slots": slots}}))).problem(409);
+    finish("/api/v1/coflows/77").problem(404);
+}
+
+#[test]
 fn clients_may_choose_ids_and_ask_again() {
     let r = rig();
     let body = json!({"name": "a", "pairs": [{"from": 3, "to": 1, "bytes": 5}, {"from": 0, "to": 1, "bytes": 5}]});

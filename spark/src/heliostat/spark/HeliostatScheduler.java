@@ -1,0 +1,250 @@
+package heliostat.spark;
+
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.ShuffleStatus;
+import org.apache.spark.SparkContext;
+import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.scheduler.DirectTaskResult;
+import org.apache.spark.scheduler.MapStatus;
+import org.apache.spark.scheduler.ShuffleMapStage;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerJobEnd;
+import org.apache.spark.scheduler.SparkListenerJobStart;
+import org.apache.spark.scheduler.SparkListenerStageCompleted;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.scheduler.Stage;
+import org.apache.spark.scheduler.TaskDescription;
+import org.apache.spark.scheduler.TaskInfo;
+import org.apache.spark.scheduler.TaskSchedulerImpl;
+import org.apache.spark.scheduler.TaskSet;
+import org.apache.spark.scheduler.TaskSetManager;
+import org.apache.spark.scheduler.WorkerOffer;
+import scala.Option;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Spark's scheduler, which tells the controller of a shuffle before the tasks that read it are offered a slot. Under {@code
+ * place} it keeps to the racks that the controller says.
+ */
+final class HeliostatScheduler extends TaskSchedulerImpl {
+    /** How many shuffles are remembered with what was written. */
+    private static final int MOST_SHUFFLES = 1000;
+
+    /** An attempt of a stage. */
+    private record Key(int stage, int attempt) {}
+
+    private final SparkContext context;
+    private final Settings settings;
+    private final Coflows coflows;
+    private final int slotsPerExecutor;
+    private final Map<Key, Coflows.Reading> readings = new ConcurrentHashMap<>();
+    private final Map<Key, Quota> quotas = new ConcurrentHashMap<>();
+    /** By stage that writes a shuffle: which one. */
+    private final Map<Integer, Integer> writes = Collections.synchronizedMap(latest());
+    /** By shuffle and host: bytes that its map tasks wrote. */
+    private final Map<Integer, Map<String, Long>> written = Collections.synchronizedMap(latest());
+
+    HeliostatScheduler(SparkContext context) {
+        super(context);
+        this.context = context;
+        settings = Settings.of(context.getConf());
+        coflows = new Coflows(settings);
+        int cpus = context.getConf().getInt("spark.task.cpus", 1);
+        slotsPerExecutor = Math.max(1, context.getConf().getInt("spark.executor.cores", 1) / cpus);
+        context.addSparkListener(new Ends());
+    }
+
+    private static <V> Map<Integer, V> latest() {
+        return new LinkedHashMap<>() {
+            private static final long serialVersionUID = 1;
+
+            @Override
+            protected boolean removeEldestEntry(Map.Entry<Integer, V> eldest) {
+                return size() > MOST_SHUFFLES;
+            }
+        };
+    }
+
+    @Override
+    public Option<String> getRackForHost(String host) {
+        int colon = host.indexOf(':');
+        int rack = coflows.rackOf(colon < 0 ? host : host.substring(0, colon));
+        return rack < 0 ? Option.empty() : Option.apply("r" + rack);
+    }
+
+    /** Called by the thread of the DAG scheduler: all map outputs are registered, and no task of the stage has a slot yet. */
+    @Override
+    public void submitTasks(TaskSet set) {
+        try {
+            begin(set);
+        } catch (RuntimeException e) {
+            log().warn("stage {} is not followed: {}", set.stageId(), String.valueOf(e));
+        }
+        super.submitTasks(set);
+    }
+
+    private void begin(TaskSet set) {
+        Option<Stage> stage = dagScheduler().stageIdToStage().get(set.stageId());
+        if (stage.isEmpty()) return;
+        if (stage.get() instanceof ShuffleMapStage maps) {
+            int shuffle = maps.shuffleDep().shuffleId();
+            writes.put(set.stageId(), shuffle);
+            // All of it is written again.
+            if (set.tasks().length == maps.numPartitions()) written.remove(shuffle);
+        }
+        if (stage.get().parents().isEmpty() || coflows.rackCount() == 0) return;
+        Shuffle shuffle = reads(set, stage.get());
+        if (shuffle.bytes() == 0) return;
+        Key key = new Key(set.stageId(), set.stageAttemptId());
+        var reading = new Coflows.Reading(context.appName(), key.stage, key.attempt, shuffle);
+        readings.put(key, reading);
+        coflows.begins(reading);
+        if (settings.mode() != Settings.Mode.PLACE) return;
+        Map<Integer, Integer> placed = coflows.place(reading, Slots.offered(slots(), busy(), shuffle.tasks()));
+        if (!placed.isEmpty()) quotas.put(key, new Quota(placed, settings.patienceMs(), Clock.ms()));
+    }
+
+    /** What the tasks of a set read of the shuffles before their stage. */
+    private Shuffle reads(TaskSet set, Stage stage) {
+        int tasks = set.tasks().length;
+        Shuffle shuffle = new Shuffle(coflows.rackCount(), tasks);
+        for (Stage parent : CollectionConverters.asJava(stage.parents())) {
+            if (!(parent instanceof ShuffleMapStage maps)) continue;
+            int id = maps.shuffleDep().shuffleId();
+            Option<ShuffleStatus> status = mapOutputTracker().shuffleStatuses().get(id);
+            if (status.isEmpty()) continue;
+            int partitions = maps.shuffleDep().partitioner().numPartitions();
+            // Adaptive execution joins and splits partitions; then which task reads which is not known here.
+            boolean known = partitions == stage.numPartitions();
+            Map<String, double[]> byHost = new HashMap<>();
+            for (MapStatus m : status.get().mapStatuses()) {
+                if (m == null) continue;
+                double[] sizes = byHost.computeIfAbsent(m.location().host(), h -> new double[partitions]);
+                for (int p = 0; p < partitions; p++) sizes[p] += m.getSizeForBlock(p);
+            }
+            Map<String, Long> exact = written.getOrDefault(id, Map.of());
+            byHost.forEach(
+                    (host, sizes) -> {
+                        int rack = coflows.rackOf(host);
+                        if (rack < 0) return;
+                        double sum = 0;
+                        for (double s : sizes) sum += s;
+                        double factor = Shuffle.correction(sum, exact.getOrDefault(host, 0L));
+                        if (known) {
+                            for (int t = 0; t < tasks; t++) shuffle.add(rack, t, sizes[set.tasks()[t].partitionId()] * factor);
+                        } else {
+                            shuffle.addEvenly(rack, sum * factor * tasks / stage.numPartitions());
+                        }
+                    });
+        }
+        return shuffle;
+    }
+
+    private synchronized Map<Integer, Integer> slots() {
+        Map<Integer, Integer> slots = new TreeMap<>();
+        for (String host : CollectionConverters.asJava(executorIdToHost()).values()) {
+            int rack = coflows.rackOf(host);
+            if (rack >= 0) slots.merge(rack, slotsPerExecutor, Integer::sum);
+        }
+        return slots;
+    }
+
+    private synchronized Map<Integer, Integer> busy() {
+        Map<Integer, Integer> busy = new TreeMap<>();
+        var hosts = CollectionConverters.asJava(executorIdToHost());
+        CollectionConverters.asJava(runningTasksByExecutors())
+                .forEach(
+                        (executor, tasks) -> {
+                            int rack = hosts.containsKey(executor) ? coflows.rackOf(hosts.get(executor)) : -1;
+                            if (rack >= 0) busy.merge(rack, (Integer) tasks, Integer::sum);
+                        });
+        return busy;
+    }
+
+    @Override
+    public TaskSetManager createTaskSetManager(TaskSet set, int maxFailures) {
+        Quota quota = quotas.get(new Key(set.stageId(), set.stageAttemptId()));
+        if (quota == null) return super.createTaskSetManager(set, maxFailures);
+        return new PlacedTaskSet(this, set, maxFailures, healthTrackerOpt(), quota, coflows::rackOf);
+    }
+
+    /** The tasks that this returns are sent to their executors afterwards. */
+    @Override
+    public synchronized Seq<Seq<TaskDescription>> resourceOffers(IndexedSeq<WorkerOffer> offers, boolean allFree) {
+        Seq<Seq<TaskDescription>> launched = super.resourceOffers(offers, allFree);
+        if (readings.isEmpty()) return launched;
+        try {
+            var hosts = CollectionConverters.asJava(executorIdToHost());
+            Map<Coflows.Reading, Map<Integer, String>> starts = new HashMap<>();
+            for (Seq<TaskDescription> some : CollectionConverters.asJava(launched)) {
+                for (TaskDescription task : CollectionConverters.asJava(some)) {
+                    TaskSetManager of = taskIdToTaskSetManager().get(task.taskId());
+                    var reading = readings.get(new Key(of.taskSet().stageId(), of.taskSet().stageAttemptId()));
+                    if (reading == null) continue;
+                    starts.computeIfAbsent(reading, r -> new HashMap<>()).put(task.index(), hosts.get(task.executorId()));
+                }
+            }
+            starts.forEach((reading, tasks) -> coflows.starts(reading, tasks, slots()));
+        } catch (RuntimeException e) {
+            log().warn("tasks that start are not followed: {}", String.valueOf(e));
+        }
+        return launched;
+    }
+
+    /** Called before the stage's end is known to the DAG scheduler, so that {@link #reads} has the exact sums. */
+    @Override
+    public synchronized void handleSuccessfulTask(TaskSetManager set, long id, DirectTaskResult<?> result) {
+        Integer shuffle = writes.get(set.taskSet().stageId());
+        Option<TaskInfo> info = set.taskInfos().get(id);
+        if (shuffle != null && info.isDefined()) {
+            long bytes = TaskMetrics.fromAccumulators(result.accumUpdates()).shuffleWriteMetrics().bytesWritten();
+            written.computeIfAbsent(shuffle, s -> new ConcurrentHashMap<>()).merge(info.get().host(), bytes, Long::sum);
+        }
+        super.handleSuccessfulTask(set, id, result);
+    }
+
+    @Override
+    public void stop(int exitCode) {
+        super.stop(exitCode);
+        coflows.close();
+    }
+
+    /** Ends coflows; called by the thread of Spark's events. */
+    private final class Ends extends SparkListener {
+        private final Map<Integer, Long> jobs = new HashMap<>();
+
+        @Override
+        public void onTaskEnd(SparkListenerTaskEnd e) {
+            var reading = readings.get(new Key(e.stageId(), e.stageAttemptId()));
+            if (reading != null && e.taskMetrics() != null) {
+                coflows.read(reading, e.taskMetrics().shuffleReadMetrics().remoteBytesRead());
+            }
+        }
+
+        @Override
+        public void onStageCompleted(SparkListenerStageCompleted e) {
+            Key key = new Key(e.stageInfo().stageId(), e.stageInfo().attemptNumber());
+            quotas.remove(key);
+            var reading = readings.remove(key);
+            if (reading != null) coflows.ends(reading);
+        }
+
+        @Override
+        public void onJobStart(SparkListenerJobStart e) {
+            jobs.put(e.jobId(), e.time());
+        }
+
+        @Override
+        public void onJobEnd(SparkListenerJobEnd e) {
+            boolean succeeded = e.jobResult() == org.apache.spark.scheduler.JobSucceeded$.MODULE$;
+            coflows.jobEnded(e.jobId(), jobs.getOrDefault(e.jobId(), e.time()), e.time(), succeeded);
+        }
+    }
+}

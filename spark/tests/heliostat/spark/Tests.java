@@ -1,0 +1,232 @@
+package heliostat.spark;
+
+import java.io.IOException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** Tests of the plug-in's own logic, without Spark; each prints a line PASS or FAIL. */
+public final class Tests {
+    private interface Test {
+        void run() throws Exception;
+    }
+
+    private static int failed;
+
+    private Tests() {}
+
+    public static void main(String[] args) {
+        test("pairs follow where tasks run", Tests::pairs);
+        test("tasks that have not started are spread over the slots", Tests::spread);
+        test("sizes are corrected by what was written", Tests::correction);
+        test("a quota holds until the patience ends", Tests::quota);
+        test("a failed task gives its place back", Tests::givesBack);
+        test("waves offer slots several times", Tests::waves);
+        test("a mode that does not exist is refused", Tests::modes);
+        test("long names are cut", Tests::names);
+        test("an address that makes no sense is refused", Tests::addresses);
+        test("answers are read, and errors told", Tests::answers);
+        test("a daemon that hangs costs one timeout", Tests::hangs);
+        test("a daemon that is not there is asked again later", Tests::gone);
+        System.exit(failed == 0 ? 0 : 1);
+    }
+
+    private static void test(String name, Test test) {
+        try {
+            test.run();
+            System.out.println("PASS spark plug-in: " + name);
+        } catch (Exception | AssertionError e) {
+            failed++;
+            System.out.println("FAIL spark plug-in: " + name + ": " + e);
+        }
+    }
+
+    private static void same(Object left, Object right) {
+        if (!Objects.equals(left, right)) throw new AssertionError(left + " is not " + right);
+    }
+
+    private static Shuffle.Pair pair(int from, int to) {
+        return new Shuffle.Pair(from, to);
+    }
+
+    /** Rack 0 has 100 bytes for task 0 and 60 for task 1, rack 2 has 10 for each. */
+    private static Shuffle shuffle() {
+        Shuffle s = new Shuffle(3, 2);
+        s.add(0, 0, 100);
+        s.add(0, 1, 60);
+        s.addEvenly(2, 20);
+        return s;
+    }
+
+    private static void pairs() {
+        Shuffle s = shuffle();
+        same(s.maps(), new TreeMap<>(Map.of(0, 160L, 2, 20L)));
+        same(s.bytes(), 180L);
+        same(s.pairs(Map.of(0, 1, 1, 2), Map.of()), new TreeMap<>(Map.of(pair(0, 1), 100L, pair(0, 2), 60L, pair(2, 1), 10L)));
+        same(s.pairs(Map.of(0, 0, 1, 0), Map.of()), new TreeMap<>(Map.of(pair(2, 0), 20L)));
+    }
+
+    private static void spread() {
+        // Task 1 is in rack 2 or, three times as likely, in rack 1.
+        var expected = new TreeMap<>(Map.of(pair(0, 1), 45L, pair(0, 2), 15L, pair(2, 0), 10L, pair(2, 1), 8L));
+        same(shuffle().pairs(Map.of(0, 0), Map.of(1, 3, 2, 1)), expected);
+    }
+
+    private static void correction() {
+        same(Shuffle.correction(110, 100), 100.0 / 110);
+        same(Shuffle.correction(100, 100), 1.0);
+        same(Shuffle.correction(100, 0), 1.0);
+        // Output that was written twice, or of which a part was lost.
+        same(Shuffle.correction(100, 200), 1.0);
+        same(Shuffle.correction(100, 50), 1.0);
+    }
+
+    private static void quota() {
+        Quota q = new Quota(Map.of(1, 2), 1000, 0);
+        same(q.allows(1, 0), true);
+        same(q.allows(0, 999), false);
+        q.take(1, 999);
+        same(q.allows(0, 1998), false);
+        same(q.allows(0, 1999), true);
+        q.take(0, 1999);
+        // The task in rack 0 was the second one of rack 1.
+        same(q.allows(1, 2000), false);
+    }
+
+    private static void givesBack() {
+        Quota q = new Quota(Map.of(1, 1), 1000, 0);
+        q.take(1, 0);
+        same(q.allows(1, 1), false);
+        q.giveBack(1);
+        same(q.allows(1, 1), true);
+    }
+
+    private static void waves() {
+        Map<Integer, Integer> slots = Map.of(0, 2, 1, 1);
+        same(Slots.offered(slots, Map.of(), 3), new TreeMap<>(Map.of(0, 2, 1, 1)));
+        same(Slots.offered(slots, Map.of(0, 2), 1), new TreeMap<>(Map.of(1, 1)));
+        same(Slots.offered(slots, Map.of(), 7), new TreeMap<>(Map.of(0, 6, 1, 3)));
+        same(Slots.offered(slots, Map.of(0, 2, 1, 1), 2), new TreeMap<>(Map.of(0, 2, 1, 1)));
+        same(Slots.offered(Map.of(), Map.of(), 2), new TreeMap<>());
+    }
+
+    private static void modes() {
+        same(Settings.mode("declare"), Settings.Mode.DECLARE);
+        refused(() -> Settings.mode("Place"), "off, declare or place");
+    }
+
+    private static void names() {
+        var r = new Coflows.Reading("a".repeat(80), 12, 1, shuffle());
+        same(r.name, "a".repeat(53) + " stage 12.1");
+        same(new Coflows.Reading("sort", 3, 0, shuffle()).name, "sort stage 3");
+    }
+
+    private static void addresses() {
+        for (String bad : new String[] {"localhost:7447", "https://x:1", "http://x", ""}) {
+            refused(() -> new Controller(bad, null, 100, () -> 0), "unix:/path or http://host:port");
+        }
+    }
+
+    private static void refused(Test test, String why) {
+        try {
+            test.run();
+        } catch (Exception e) {
+            if (String.valueOf(e.getMessage()).contains(why)) return;
+            throw new AssertionError(e.toString());
+        }
+        throw new AssertionError("it is taken");
+    }
+
+    /** A daemon that answers every request with the same, or with nothing; says how many came. */
+    private static final class Daemon implements AutoCloseable {
+        final Path socket;
+        final AtomicInteger requests = new AtomicInteger();
+        volatile String heard = "";
+        private final ServerSocketChannel server;
+
+        Daemon(String answer) throws IOException {
+            socket = Files.createTempDirectory("heliostat").resolve("api.sock");
+            server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+            server.bind(UnixDomainSocketAddress.of(socket));
+            Thread t = new Thread(() -> serve(answer));
+            t.setDaemon(true);
+            t.start();
+        }
+
+        private void serve(String answer) {
+            try {
+                while (true) {
+                    SocketChannel c = server.accept();
+                    ByteBuffer in = ByteBuffer.allocate(10_000);
+                    c.read(in);
+                    heard = new String(in.array(), 0, in.position(), StandardCharsets.UTF_8);
+                    requests.incrementAndGet();
+                    if (answer == null) continue;
+                    c.write(ByteBuffer.wrap(answer.getBytes(StandardCharsets.UTF_8)));
+                    c.close();
+                }
+            } catch (IOException e) {
+                // It was closed.
+            }
+        }
+
+        @Override
+        public void close() throws IOException {
+            server.close();
+            Files.delete(socket);
+            Files.delete(socket.getParent());
+        }
+    }
+
+    private static void answers() throws Exception {
+        try (Daemon d = new Daemon("HTTP/1.0 200 OK\r\na: b\r\n\r\n{\"id\": 7}")) {
+            Controller c = new Controller("unix:" + d.socket, "secret", 5000, () -> 0);
+            same(c.call("GET", "/x", null).get("id").asInt(), 7);
+            same(d.heard.startsWith("GET /x HTTP/1.0\r\n") && d.heard.contains("authorization: Bearer secret\r\n"), true);
+        }
+        try (Daemon d = new Daemon("HTTP/1.1 204 No Content\r\n\r\n")) {
+            same(new Controller("unix:" + d.socket, null, 5000, () -> 0).call("DELETE", "/x", null), null);
+        }
+        try (Daemon d = new Daemon("HTTP/1.1 409 Conflict\r\n\r\nbusy")) {
+            Controller c = new Controller("unix:" + d.socket, null, 5000, () -> 0);
+            for (int i = 0; i < 2; i++) refused(() -> c.call("POST", "/x", Map.of()), "POST /x: 409 busy");
+            same(d.requests.get(), 2);
+        }
+    }
+
+    private static void hangs() throws Exception {
+        AtomicLong now = new AtomicLong();
+        try (Daemon d = new Daemon(null)) {
+            Controller c = new Controller("unix:" + d.socket, null, 50, now::get);
+            refused(() -> c.call("GET", "/x", null), "within 50 ms");
+            refused(() -> c.call("GET", "/x", null), "lately");
+            now.set(Controller.PAUSE_MS);
+            refused(() -> c.call("GET", "/x", null), "within 50 ms");
+        }
+    }
+
+    private static void gone() throws Exception {
+        AtomicLong now = new AtomicLong();
+        Path socket;
+        try (Daemon d = new Daemon("HTTP/1.0 200 OK\r\n\r\n1")) {
+            socket = d.socket;
+        }
+        Controller c = new Controller("unix:" + socket, null, 5000, now::get);
+        try {
+            c.call("GET", "/x", null);
+            throw new AssertionError("it answers");
+        } catch (Controller.Gone e) {
+            refused(() -> c.call("GET", "/x", null), "lately");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! `heliostat spark`: an application of Apache Spark in the hosts of a network, its shuffles over circuits.
+//!
+//! The network is `heliostat run` in a process of its own. The driver and one executor a host are processes in the hosts' namespaces,
+//! without master and workers. Spark's side of it is the plug-in in `spark/` ([`plugin`]).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::changes::Changes;
+use super::log::say;
+use super::{CliError, can_write, files, print, read_policy_with, read_topology_with, write_text};
+use crate::coflows::elephants::Admit;
+use crate::config;
+use crate::kernel::ownership;
+use crate::topology::Topology;
+use crate::units::Bytes;
+
+mod network;
+mod plugin;
+mod shown;
+mod submit;
+
+use network::Network;
+use plugin::Spark;
+use shown::Outcome;
+
+/// The policy of a run that names none.
+const DEFAULT_POLICY: &str = "declared";
+/// How often it is looked whether a process is up, or has ended.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs an application of Apache Spark in the hosts of a network, its shuffles over circuits
+///
+/// The driver runs in the first host, and an executor in every host. `--` and the application with its arguments come last. Spark and a
+/// JDK are not installed by it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example: heliostat spark hybrid-4x2 --baseline --python spark-env/bin/python -- app.py 100")]
+pub struct Args {
+    /// The topology: a file (YAML), or the name of a shipped one
+    #[arg(required_unless_present = "jar")]
+    topology: Option<PathBuf>,
+    /// The policy: a file (YAML), or the name of a shipped one; it must admit all traffic, since Spark marks none
+    #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_POLICY)]
+    policy: PathBuf,
+    /// What Spark and the controller say to each other
+    #[arg(long, value_enum, default_value_t)]
+    mode: Mode,
+    /// Runs the application with circuits off first, and compares
+    #[arg(long)]
+    baseline: bool,
+    #[command(flatten)]
+    changes: Changes,
+    /// Name of the network [default: the topology's]
+    #[arg(long)]
+    name: Option<String>,
+    /// Executors, each in a host of its own, rack by rack in turn [default: one in every host]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    executors: Option<u32>,
+    /// Tasks that an executor runs at once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    cores: u32,
+    /// Memory of an executor; Spark takes 450 MiB at least
+    #[arg(long, value_name = "SIZE", default_value = "504MB")]
+    memory: Bytes,
+    /// The Python in which pyspark is installed [default: $PYSPARK_PYTHON, or python3]
+    #[arg(long, value_name = "PROGRAM")]
+    python: Option<PathBuf>,
+    /// A setting of Spark; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    conf: Vec<String>,
+    /// Also writes what became of shuffles and jobs to a file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Keeps what the network, the driver and the executors logged in this directory
+    #[arg(long, value_name = "DIR")]
+    logs: Option<PathBuf>,
+    /// Only writes the plug-in, for a Spark cluster of your own
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["topology", "baseline", "app"])]
+    jar: Option<PathBuf>,
+    /// The application and its arguments, after `--`, as spark-submit takes them
+    #[arg(last = true, required_unless_present = "jar", value_name = "APP")]
+    app: Vec<OsString>,
+}
+
+/// What Spark and the controller say to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Nothing: circuits by the policy's own measure of demand
+    Off,
+    /// Spark declares each shuffle as a coflow, with the racks where its tasks run
+    Declare,
+    /// The controller says in which racks the tasks that read a shuffle run
+    #[default]
+    Place,
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Declare => "declare",
+            Self::Place => "place",
+        }
+    }
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Spark or a JDK is missing, a network that does not come up, or an application that fails.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    can_write(args.json.iter())?;
+    if let Some(to) = &args.jar {
+        let jar = Spark::find(args.python.as_deref())?.plugin()?;
+        return fs::copy(&jar, to).map(drop).map_err(|e| files::failed(to, &e));
+    }
+    let file = args.topology.as_deref().unwrap_or(Path::new(""));
+    let topology = read_topology_with(file, &args.changes.all)?;
+    let policy = read_policy_with(&args.policy, &args.changes.all)?;
+    config::fit(&topology, &policy)?;
+    if policy.run.admit != Admit::All {
+        let why = format!("{} admits marked traffic only, and Spark marks none", args.policy.display());
+        return Err(CliError::Invalid(format!("{why}; take a policy with `elephants: {{admit: all}}`, or --set elephants.admit=all")));
+    }
+    let hosts = hosts(&topology, args.executors)?;
+    let spark = Spark::find(args.python.as_deref())?;
+    let jar = spark.plugin()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
+    listen(&stop)?;
+    let mut outcomes = vec![];
+    for (mode, circuits) in args.baseline.then_some((Mode::Off, false)).into_iter().chain([(args.mode, true)]) {
+        let plan = Plan { args, spark: &spark, jar: &jar, hosts: &hosts, mode, name: &name, policy: &policy.policy.name, circuits };
+        outcomes.push(one(&plan, file, &stop)?);
+        if stop.load(Relaxed) || outcomes.iter().any(|o| o.failed.is_some()) {
+            break;
+        }
+    }
+    print(&shown::tables(&outcomes))?;
+    if let Some(json) = &args.json {
+        write_text(json, &super::tables::json_list(&outcomes))?;
+    }
+    if stop.load(Relaxed) {
+        return Err(CliError::Failed("interrupted; what had ended by then is printed above".into()));
+    }
+    outcomes.into_iter().find_map(|o| o.failed).map_or(Ok(()), |why| Err(CliError::Failed(why)))
+}
+
+/// The hosts that get an executor: the first of every rack, then the second of every rack, and so on.
+fn hosts(topology: &Topology, executors: Option<u32>) -> Result<Vec<String>, CliError> {
+    let mut all: Vec<_> = topology.hosts.iter().map(|h| (h.index, h.rack, topology.host_name(h.id))).collect();
+    all.sort_unstable();
+    let n = executors.map_or(all.len(), |n| n as usize);
+    if n > all.len() {
+        return Err(CliError::Usage(format!("--executors {n}: {} has {} hosts, and a host has one executor", topology.name, all.len())));
+    }
+    Ok(all.into_iter().take(n).map(|h| h.2).collect())
+}
+
+/// Has `stop` become true at the first signal that asks to end. At the second this process ends at once; the network and Spark are told
+/// by the kernel then.
+fn listen(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
+    let failed = |e: std::io::Error| CliError::Failed(format!("listen to signals: {e}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let entered = runtime.enter();
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::quit(), SignalKind::hangup()];
+    let (asked, mut heard) = tokio::sync::mpsc::channel(1);
+    for kind in kinds {
+        let (mut signals, asked) = (signal(kind).map_err(failed)?, asked.clone());
+        runtime.spawn(async move { while signals.recv().await.is_some() && asked.send(()).await.is_ok() {} });
+    }
+    drop(entered);
+    let stop = stop.clone();
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            heard.recv().await;
+            stop.store(true, Relaxed);
+            note("stopping; ask again to stop at once");
+            heard.recv().await;
+            std::process::exit(1);
+        });
+    });
+    Ok(())
+}
+
+/// What is run.
+struct Plan<'a> {
+    /// As it was asked.
+    args: &'a Args,
+    /// The Spark that runs it.
+    spark: &'a Spark,
+    /// The plug-in.
+    jar: &'a Path,
+    /// Hosts with an executor; the driver is in the first.
+    hosts: &'a [String],
+    /// What Spark and the controller say to each other.
+    mode: Mode,
+    /// The network's name.
+    name: &'a str,
+    /// The policy's name.
+    policy: &'a str,
+    /// Whether there are circuits.
+    circuits: bool,
+}
+
+/// This program.
+fn program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| "heliostat".into())
+}
+
+/// Runs the application once.
+fn one(plan: &Plan<'_>, topology: &Path, stop: &AtomicBool) -> Result<Outcome, CliError> {
+    let scratch = tempfile::Builder::new().prefix("heliostat-spark-").tempdir();
+    let scratch = scratch.map_err(|e| CliError::Failed(format!("make a temporary directory: {e}")))?;
+    let logs = match &plan.args.logs {
+        None => scratch.path().join("logs"),
+        Some(dir) if plan.args.baseline => dir.join(if plan.circuits { "circuits" } else { "baseline" }),
+        Some(dir) => dir.clone(),
+    };
+    for dir in [&logs, &scratch.path().join("conf")] {
+        fs::create_dir_all(dir).map_err(|e| files::failed(dir, &e))?;
+    }
+    let network = Network::start(topology, plan, &logs)?;
+    let mut outcome = Outcome::new(plan);
+    let submitted = submit::submit(plan, scratch.path(), &logs, &mut outcome, stop);
+    outcome.total(&network);
+    let ended = network.end();
+    if let Err(why) | Ok(Some(why)) = &submitted {
+        outcome.failed = Some(kept(why, scratch, plan.args.logs.as_deref()));
+    }
+    ended.map(|()| outcome)
+}
+
+/// Why an application failed, and where its logs are: they outlive a failure.
+fn kept(why: &str, scratch: tempfile::TempDir, logs: Option<&Path>) -> String {
+    let place = logs.map_or_else(|| scratch.keep().join("logs"), Path::to_path_buf);
+    format!("{why}; what its processes logged is in {}", place.display())
+}
+
+/// Settings of Spark that this run needs.
+fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static str, String> {
+    let driver = plan.hosts[0].clone();
+    let tasks = plan.hosts.len() as u32 * plan.args.cores;
+    // Many JVMs share few processors: a small compiler and collector start them in a third of the time.
+    let java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -Djava.net.preferIPv4Stack=true";
+    let off = || "false".to_owned();
+    BTreeMap::from([
+        ("spark.heliostat.program", program().display().to_string()),
+        ("spark.heliostat.network", plan.name.to_owned()),
+        ("spark.heliostat.hosts", plan.hosts.join(",")),
+        ("spark.heliostat.logs", logs.display().to_string()),
+        ("spark.heliostat.mode", plan.mode.name().to_owned()),
+        ("spark.heliostat.report", scratch.join("report.jsonl").display().to_string()),
+        ("spark.heliostat.controller", format!("unix:{}", ownership::base().join(plan.name).join("api.sock").display())),
+        ("spark.driver.host", driver.clone()),
+        ("spark.driver.bindAddress", driver),
+        ("spark.driver.memory", "512m".into()),
+        ("spark.driver.defaultJavaOptions", java.into()),
+        ("spark.executor.defaultJavaOptions", java.into()),
+        ("spark.executor.memory", format!("{}k", plan.args.memory.0 / 1024)),
+        ("spark.executor.cores", plan.args.cores.to_string()),
+        ("spark.local.dir", scratch.join("local").display().to_string()),
+        ("spark.ui.enabled", off()),
+        // The application begins when all executors are there.
+        ("spark.scheduler.minRegisteredResourcesRatio", "1.0".into()),
+        ("spark.scheduler.maxRegisteredResourcesWaitingTime", "300s".into()),
+        // Else Spark waits three seconds for a host that holds a fifth of a task's input.
+        ("spark.shuffle.reduceLocality.enabled", off()),
+        ("spark.locality.wait", "0".into()),
+        // All hosts share the machine's files.
+        ("spark.shuffle.readHostLocalDisk", off()),
+        ("spark.sql.shuffle.partitions", tasks.to_string()),
+        ("spark.sql.adaptive.coalescePartitions.enabled", off()),
+    ])
+}
+
+/// Says something beside the application's own output.
+fn note(text: &str) {
+    say!("heliostat: {text}");
+}

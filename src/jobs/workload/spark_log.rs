@@ -1,0 +1,535 @@
+//! Event logs of Apache Spark as jobs: what its jobs, stages and tasks did, and what they shuffled.
+//!
+//! The file has one JSON object a line, which Spark writes where `spark.eventLog.enabled` is set. Four kinds of events say all that
+//! is needed; others are skipped:
+//!
+//! ```text
+//! {"Event":"SparkListenerJobStart","Job ID":0,"Submission Time":<ms>,"Stage Infos":[{"Stage ID":1,"Parent IDs":[0],"RDD Info":[..]}],..}
+//! {"Event":"SparkListenerStageCompleted","Stage Info":{"Stage ID":0,..}}
+//! {"Event":"SparkListenerTaskEnd","Stage ID":0,"Task Info":{"Index":2,..},"Task Metrics":{..},..}
+//! ```
+//!
+//! Source: `JsonProtocol` of Spark, <https://github.com/apache/spark>.
+//!
+//! A query of Spark SQL is several of Spark's jobs, one a shuffle under adaptive execution: they become one job here, and so does each
+//! of Spark's other jobs. A stage that Spark skipped, since its output was there, is the stage that wrote it. Output that another job
+//! wrote is read as data blocks. A task computes for as long as it ran without waiting for its shuffle.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::TraceError;
+use super::jobs::{EdgeSpec, JobList, JobSpec, MAX_SHARE, StageSpec, TaskTimes};
+use crate::ids::JobId;
+use crate::text;
+use crate::units::{Bytes, Span, Time};
+
+/// The longest text that is read.
+const MAX_TEXT: usize = 1_000_000_000;
+/// The most tasks of a stage.
+const MAX_TASKS: usize = 1_000_000;
+/// The largest number of bytes, and the longest time in milliseconds, of a task.
+const MAX: u64 = 1_000_000_000_000;
+
+/// What a log says of an application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    /// In the order of their submission.
+    jobs: Vec<Job>,
+    /// Stages that were completed, by Spark's number.
+    stages: BTreeMap<u32, Stage>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Job {
+    /// What it becomes a part of.
+    unit: Unit,
+    submitted_ms: u64,
+    pool: String,
+    stages: Vec<Planned>,
+}
+
+/// What becomes one job: a query, or one of Spark's jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Unit {
+    Query(u64),
+    Job(u32),
+}
+
+/// A stage of a job, which may be skipped.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct Planned {
+    #[serde(rename = "Stage ID")]
+    id: u32,
+    #[serde(rename = "Parent IDs", default)]
+    parents: Vec<u32>,
+    /// The stage's own data set is the first.
+    #[serde(rename = "RDD Info", default)]
+    data: Vec<Data>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct Data {
+    #[serde(rename = "RDD ID")]
+    id: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Stage {
+    is_completed: bool,
+    /// By partition: the task that computed it last.
+    tasks: BTreeMap<u32, Task>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Task {
+    ms: u64,
+    shuffle_read: u64,
+    shuffle_written: u64,
+    read: u64,
+    written: u64,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    #[serde(rename = "Event")]
+    event: String,
+}
+
+#[derive(Deserialize)]
+struct JobStart {
+    #[serde(rename = "Job ID")]
+    id: u32,
+    #[serde(rename = "Submission Time")]
+    submitted_ms: u64,
+    #[serde(rename = "Stage Infos")]
+    stages: Vec<Planned>,
+    #[serde(rename = "Properties", default)]
+    properties: Option<Properties>,
+}
+
+#[derive(Default, Deserialize)]
+struct Properties {
+    #[serde(rename = "spark.sql.execution.id")]
+    query: Option<String>,
+    #[serde(rename = "spark.scheduler.pool")]
+    pool: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct StageCompleted {
+    #[serde(rename = "Stage Info")]
+    stage: StageInfo,
+}
+
+#[derive(Deserialize)]
+struct StageInfo {
+    #[serde(rename = "Stage ID")]
+    id: u32,
+    #[serde(rename = "Failure Reason")]
+    failure: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct TaskEnd {
+    #[serde(rename = "Stage ID")]
+    stage: u32,
+    #[serde(rename = "Task End Reason")]
+    reason: Reason,
+    #[serde(rename = "Task Info")]
+    info: TaskInfo,
+    #[serde(rename = "Task Metrics")]
+    metrics: Option<Metrics>,
+}
+
+#[derive(Deserialize)]
+struct Reason {
+    #[serde(rename = "Reason")]
+    reason: String,
+}
+
+#[derive(Deserialize)]
+struct TaskInfo {
+    #[serde(rename = "Index")]
+    index: u32,
+    /// The same as the index, but in a stage that is tried again; logs before Spark 3.3 lack it.
+    #[serde(rename = "Partition ID")]
+    partition: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct Metrics {
+    #[serde(rename = "Executor Deserialize Time", default)]
+    deserialize_ms: u64,
+    #[serde(rename = "Executor Run Time")]
+    run_ms: u64,
+    #[serde(rename = "Shuffle Read Metrics", default)]
+    shuffle_read: ShuffleRead,
+    #[serde(rename = "Shuffle Write Metrics", default)]
+    shuffle_written: ShuffleWritten,
+    #[serde(rename = "Input Metrics", default)]
+    read: Read,
+    #[serde(rename = "Output Metrics", default)]
+    written: Written,
+}
+
+#[derive(Default, Deserialize)]
+struct ShuffleRead {
+    #[serde(rename = "Remote Bytes Read")]
+    remote: u64,
+    #[serde(rename = "Local Bytes Read")]
+    local: u64,
+    #[serde(rename = "Fetch Wait Time", default)]
+    wait_ms: u64,
+}
+
+#[derive(Default, Deserialize)]
+struct ShuffleWritten {
+    #[serde(rename = "Shuffle Bytes Written")]
+    bytes: u64,
+}
+
+#[derive(Default, Deserialize)]
+struct Read {
+    #[serde(rename = "Bytes Read")]
+    bytes: u64,
+}
+
+#[derive(Default, Deserialize)]
+struct Written {
+    #[serde(rename = "Bytes Written")]
+    bytes: u64,
+}
+
+impl Metrics {
+    fn task(&self) -> Result<Task, String> {
+        let task = Task {
+            ms: (self.deserialize_ms.saturating_add(self.run_ms)).saturating_sub(self.shuffle_read.wait_ms),
+            shuffle_read: self.shuffle_read.remote.saturating_add(self.shuffle_read.local),
+            shuffle_written: self.shuffle_written.bytes,
+            read: self.read.bytes,
+            written: self.written.bytes,
+        };
+        let all = [task.ms, task.shuffle_read, task.shuffle_written, task.read, task.written];
+        if all.iter().any(|&n| n > MAX) { Err(format!("a time or bytes of a task above {MAX}")) } else { Ok(task) }
+    }
+}
+
+/// What speaks against this format, by how a text begins.
+///
+/// # Errors
+/// In words.
+pub fn fits(text: &str) -> Result<(), String> {
+    let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
+    let event = first.trim_start().starts_with('{') && first.contains("\"Event\"") && first.contains("SparkListener");
+    if event { Ok(()) } else { Err("a line is a JSON object with `Event`, such as \"SparkListenerLogStart\"".into()) }
+}
+
+/// Reads a log. O(length of the text).
+///
+/// # Errors
+/// The first fault, with line and column where there is one, and what is allowed.
+pub fn parse(text: &str) -> Result<Log, TraceError> {
+    if text.len() > MAX_TEXT {
+        return Err(TraceError { line: 0, column: 0, why: format!("the file has {} bytes; at most {MAX_TEXT}", text.len()) });
+    }
+    let mut log = Log::default();
+    for (k, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        log.take(k + 1, line)?;
+    }
+    log.stages.retain(|_, s| s.is_completed && !s.tasks.is_empty());
+    Ok(log)
+}
+
+/// A line as what its event is.
+fn read<T: DeserializeOwned>(number: usize, line: &str) -> Result<T, TraceError> {
+    let mut json = serde_json::Deserializer::from_str(line);
+    serde_path_to_error::deserialize(&mut json).map_err(|e| {
+        let (path, inner) = (e.path().to_string(), e.inner());
+        let why = inner.to_string();
+        let why = why.rsplit_once(" at line ").map_or(&*why, |w| w.0).replace("missing field", "missing key");
+        TraceError { line: number, column: inner.column(), why: format!("{path}: {}", text::told(&why)) }
+    })
+}
+
+impl Log {
+    fn take(&mut self, number: usize, line: &str) -> Result<(), TraceError> {
+        let bad = |why: String| TraceError { line: number, column: 1, why };
+        match &*read::<Kind>(number, line)?.event {
+            "SparkListenerJobStart" => {
+                let start: JobStart = read(number, line)?;
+                let said = start.properties.unwrap_or_default();
+                let query = said.query.map(|q| q.parse().map_err(|_| bad("spark.sql.execution.id is no whole number".into())));
+                let unit = query.transpose()?.map_or(Unit::Job(start.id), Unit::Query);
+                let pool = said.pool.unwrap_or_default();
+                self.jobs.push(Job { unit, submitted_ms: start.submitted_ms, pool, stages: start.stages });
+            }
+            "SparkListenerStageCompleted" => {
+                let StageInfo { id, failure } = read::<StageCompleted>(number, line)?.stage;
+                self.stages.entry(id).or_default().is_completed |= failure.is_none();
+            }
+            "SparkListenerTaskEnd" => {
+                let end: TaskEnd = read(number, line)?;
+                let Some(metrics) = end.metrics.filter(|_| end.reason.reason == "Success") else { return Ok(()) };
+                let stage = self.stages.entry(end.stage).or_default();
+                let partition = end.info.partition.unwrap_or(end.info.index);
+                stage.tasks.insert(partition, metrics.task().map_err(bad)?);
+                if stage.tasks.len() > MAX_TASKS {
+                    return Err(bad(format!("stage {} has more than {MAX_TASKS} tasks", end.stage)));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// By stage that ran: the unit that ran it, and the stages that wrote what it reads.
+    fn graph(&self) -> BTreeMap<u32, (Unit, Vec<u32>)> {
+        let mut graph: BTreeMap<u32, (Unit, Vec<u32>)> = BTreeMap::new();
+        // The stage that computed a data set last.
+        let mut of_data: BTreeMap<u64, u32> = BTreeMap::new();
+        for job in &self.jobs {
+            let data: BTreeMap<u32, u64> = job.stages.iter().filter_map(|s| Some((s.id, s.data.first()?.id))).collect();
+            let mut stages: Vec<&Planned> = job.stages.iter().filter(|s| self.stages.contains_key(&s.id)).collect();
+            stages.sort_by_key(|s| s.id);
+            for s in stages {
+                let wrote = |p: &u32| {
+                    let skipped = || data.get(p).and_then(|d| of_data.get(d)).copied();
+                    if self.stages.contains_key(p) { Some(*p) } else { skipped() }
+                };
+                let mut parents: Vec<u32> = s.parents.iter().filter_map(wrote).filter(|&p| p < s.id).collect();
+                parents.sort_unstable();
+                parents.dedup();
+                if graph.contains_key(&s.id) {
+                    continue;
+                }
+                graph.insert(s.id, (job.unit, parents));
+                data.get(&s.id).map(|d| of_data.insert(*d, s.id));
+            }
+        }
+        graph
+    }
+}
+
+impl Stage {
+    fn sum(&self, what: impl Fn(&Task) -> u64) -> u64 {
+        self.tasks.values().map(what).fold(0, u64::saturating_add)
+    }
+
+    /// What each task read of shuffles, as shares; `None` where all read the same.
+    fn shares(&self) -> Option<Vec<u64>> {
+        let reads: Vec<u64> = self.tasks.values().map(|t| t.shuffle_read).collect();
+        let most = reads.iter().copied().max().unwrap_or(0);
+        let unit = most.div_ceil(MAX_SHARE).max(1);
+        let is_even = reads.iter().all(|r| *r == most);
+        (!is_even).then(|| reads.iter().map(|r| r.div_ceil(unit)).collect())
+    }
+}
+
+/// The application's jobs. The first is submitted at zero; fair pools are queues. O(tasks, and stages times their logarithm).
+pub fn to_jobs(name: &str, log: &Log) -> JobList {
+    let graph = log.graph();
+    let mut pools: Vec<&str> = log.jobs.iter().map(|j| &*j.pool).collect();
+    pools.sort_unstable();
+    pools.dedup();
+    let zero = log.jobs.iter().map(|j| j.submitted_ms).min().unwrap_or(0);
+    let mut units: BTreeMap<Unit, &Job> = BTreeMap::new();
+    for job in &log.jobs {
+        let first = units.entry(job.unit).or_insert(job);
+        if job.submitted_ms < first.submitted_ms {
+            *first = job;
+        }
+    }
+    let jobs = units.iter().filter_map(|(&unit, first)| {
+        let ids: Vec<u32> = graph.iter().filter(|(_, (of, _))| *of == unit).map(|(id, _)| *id).collect();
+        let place = |id: u32| ids.binary_search(&id).ok();
+        let (mut stages, mut edges) = (vec![], vec![]);
+        for (to, id) in ids.iter().enumerate() {
+            let stage = &log.stages[id];
+            let (all, shares) = (stage.sum(|t| t.shuffle_read), stage.shares());
+            let mut foreign = all;
+            for (parent, bytes) in divided(all, graph[id].1.iter().map(|p| (*p, log.stages[p].sum(|t| t.shuffle_written)))) {
+                let Some(from) = place(parent) else { continue };
+                foreign -= bytes;
+                edges.push(EdgeSpec { shares: shares.clone(), ..EdgeSpec::even(from, to, Bytes(bytes)) });
+            }
+            stages.push(StageSpec {
+                name: format!("stage-{id}"),
+                tasks: stage.tasks.len() as u32,
+                times: TaskTimes::Each(stage.tasks.values().map(|t| Span::millis(t.ms)).collect()),
+                input: Bytes(stage.sum(|t| t.read).saturating_add(foreign)),
+                output: Bytes(stage.sum(|t| t.written)),
+            });
+        }
+        edges.sort_by_key(|e| (e.from, e.to));
+        let name = match unit {
+            Unit::Query(n) => format!("query-{n}"),
+            Unit::Job(n) => format!("job-{n}"),
+        };
+        let queue = pools.binary_search(&&*first.pool).unwrap_or(0) as u32;
+        let arrival = Time::ZERO + Span::millis((first.submitted_ms - zero).min(MAX));
+        (!stages.is_empty()).then_some(JobSpec { id: JobId(0), name, queue, arrival, recurring: false, stages, edges })
+    });
+    JobList::new(name, jobs.collect())
+}
+
+/// Bytes divided in proportion to weights, evenly where all are zero; the sum is exact.
+fn divided(bytes: u64, weights: impl ExactSizeIterator<Item = (u32, u64)>) -> Vec<(u32, u64)> {
+    let weights: Vec<(u32, u64)> = weights.collect();
+    let all: u128 = weights.iter().map(|w| u128::from(w.1)).sum();
+    let (mut sum, mut given) = (0u128, 0u64);
+    let of = |(of, weight): &(u32, u64)| {
+        sum += if all == 0 { 1 } else { u128::from(*weight) };
+        let until = (u128::from(bytes) * sum / if all == 0 { weights.len() as u128 } else { all }) as u64;
+        (*of, until - std::mem::replace(&mut given, until))
+    };
+    weights.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A log of Spark 4.3: two iterations of PageRank, a query that groups two tables and joins them, and one that sorts a table.
+    fn recorded() -> String {
+        let file = crate::testing::repository("spark/tests/spark-4.3.jsonl");
+        std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+    }
+
+    /// A stage, its parents and its data set, as a job plans it.
+    fn planned(id: u32, parents: &[u32], data: u64) -> String {
+        format!(r#"{{"Stage ID":{id},"Parent IDs":{parents:?},"RDD Info":[{{"RDD ID":{data}}}]}}"#)
+    }
+
+    fn job(id: u32, at: u64, properties: &str, stages: &[String]) -> String {
+        let stages = stages.join(",");
+        format!(
+            r#"{{"Event":"SparkListenerJobStart","Job ID":{id},"Submission Time":{at},"Stage Infos":[{stages}],"Properties":{properties}}}"#
+        )
+    }
+
+    /// The end of a task that ran for a second, a tenth of which it waited.
+    fn task(stage: u32, partition: u32, read: u64, written: u64) -> String {
+        format!(
+            r#"{{"Event":"SparkListenerTaskEnd","Stage ID":{stage},"Task End Reason":{{"Reason":"Success"}},"Task Info":{{"Index":{partition}}},"Task Metrics":{{"Executor Run Time":1000,"Shuffle Read Metrics":{{"Remote Bytes Read":{read},"Local Bytes Read":1,"Fetch Wait Time":100}},"Shuffle Write Metrics":{{"Shuffle Bytes Written":{written}}},"Input Metrics":{{"Bytes Read":7}},"Output Metrics":{{"Bytes Written":9}}}}}}"#
+        )
+    }
+
+    fn completed(stage: u32) -> String {
+        format!(r#"{{"Event":"SparkListenerStageCompleted","Stage Info":{{"Stage ID":{stage}}}}}"#)
+    }
+
+    #[test]
+    fn a_recorded_application_becomes_its_jobs() {
+        let list = to_jobs("l", &parse(&recorded()).unwrap());
+        assert!(fits(&recorded()).is_ok() && list.jobs.iter().all(|j| j.check() == Ok(())));
+        let shape = |j: &JobSpec| (j.name.clone(), j.stages.len(), j.edges.iter().map(|e| (e.from, e.to)).collect::<Vec<_>>());
+        let shapes: Vec<_> = list.jobs.iter().map(shape).collect();
+        assert_eq!(
+            shapes,
+            [
+                // Both joins read the links, which the second stage wrote.
+                ("job-0".to_string(), 5, vec![(0, 1), (1, 2), (1, 3), (2, 3), (3, 4)]),
+                // Two groups, their join, and the count: four of Spark's jobs.
+                ("query-0".to_string(), 4, vec![(0, 2), (1, 2), (2, 3)]),
+                // The sample that says where to cut, then the sort.
+                ("query-1".to_string(), 3, vec![(1, 2)]),
+            ]
+        );
+        // What stages read is what Spark says they read.
+        let all: u64 = recorded()
+            .lines()
+            .filter_map(|l| serde_json::from_str::<TaskEnd>(l).ok()?.metrics)
+            .map(|m| m.shuffle_read.remote + m.shuffle_read.local)
+            .sum();
+        assert_eq!(list.jobs.iter().map(|j| j.shuffle_bytes().0).sum::<u64>(), all);
+        assert_eq!(all, 300_981);
+    }
+
+    #[test]
+    fn bytes_and_times_are_those_of_the_tasks() {
+        let text = [
+            job(4, 5_000, "null", &[planned(0, &[], 10), planned(1, &[], 11), planned(2, &[0, 1], 12)]),
+            task(0, 0, 0, 300),
+            task(0, 1, 0, 300),
+            completed(0),
+            task(1, 0, 0, 200),
+            completed(1),
+            task(2, 1, 99, 0),
+            task(2, 0, 299, 0),
+            completed(2),
+        ];
+        let j = &to_jobs("l", &parse(&text.join("\n")).unwrap()).jobs[0];
+        assert_eq!((j.check(), &*j.name, j.arrival, j.stages.len()), (Ok(()), "job-4", Time::ZERO, 3));
+        // 400 bytes were read of 800 that were written, by the first task three times as many as by the second.
+        let read: Vec<_> = j.edges.iter().map(|e| (e.from, e.to, e.bytes.0, e.by_receiver().unwrap())).collect();
+        assert_eq!(read, [(0, 2, 300, vec![225, 75]), (1, 2, 100, vec![75, 25])]);
+        assert_eq!(j.stages[2].times, TaskTimes::Each(vec![Span::millis(900); 2]));
+        assert_eq!((j.stages[0].input, j.stages[0].output, j.stages[2].input), (Bytes(14 + 2), Bytes(18), Bytes(14)));
+    }
+
+    #[test]
+    fn queries_are_joined_and_output_of_others_is_read_as_blocks() {
+        let query = |n: u32, pool: &str| format!(r#"{{"spark.sql.execution.id":"{n}","spark.scheduler.pool":"{pool}"}}"#);
+        let text = [
+            job(0, 1_000, &query(7, "b"), &[planned(0, &[], 10)]),
+            task(0, 0, 0, 50),
+            completed(0),
+            // The next job of the query skips the stage, under another number.
+            job(1, 2_000, &query(7, "b"), &[planned(1, &[], 10), planned(2, &[1], 11)]),
+            task(2, 0, 49, 0),
+            completed(2),
+            // Another query reads the same.
+            job(2, 3_000, &query(8, "a"), &[planned(3, &[], 10), planned(4, &[3], 12)]),
+            task(4, 0, 39, 0),
+            completed(4),
+            // This one failed.
+            job(3, 4_000, "{}", &[planned(5, &[], 13)]),
+            r#"{"Event":"SparkListenerStageCompleted","Stage Info":{"Stage ID":5,"Failure Reason":"boom"}}"#.into(),
+        ];
+        let list = to_jobs("l", &parse(&text.join("\n")).unwrap());
+        let of = |j: &JobSpec| (j.name.clone(), j.queue, j.arrival.0 / 1_000_000, j.stages.len(), j.shuffle_bytes().0);
+        assert_eq!(list.jobs.iter().map(of).collect::<Vec<_>>(), [("query-7".into(), 2, 0, 2, 50), ("query-8".into(), 1, 2_000, 1, 0)]);
+        assert_eq!(list.jobs[1].stages[0].input, Bytes(7 + 40));
+    }
+
+    #[test]
+    fn faults_are_placed() {
+        let good = [completed(0), task(0, 0, 0, 1)].join("\n");
+        for (from, to, says) in [
+            ("\"Stage ID\":0", "\"Stage ID\":-1", "1:"),
+            ("\"Index\":0", "\"Index\":\"x\"", "2:"),
+            ("\"Executor Run Time\":1000,", "", "missing key"),
+            ("\"Event\":\"SparkListenerTaskEnd\",", "", "2:"),
+            ("1000", "2000000000000", "2:1: a time or bytes"),
+            ("}}}", "", "2:"),
+        ] {
+            assert!(good.contains(from), "{from}");
+            let e = parse(&good.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(e.contains(says), "{e}");
+        }
+        let e = parse(&job(0, 0, r#"{"spark.sql.execution.id":"x"}"#, &[])).unwrap_err();
+        assert!((e.line, e.column) == (1, 1) && e.why.contains("no whole number"), "{e}");
+    }
+
+    proptest! {
+        #![proptest_config(crate::testing::drawn(256))]
+
+        #[test]
+        fn mutated_logs_never_panic(edits in prop::collection::vec((0usize..6_000, 0usize..6, "[-0-9a-z\":{}\\[\\], ]{0,4}"), 1..4)) {
+            let mut bytes = recorded().lines().take(12).collect::<Vec<_>>().join("\n").into_bytes();
+            for (at, len, new) in edits {
+                let at = at.min(bytes.len());
+                let end = (at + len).min(bytes.len());
+                bytes.splice(at..end, new.bytes());
+            }
+            if let Ok(log) = parse(&String::from_utf8_lossy(&bytes)) {
+                prop_assert!(to_jobs("l", &log).jobs.iter().all(|j| j.check().is_ok()));
+            }
+        }
+    }
+}
