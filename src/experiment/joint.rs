@@ -10,17 +10,33 @@ use super::{Paper, Size, Traces};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::NetworkKind;
 use crate::control::policy::SchedulerKind;
-use crate::placement::Kind;
+use crate::placement::joint::executor::JointOptions;
 use crate::placement::policy::{Order, ReduceStart};
+use crate::placement::{Kind, Policy};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
 
 /// The system.
 pub const JOINT: &str = "joint";
 
+/// The first draw that was not looked at while the constants of the policy were chosen.
+pub const HELD_OUT: u64 = 21;
+
+/// `joint` without one of its parts.
+type Without = (&'static str, fn(&mut JointOptions));
+/// All of them.
+pub const WITHOUT: [Without; 6] = [
+    ("joint, no order", |o| o.no_order = true),
+    ("joint, no guard", |o| o.no_guard = true),
+    ("joint, no tails", |o| o.no_tails = true),
+    ("joint, no slots kept", |o| o.no_kept_slots = true),
+    ("joint, no homes", |o| o.no_homes = true),
+    ("joint, no estimate", |o| o.no_estimate = true),
+];
+
 /// A paper's setting, what it is called here, and whether a quick run has it.
 type Chosen = (Paper, &'static str, &'static str, bool);
-const SETTINGS: [Chosen; 21] = [
+const SETTINGS: [Chosen; 26] = [
     (Paper::Jobpacker, "batch", "JobPacker batch", true),
     (Paper::Jobpacker, "online", "JobPacker online", true),
     (Paper::Jobpacker, "GENI batch", "GENI batch", true),
@@ -42,10 +58,15 @@ const SETTINGS: [Chosen; 21] = [
     (Paper::Hit, "BCube", "Hit, BCube", true),
     (Paper::Pushbox, "Fair", "PushBox, Fair", true),
     (Paper::Pushbox, "fan-in 6:1", "PushBox, fan-in 6:1", false),
+    (Paper::Jobpacker, "sizes 50 % off", "JobPacker, sizes 50 % off", false),
+    (Paper::Jobpacker, "half +-200 s", "JobPacker, half +-200 s", false),
+    (Paper::Jobpacker, "mixed", "JobPacker, half ad hoc", false),
+    (Paper::CoScheduler, "T_rem 50 % off", "Co-scheduler, T_rem 50 % off", false),
+    (Paper::CoScheduler, "none recurring", "Co-scheduler, none recurring", false),
 ];
 
 /// Published systems, and what each is called with the least remaining work first and late reduces. F-EPS has another network.
-const PUBLISHED: [(&str, &str); 15] = [
+pub(super) const PUBLISHED: [(&str, &str); 15] = [
     ("F-Hybrid", "F-Hybrid, SRPT"),
     ("Corral", "Corral, SRPT"),
     ("JobPacker", "JobPacker, SRPT"),
@@ -73,17 +94,28 @@ fn of_paper(paper: Paper, size: Size, traces: &Traces) -> Vec<Setting> {
     let all = paper.experiment_with(Size { thin: false, ..size }, traces).settings;
     let named = |s: Setting| {
         let chosen = SETTINGS.iter().find(|c| (c.0, c.1) == (paper, s.name)).filter(|c| c.3 || !size.thin)?;
-        Some(Setting { name: chosen.2, systems: systems(&s), ..s })
+        Some(Setting { name: chosen.2, systems: systems(&s, size.thin), ..s })
     };
     all.into_iter().filter_map(named).collect()
 }
 
-/// The published systems of a setting as they are and as strong as they can be, and `joint`.
-fn systems(s: &Setting) -> Vec<System> {
+/// The published systems of a setting as they are and as strong as they can be, and `joint`; unless this is a look, also without one of
+/// its parts.
+fn systems(s: &Setting, look: bool) -> Vec<System> {
     let published = || s.systems.iter().filter_map(|y| Some((y, PUBLISHED.iter().find(|p| p.0 == y.name)?.1)));
     let mut all: Vec<System> = published().map(|(y, _)| y.clone()).collect();
     all.extend(published().map(|(y, name)| strong(name, y)));
-    all.extend(s.systems.first().map(|like| joint(&s.topology, like, &s.systems)));
+    let Some(like) = s.systems.first() else { return all };
+    let whole = joint(&s.topology, like, &s.systems);
+    let without = WITHOUT.iter().filter(|_| !look).map(|&(name, change)| {
+        let mut options = JointOptions::default();
+        change(&mut options);
+        let mut part = System { name, ..whole.clone() };
+        part.jobs_by.placement.policy = Policy::Joint(options);
+        part
+    });
+    all.extend(without);
+    all.push(whole);
     all
 }
 
@@ -139,7 +171,7 @@ pub fn claims() -> Vec<Claim> {
     for &(_, _, name, _) in &SETTINGS[11..19] {
         all.extend(against(name, &["Capacity", "Hit", "Capacity, SRPT", "Hit, SRPT"], &[Makespan, MeanJct, ShuffleCost]));
     }
-    for &(_, _, name, _) in &SETTINGS[19..] {
+    for &(_, _, name, _) in &SETTINGS[19..21] {
         all.extend(against(name, &["PushBox", "NEAT", "PushBox, SRPT", "NEAT, SRPT"], &[MeanJct, MedianJct, P95Jct, P99Jct]));
     }
     all

@@ -43,6 +43,7 @@ pub mod setting;
 pub mod stored;
 #[cfg(test)]
 mod tests;
+pub mod versus;
 
 #[cfg(test)]
 #[path = "../testing.rs"]
@@ -190,6 +191,11 @@ impl Paper {
             Self::Pushbox => "Few tasks that fetch at once, against Hadoop, ShuffleWatcher and NEAT, by load, queues and its own parts",
             Self::Joint => "`joint` against all of these, as published and with the least remaining work first and late reduces",
         }
+    }
+
+    /// The first draw. What `joint` is tuned with are the draws before.
+    pub fn first_seed(self) -> u64 {
+        if self == Self::Joint { joint::HELD_OUT } else { 1 }
     }
 
     /// Minutes of processor time that `--quick` took (docs/experiments.md says where).

@@ -131,6 +131,10 @@ pub enum Measure {
     LastComputing,
     /// Jobs with a shuffle over the network.
     Sending,
+    /// Jain's index of the users' mean job completion times: 1 where all are alike, one over the number of users at worst.
+    Jain,
+    /// The mean job completion time of the user that has the longest, s.
+    SlowestUser,
     /// What hosts receive of what their interfaces carry, %.
     #[serde(rename = "utilisation_percent")]
     Utilisation,
@@ -149,7 +153,8 @@ impl Measure {
     /// Whether it is a time of the run, in seconds: it grows with the times of tasks and arrivals.
     pub fn is_time(self) -> bool {
         use Measure::{
-            CountedCost, DataSpread, Decision, FlowDelay, Gap, Overrun, PlanTime, RouteLength, Sending, ShuffleCost, Throughput, Unfinished,
+            CountedCost, DataSpread, Decision, FlowDelay, Gap, Jain, Overrun, PlanTime, RouteLength, Sending, ShuffleCost, Throughput,
+            Unfinished,
         };
         let other = [
             CountedCost,
@@ -157,6 +162,7 @@ impl Measure {
             Decision,
             FlowDelay,
             Gap,
+            Jain,
             Overrun,
             PlanTime,
             RouteLength,
@@ -170,6 +176,6 @@ impl Measure {
 
     /// Whether a system is better by more of it.
     pub fn more_is_better(self) -> bool {
-        self == Self::Throughput
+        matches!(self, Self::Throughput | Self::Jain)
     }
 }

@@ -9,6 +9,7 @@ use super::claim::{Claim, Printed, Reach, Verdict};
 use super::live::{Both, Pair, Slower};
 use super::runs::{FLOOR, Measure, Outcomes};
 use super::setting::Setting;
+use super::versus::{self, Versus};
 use super::{Experiment, Paper, Size};
 use crate::runtime::statistics::{Estimate, mean};
 use crate::units::Span;
@@ -98,6 +99,9 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// The means behind them.
     pub measured: Vec<Measured>,
+    /// `joint` beside the best of the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub versus: Vec<Versus>,
     /// Where the network was emulated: how, and virtual time beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
@@ -131,6 +135,7 @@ impl Report {
             bounds: e.settings.iter().flat_map(|s| bounds(s, outcomes)).collect(),
             rows: e.claims.iter().map(|c| row(c, outcomes)).collect(),
             measured: pairs.map(|(s, y)| measured(s, y, outcomes)).collect(),
+            versus: e.settings.iter().filter(|_| e.paper == Paper::Joint).flat_map(|s| versus::of(s, outcomes)).collect(),
             live: None,
         }
     }
@@ -278,6 +283,8 @@ pub fn name(m: Measure) -> &'static str {
         Measure::LastInput => "until it has its input",
         Measure::LastComputing => "until it ends",
         Measure::Sending => "jobs that send",
+        Measure::Jain => "Jain's index of users",
+        Measure::SlowestUser => "mean JCT of the slowest user",
     }
 }
 

@@ -157,6 +157,7 @@ pub(super) fn outcome(r: &JobsResult, jobs: &JobList, topology: &Topology, windo
     let slots = topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
     let mut out = measured(r, jobs, slots, window);
     out.extend(by_job(r, jobs));
+    out.extend(by_user(r));
     out.extend(by_phase(r, jobs));
     if let Some(ways) = ways {
         out.extend(ways.measures());
@@ -237,6 +238,20 @@ fn by_phase(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
     }
     let which = [Measure::FirstSlot, Measure::Maps, Measure::LastSlot, Measure::LastInput, Measure::LastComputing];
     if n > 0.0 { which.into_iter().zip(sums.map(|s| s / n)).collect() } else { Vec::new() }
+}
+
+/// How alike users are served, where there are several.
+fn by_user(r: &JobsResult) -> Vec<(Measure, f64)> {
+    let mut by: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for (queue, jct) in r.jobs.iter().filter_map(|j| Some((j.queue, j.jct?))) {
+        let of = by.entry(queue).or_default();
+        *of = (of.0 + jct.as_secs_f64(), of.1 + 1.0);
+    }
+    let means: Vec<f64> = by.values().map(|(sum, n)| sum / n).collect();
+    let (sum, squares) = (means.iter().sum::<f64>(), means.iter().map(|m| m * m).sum::<f64>());
+    let slowest = means.iter().copied().fold(0.0, f64::max);
+    let several = means.len() > 1 && squares > 0.0;
+    if several { vec![(Measure::Jain, sum * sum / (means.len() as f64 * squares)), (Measure::SlowestUser, slowest)] } else { Vec::new() }
 }
 
 /// What Corral's figures 7, 9 and 11 show of jobs by their kind and size.

@@ -322,9 +322,9 @@ pub trait Placement: Send {
         Shuffle::Start
     }
 
-    /// The strict priority, 0 (first) to 7, of a coflow of these bytes that begins now; `None`: nothing is said.
-    fn priority(&self, bytes: Bytes) -> Option<u8> {
-        let _ = bytes;
+    /// The strict priority, 0 (first) to 7, of a coflow of these bytes into a stage that begins now; `None`: nothing is said.
+    fn priority(&self, view: &dyn View, job: JobId, stage: usize, bytes: Bytes) -> Option<u8> {
+        let _ = (view, job, stage, bytes);
         None
     }
 

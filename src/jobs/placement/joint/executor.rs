@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::homes::Homes;
-use super::index::{Index, Learnt, Rank, Share, receives};
-use super::price::{Net, Placed, Question};
+use super::index::{Index, Learnt, Rank, Share, bytes_into, receives};
+use super::price::Net;
 use crate::ids::{HostId, JobId, RackId};
 use crate::placement::baselines::neat::level;
 use crate::placement::hdfs;
@@ -18,10 +18,25 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
-/// Options of the policy `joint`: none.
+mod reduces;
+
+/// Options of the policy `joint`: which of its parts are left out, to see what each brings. Nobody must set one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct JointOptions {}
+#[serde(deny_unknown_fields, default)]
+pub struct JointOptions {
+    /// Ablation: jobs are served as they came; false if left out.
+    pub no_order: bool,
+    /// Ablation: a job may wait for ever behind smaller ones; false if left out.
+    pub no_guard: bool,
+    /// Ablation: jobs that would end last of all do not go first; false if left out.
+    pub no_tails: bool,
+    /// Ablation: no slots are kept for small jobs; false if left out.
+    pub no_kept_slots: bool,
+    /// Ablation: blocks are placed at random, as HDFS does; false if left out.
+    pub no_homes: bool,
+    /// Ablation: tasks that receive take slots that are free, near most of their input, without an estimate; false if left out.
+    pub no_estimate: bool,
+}
 
 impl PolicyOptions for JointOptions {
     const SLOWSTART: u32 = 100;
@@ -29,7 +44,7 @@ impl PolicyOptions for JointOptions {
     const ORDER: Order = Order::Fifo;
 
     fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
-        Box::new(Joint::new(common.clone(), elephant))
+        Box::new(Joint::new(*self, common.clone(), elephant))
     }
 }
 
@@ -53,6 +68,10 @@ struct Promise {
     by: Time,
     /// Until when it is kept though they have not: twice as long.
     until: Time,
+    /// Tasks wait for all others: circuits carry the shuffle.
+    holds: bool,
+    /// Some have started.
+    begun: bool,
 }
 
 /// Some tasks of a stage that start on a rack.
@@ -73,6 +92,13 @@ struct Plan {
     parts: Vec<VecDeque<Part>>,
     /// By rack: free slots that are left for nobody.
     left: Vec<u32>,
+    /// By rack: tasks among the parts that were promised their slots.
+    promised: Vec<u32>,
+    /// By rack: whether a task waits for its interfaces, and bytes that tasks of this plan receive there.
+    full: Vec<bool>,
+    fetched: Vec<u64>,
+    /// By rack: when each slot will be free; empty until a stage is placed.
+    releases: Vec<Vec<Time>>,
 }
 
 /// When jobs came, and what they brought.
@@ -97,6 +123,7 @@ const SMALL: u128 = 4;
 
 /// The policy.
 pub struct Joint {
+    options: JointOptions,
     common: Common,
     threshold: Bytes,
     net: Net,
@@ -119,8 +146,9 @@ pub struct Joint {
 }
 
 impl Joint {
-    fn new(common: Common, threshold: Bytes) -> Self {
+    fn new(options: JointOptions, common: Common, threshold: Bytes) -> Self {
         Self {
+            options,
             common,
             threshold,
             net: Net::default(),
@@ -152,7 +180,9 @@ impl Joint {
         *user = (user.0 + 1, user.1.saturating_add(work));
         let open = user.1;
         let users = self.users.len() as u64;
-        index.guard(spec, now, &self.learnt, (open, users), self.share);
+        if !self.options.no_guard {
+            index.guard(spec, now, &self.learnt, (open, users), self.share);
+        }
         self.jobs.insert(job, Job { index, work, homes: BTreeMap::new(), started: false });
     }
 
@@ -169,12 +199,14 @@ impl Joint {
         }
     }
 
-    /// Plans what starts on the slots that are free now. O(jobs log jobs + jobs that get slots x racks), and [`Question::best`] for each
-    /// shuffle that is placed.
+    /// Plans what starts on the slots that are free now. O(jobs log jobs + jobs that get slots x racks), and
+    /// [`best`](super::price::Question::best) for each shuffle that is placed.
     fn make_plan(&mut self, view: &dyn View) {
         let racks = view.topology().rack_count();
         let mut free: Vec<u32> = (0..racks).map(|r| view.free(RackId::from(r))).collect();
-        self.plan = Plan { at: Some(view.now()), parts: vec![VecDeque::new(); racks], left: vec![0; racks] };
+        let (parts, none) = (vec![VecDeque::new(); racks], vec![0; racks]);
+        let (full, fetched, releases) = (vec![false; racks], vec![0; racks], Vec::new());
+        self.plan = Plan { at: Some(view.now()), parts, left: none.clone(), promised: none, full, fetched, releases };
         self.stale = false;
         self.alarm = Alarm::default();
         if free.iter().all(|&f| f == 0) {
@@ -183,15 +215,19 @@ impl Joint {
         let kept = self.kept(view);
         let ranked = self.ranked(view);
         let stages = |job: JobId, late: bool| startable(view, job).filter(move |&s| receives(view.job(job), s) == late);
+        let early = |s: &Self, job: JobId, stage: usize| s.is_early(view, (job, stage));
         for &(job, small) in &ranked {
-            for stage in stages(job, true).collect::<Vec<_>>() {
-                self.apart(small, &kept, &mut free, |s, free| s.serve_reduces(view, (job, stage), free));
+            for stage in stages(job, true).filter(|&stage| early(self, job, stage)).collect::<Vec<_>>() {
+                self.apart(small, &kept, &mut free, |s, free| s.serve_reduces(view, (job, stage), small, free));
             }
         }
         let mut waiting: Vec<(JobId, usize, u32)> = Vec::new();
         for &(job, small) in &ranked {
             if free.iter().all(|&f| f == 0) {
                 break;
+            }
+            for stage in stages(job, true).filter(|&stage| !early(self, job, stage)).collect::<Vec<_>>() {
+                self.apart(small, &kept, &mut free, |s, free| s.serve_reduces(view, (job, stage), small, free));
             }
             for stage in stages(job, false) {
                 let left = self.apart(small, &kept, &mut free, |s, free| s.serve_maps(view, (job, stage), free));
@@ -210,6 +246,14 @@ impl Joint {
         self.plan.left = free;
     }
 
+    /// Whether a stage that receives goes before all maps: it ends its job. While more jobs are expected, a stage that would take more than
+    /// an even share of the slots waits for its job's turn, unless it holds slots for a circuit already. O(1).
+    fn is_early(&self, view: &dyn View, key: (JobId, usize)) -> bool {
+        let holds = || self.promises.get(&key).is_some_and(|p| p.holds && p.begun);
+        let share = self.share.slots / (self.jobs.len() as u64).max(1);
+        u64::from(view.counts(key.0, key.1).pending) <= share || holds() || !self.more_expected(view.now())
+    }
+
     /// Whether more jobs are expected: some are known to come, or the last came not long ago.
     fn more_expected(&self, now: Time) -> bool {
         let Arrivals { jobs, first, last, .. } = self.arrivals;
@@ -219,7 +263,7 @@ impl Joint {
 
     /// By rack: slots that only small jobs may take, since others would have to wait for long tasks to end.
     fn kept(&self, view: &dyn View) -> Vec<u32> {
-        let more = self.more_expected(view.now());
+        let more = self.more_expected(view.now()) && !self.options.no_kept_slots;
         let of = |slots: u32| if more && slots >= FEW { (slots / KEPT).max(1) } else { 0 };
         view.topology().racks.iter().map(|r| of(view.slots(r.id))).collect()
     }
@@ -242,12 +286,17 @@ impl Joint {
         let (learnt, share) = (self.learnt, self.share);
         let all: BTreeMap<JobId, Rank> = self.jobs.iter_mut().map(|(&job, j)| (job, j.index.rank(view, job, &learnt, share))).collect();
         let work: u128 = all.values().map(|r| u128::from(r.work)).sum();
-        let ends = !self.more_expected(view.now());
+        let ends = !self.more_expected(view.now()) && !self.options.no_tails;
         let horizon = work / u128::from(share.slots);
-        let ready = view.ready().filter_map(|job| Some((all.get(&job)?.key(ends.then_some(horizon)), job)));
+        let ready = view.ready().filter_map(|job| Some((self.key(view, job, all.get(&job)?, ends.then_some(horizon)), job)));
         let mut order: Vec<((u8, u64), JobId)> = ready.collect();
         order.sort_unstable();
         order.into_iter().map(|(_, job)| (job, u128::from(all[&job].work) * SMALL <= mean)).collect()
+    }
+
+    /// The place of a job in the order, smallest first.
+    fn key(&self, view: &dyn View, job: JobId, rank: &Rank, horizon: Option<u128>) -> (u8, u64) {
+        if self.options.no_order { (0, view.job(job).arrival.0) } else { rank.key(horizon) }
     }
 
     /// The next stage of which a task starts on this rack by the plan.
@@ -267,73 +316,6 @@ impl Joint {
 
     fn start(&mut self, (job, stage): (JobId, usize), rack: usize, tasks: u32, from_afar: bool) {
         self.plan.parts[rack].push_back(Part { job, stage, tasks, from_afar });
-    }
-
-    /// Gives a stage whose input is ready the slots that it was promised; places it first, if need be. Where a promise was not kept,
-    /// slots that are free now come first: what was waited for may wait for this stage.
-    fn serve_reduces(&mut self, view: &dyn View, key: (JobId, usize), free: &mut [u32]) {
-        let pending = view.counts(key.0, key.1).pending;
-        let kept = self.promises.get(&key).is_some_and(|p| p.until >= view.now() && (1..=pending).contains(&p.left.iter().sum()));
-        if !kept {
-            let broken = self.promises.remove(&key).is_some_and(|p| p.left.iter().any(|&n| n > 0));
-            let now = if broken { self.place(view, key, pending, true) } else { None };
-            if let Some(p) = now.or_else(|| self.place(view, key, pending, false)) {
-                let until = p.start + p.start.since(view.now()).max(SOONEST);
-                self.promises.insert(key, Promise { left: p.tasks, by: p.start, until });
-            }
-        }
-        let Some(p) = self.promises.get(&key) else { return };
-        let now: Vec<(usize, u32)> = p.left.iter().zip(&*free).map(|(l, f)| *l.min(f)).enumerate().filter(|n| n.1 > 0).collect();
-        for (r, n) in now {
-            free[r] -= n;
-            // Their blocks, if they have some, count for less than their shuffle.
-            self.start(key, r, n, true);
-        }
-    }
-
-    /// Where the pending tasks of a stage go, as far as the cluster has slots for them, or has some free now.
-    fn place(&self, view: &dyn View, (job, stage): (JobId, usize), pending: u32, now_only: bool) -> Option<Placed> {
-        let (spec, now) = (view.job(job), view.now());
-        let racks = view.topology().racks.iter().map(|r| r.id);
-        let each = self.jobs.get(&job).map_or(Span::ZERO, |j| j.index.task(spec, stage, &self.learnt));
-        let free: Vec<Vec<Time>> = racks.clone().map(|r| self.slots(view, r, each)).collect();
-        let keep = |mut f: Vec<Time>| {
-            f.retain(|&t| !now_only || t <= now);
-            f
-        };
-        let free: Vec<Vec<Time>> = free.into_iter().map(keep).collect();
-        let all: usize = free.iter().map(Vec::len).sum();
-        if all == 0 {
-            return None;
-        }
-        let output = |r: RackId| {
-            let of = |e: &crate::workload::jobs::EdgeSpec| {
-                let from = &spec.stages[e.from];
-                u128::from(e.bytes.0) * u128::from(view.output_in(job, e.from, r)) / u128::from(from.tasks.max(1))
-            };
-            spec.edges_into(stage).map(of).sum::<u128>().min(u128::from(u64::MAX)) as u64
-        };
-        let question = Question {
-            net: &self.net,
-            output: &racks.clone().map(output).collect::<Vec<_>>(),
-            tasks: pending.min(u32::try_from(all).unwrap_or(u32::MAX)),
-            free: &free,
-            hosts: &racks.clone().map(|r| view.hosts_up(r)).collect::<Vec<_>>(),
-            crossing: &racks.map(|r| view.crossing(r)).collect::<Vec<_>>(),
-            now,
-            behind: self.jobs.values().filter(|j| j.started).count() as u64,
-        };
-        question.best()
-    }
-
-    /// When each slot of a rack will be free, but for those that are promised, which are taken for a while. O(slots).
-    fn slots(&self, view: &dyn View, rack: RackId, each: Span) -> Vec<Time> {
-        let mut all: Vec<Time> = view.releases(rack).into_iter().map(|t| t.max(view.now())).collect();
-        let promised: u32 = self.promises.values().map(|p| p.left[rack.index()]).sum();
-        let taken = (promised as usize).min(all.len());
-        all[..taken].iter_mut().for_each(|t| *t += each);
-        all.sort_unstable();
-        all
     }
 
     /// Gives maps the free slots of their homes: where they run already, then on the fewest racks. How many are left.
@@ -374,7 +356,12 @@ impl Joint {
             let work = each.saturating_mul(left.into()) / home.len().max(1) as u64;
             home.iter().for_each(|&r| ahead[r] = ahead[r].saturating_add(work));
             // Until the last of them has a slot at home.
-            let wait = home.iter().map(|&r| ahead[r] / u64::from(view.slots(RackId::from(r)))).min().unwrap_or(u64::MAX);
+            let wait = |r: &usize| {
+                let (rack, behind) = (RackId::from(*r), ahead[*r] / u64::from(view.slots(RackId::from(*r))));
+                let open = view.released(rack, left.min(view.slots(rack))).map_or(0, |t| t.since(view.now()).0);
+                behind.saturating_add(open)
+            };
+            let wait = home.iter().map(wait).min().unwrap_or(u64::MAX);
             let block = spec.stages[stage].input.0 / u64::from(spec.stages[stage].tasks);
             let mut left = left;
             for r in (0..racks).filter(|r| !home.contains(r)) {
@@ -390,6 +377,12 @@ impl Joint {
             }
         }
     }
+}
+
+/// A task of a stage: of those that wait for a shuffle, the one with the most input.
+fn pick(view: &dyn View, (job, stage): (JobId, usize), host: Option<HostId>) -> Pick {
+    let task = if receives(view.job(job), stage) { view.largest(job, stage) } else { None };
+    Pick { job, stage, host, task }
 }
 
 /// The host of a rack with a free slot that suits a stage best: near a block, then with the most free slots. O(hosts of the rack).
@@ -420,7 +413,7 @@ impl Placement for Joint {
         let slots: Vec<u32> = view.topology().racks.iter().map(|r| view.slots(r.id)).collect();
         let Some(j) = self.jobs.get_mut(&job) else { return hdfs::blocks(view, job, self.common.seed) };
         let spec = view.job(job);
-        for (s, stage) in spec.stages.iter().enumerate().filter(|s| s.1.input > Bytes::ZERO) {
+        for (s, stage) in spec.stages.iter().enumerate().filter(|s| s.1.input > Bytes::ZERO && !self.options.no_homes) {
             let work = j.index.task(spec, s, &self.learnt).0.saturating_mul(stage.tasks.into());
             if let Some(sets) = self.homes.choose(stage.tasks, work, &slots) {
                 j.homes.insert(s, (sets, work));
@@ -445,12 +438,12 @@ impl Placement for Joint {
                 self.make_plan(view);
             }
             if let Some((job, stage)) = self.next(view, rack) {
-                return Some(Pick::of(job, stage));
+                return Some(pick(view, (job, stage), None));
             }
             // A rack whose slots were declined before is not offered again when they are planned for something.
             for other in view.topology().racks.iter().map(|r| r.id).filter(|&o| o != rack) {
                 if let Some((job, stage)) = self.next(view, other) {
-                    return Some(Pick { host: host(view, (job, stage), other), ..Pick::of(job, stage) });
+                    return Some(pick(view, (job, stage), host(view, (job, stage), other)));
                 }
             }
         }
@@ -472,17 +465,19 @@ impl Placement for Joint {
         }
         if let Some(p) = self.promises.get_mut(&(pick.job, pick.stage)) {
             p.left[rack.index()] = p.left[rack.index()].saturating_sub(1);
+            p.begun = true;
         }
     }
 
     fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
         let promise = self.promises.get(&(job, stage));
-        let waits = promise.filter(|p| p.by > view.now() && p.left.iter().any(|&n| n > 0));
+        let waits = promise.filter(|p| p.holds && p.by > view.now() && p.left.iter().any(|&n| n > 0));
         waits.map_or(Shuffle::Start, |p| Shuffle::Hold(p.by))
     }
 
-    fn priority(&self, bytes: Bytes) -> Option<u8> {
-        Some(level(bytes))
+    fn priority(&self, view: &dyn View, job: JobId, stage: usize, bytes: Bytes) -> Option<u8> {
+        // A stage that receives part by part is as large as all of them.
+        Some(level(bytes.max(bytes_into(view.job(job), stage))))
     }
 
     fn submitted(&mut self, _: &dyn View, _: JobId) {

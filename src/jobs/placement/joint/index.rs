@@ -34,23 +34,76 @@ impl Share {
     }
 }
 
-/// Mean times of tasks of jobs that are known or have run, by whether they wait for a shuffle: what is expected of others.
+/// What tasks of jobs that are known or have run took, by whether they wait for a shuffle: what is expected of others.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Learnt([(u64, u64); 2]);
+pub struct Learnt {
+    kinds: [Line; 2],
+    /// Bytes read and shuffled by jobs whose last stage is known.
+    bytes: (u128, u128),
+}
+
+/// Sums over tasks for the line of least squares through their times by their bytes, in kilobytes and microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Line {
+    n: i128,
+    x: i128,
+    y: i128,
+    xx: i128,
+    xy: i128,
+}
+
+impl Line {
+    /// `tasks` tasks have `bytes` and take `time`, each.
+    pub fn note(&mut self, tasks: u32, bytes: u64, time: Span) {
+        let (n, x, y) = (i128::from(tasks), i128::from(bytes / 1000), i128::from(time.0 / 1000));
+        *self = Self { n: self.n + n, x: self.x + n * x, y: self.y + n * y, xx: self.xx + n * x * x, xy: self.xy + n * x * y };
+    }
+
+    /// The time of a task of `bytes`: the mean where times do not grow with bytes, and never faster than in proportion to them.
+    pub fn at(&self, bytes: u64) -> Span {
+        let Self { n, x, y, xx, xy } = *self;
+        if n == 0 {
+            return Span::ZERO;
+        }
+        let minus = |a: i128, b: i128, c: i128, d: i128| a.saturating_mul(b).saturating_sub(c.saturating_mul(d));
+        let (spread, both) = (minus(n, xx, x, x), minus(n, xy, x, y));
+        // In 65536ths of a microsecond for a kilobyte.
+        let ratio = |a: i128, b: i128| a.saturating_mul(65_536).checked_div(b).unwrap_or(0).max(0);
+        let slope = if spread > 0 { ratio(both, spread).min(ratio(y, x)) } else { 0 };
+        let beyond = n.saturating_mul(i128::from(bytes / 1000)).saturating_sub(x);
+        let sum = y.saturating_add(slope.saturating_mul(beyond) / 65_536);
+        Span(u64::try_from((sum / n).max(0)).unwrap_or(u64::MAX).saturating_mul(1000))
+    }
+}
 
 impl Learnt {
-    /// A stage is known.
+    /// A stage is known. O(tasks of unequal times).
     pub fn note(&mut self, job: &JobSpec, stage: usize) {
-        let (s, (time, tasks)) = (&job.stages[stage], &mut self.0[usize::from(receives(job, stage))]);
-        *time = time.saturating_add(s.times.total(s.tasks).0);
-        *tasks += u64::from(s.tasks);
+        let (s, late) = (&job.stages[stage], receives(job, stage));
+        let (bytes, tasks) = (if late { bytes_into(job, stage) } else { s.input }, u64::from(s.tasks.max(1)));
+        self.kinds[usize::from(late)].note(s.tasks, bytes.0 / tasks, Span(s.times.total(s.tasks).0 / tasks));
+        if late {
+            self.bytes = (self.bytes.0 + u128::from(read_before(job, stage)), self.bytes.1 + u128::from(bytes.0));
+        }
     }
 
-    /// What a task of a stage takes as far as is known; a nanosecond where nothing is, so that the fewest tasks go first.
-    fn each(&self, job: &JobSpec, stage: usize) -> Span {
-        let (time, tasks) = self.0[usize::from(receives(job, stage))];
-        Span((time / tasks.max(1)).max(1))
+    /// What a task of a stage takes as far as is known, network included; a nanosecond where nothing is, so that the fewest tasks go first.
+    /// What it receives is known if it is `sent`; else it is expected by what the stages before it read.
+    fn each(&self, job: &JobSpec, stage: usize, sent: bool, share: Share) -> Span {
+        let (s, late) = (&job.stages[stage], receives(job, stage));
+        let bytes = match (late, sent) {
+            (false, _) => s.input.0,
+            (true, true) => bytes_into(job, stage).0,
+            (true, false) => (u128::from(read_before(job, stage)) * self.bytes.1 / self.bytes.0.max(1)).min(u128::from(u64::MAX)) as u64,
+        };
+        let computes = self.kinds[usize::from(late)].at(bytes / u64::from(s.tasks.max(1)));
+        computes.max(Span(1)) + if late { share.receives(Bytes(bytes), s.tasks) } else { Span::ZERO }
     }
+}
+
+/// What the stages read that send to a stage.
+fn read_before(job: &JobSpec, stage: usize) -> u64 {
+    job.edges_into(stage).map(|e| job.stages[e.from].input.0).fold(0, u64::saturating_add)
 }
 
 /// Whether a stage waits for others.
@@ -70,6 +123,9 @@ pub struct Index {
     pub queue: u32,
     /// By stage: what a task takes, network included; `None`: not known yet.
     each: Vec<Option<Span>>,
+    /// By stage: what it receives is known, since all that it waits for has finished.
+    sent: Vec<bool>,
+    share: Share,
     /// When its turn has come, whatever others need.
     due: Time,
 }
@@ -78,7 +134,13 @@ impl Index {
     /// Of a job that has come; `foreseen`: as it is known ahead. Its guard is set by [`Self::guard`]. O(stages + tasks of unequal times).
     pub fn new(job: &JobSpec, foreseen: Option<&JobSpec>, share: Share) -> Self {
         let known = |s: usize| foreseen.map(|f| whole(f, s, share));
-        Self { queue: job.queue, each: (0..job.stages.len()).map(known).collect(), due: Time::MAX }
+        Self {
+            queue: job.queue,
+            each: (0..job.stages.len()).map(known).collect(),
+            sent: vec![false; job.stages.len()],
+            share,
+            due: Time::MAX,
+        }
     }
 
     /// Sets the guard: `open` is the work of its user's unfinished jobs, its own included, and `users` the number of users that have some.
@@ -96,7 +158,7 @@ impl Index {
 
     /// What a task of a stage takes, as far as is known.
     pub fn task(&self, job: &JobSpec, stage: usize, learnt: &Learnt) -> Span {
-        self.each[stage].unwrap_or_else(|| learnt.each(job, stage))
+        self.each[stage].unwrap_or_else(|| learnt.each(job, stage, self.sent[stage], self.share))
     }
 
     /// What decides its place among jobs that wait. Learns what can be seen by now. O(stages).
@@ -107,6 +169,9 @@ impl Index {
             let counts = view.counts(job, s);
             if self.each[s].is_none() && counts.finished > 0 {
                 self.each[s] = Some(whole(spec, s, share));
+            }
+            if self.each[s].is_none() && !self.sent[s] {
+                self.sent[s] = spec.edges_into(s).all(|e| view.counts(job, e.from).finished == spec.stages[e.from].tasks);
             }
             let each = self.task(spec, s, learnt).0;
             let stage = each.saturating_mul(counts.pending.into());

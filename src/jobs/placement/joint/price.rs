@@ -78,6 +78,8 @@ pub struct Placed {
     pub start: Time,
     /// When their shuffle ends.
     pub finish: Time,
+    /// Whether some pair of racks rides a circuit.
+    pub lit: bool,
     /// What decides, smallest first: from now to the end, and what others wait for it.
     pub price: u64,
 }
@@ -101,6 +103,13 @@ impl Question<'_> {
             }
         }
         best
+    }
+
+    /// What is there soonest, where most of the output is.
+    pub fn nearest(&self) -> Option<Placed> {
+        let mut local: Vec<usize> = (0..self.free.len()).collect();
+        local.sort_by_key(|&r| (std::cmp::Reverse(self.output[r]), r));
+        self.estimate(self.filled(&local, |r| self.free[r].len() as u32))
     }
 
     /// Placements worth an estimate.
@@ -196,20 +205,21 @@ impl Question<'_> {
         for (r, &n) in tasks.iter().enumerate().filter(|t| *t.1 > 0) {
             start = start.max(*self.free[r].get(n as usize - 1)?);
         }
-        let (time, taken) = self.shuffle(&tasks);
+        let (time, taken, lit) = self.shuffle(&tasks);
         let finish = start + time;
         // A second of a port makes those behind wait for a second, each of them for one port in R.
         let others = u128::from(taken) * u128::from(self.behind) / (2 * self.free.len().max(1) as u128);
         let price = u128::from(finish.since(self.now).0) + others;
-        Some(Placed { tasks, start, finish, price: u64::try_from(price).unwrap_or(u64::MAX) })
+        Some(Placed { tasks, start, finish, lit, price: u64::try_from(price).unwrap_or(u64::MAX) })
     }
 
-    /// How long the shuffle takes from its start, and the time of all ports that it takes. Each pair of racks goes the way that is sooner.
-    fn shuffle(&self, tasks: &[u32]) -> (Span, u64) {
+    /// How long the shuffle takes from its start, the time of all ports that it takes, and whether a circuit carries some of it. Each
+    /// pair of racks goes the way that is sooner.
+    fn shuffle(&self, tasks: &[u32]) -> (Span, u64, bool) {
         let net = self.net;
         let none = || -> Ports { [vec![0; tasks.len()], vec![0; tasks.len()]] };
         let (mut circuits, mut core) = (none(), none());
-        let mut longest = Span::ZERO;
+        let (mut longest, mut lit) = (Span::ZERO, false);
         let all: u32 = tasks.iter().sum();
         for (a, &out) in self.output.iter().enumerate().filter(|o| *o.1 > 0) {
             for (b, &n) in tasks.iter().enumerate().filter(|t| *t.1 > 0 && t.0 != a) {
@@ -217,6 +227,7 @@ impl Question<'_> {
                 let by_core = net.core[a].min(net.core[b]).time_for(bytes);
                 let by_circuit = if net.circuit == BitRate::ZERO { Span::MAX } else { net.circuit.time_for(bytes) + net.dark };
                 let rides = bytes >= net.threshold && by_circuit < by_core;
+                lit |= rides;
                 let (ports, each) = match rides {
                     true => (&mut circuits, net.circuits.time_for(bytes).0 + net.dark.0),
                     false => (&mut core, by_core.0),
@@ -238,7 +249,7 @@ impl Question<'_> {
                 }
             }
         }
-        (Span(end), taken)
+        (Span(end), taken, lit)
     }
 
     /// What the hosts' interfaces need: those that have the output, and those that receive it.

@@ -1,4 +1,5 @@
 use super::homes::Homes;
+use super::index::Line;
 use super::price::{Net, Question};
 use crate::coflows::bounds::hybrid_racks;
 use crate::demand::DemandMatrix;
@@ -86,6 +87,33 @@ proptest! {
             prop_assert!(p.finish.since(p.start) >= hybrid_racks(&demand, &t), "{:?}", p);
             prop_assert!(p.start >= Time(100) && p.price >= p.finish.since(Time(100)).0);
         }
+    }
+
+    /// Where times grow with bytes along a line, each is known; elsewhere the mean is, and no time grows faster than its bytes.
+    #[test]
+    fn times_are_learnt_by_bytes(
+        (base, slope) in (0u64..5_000_000, 0u64..50),
+        tasks in prop::collection::vec((1u32..9, 1u64..1_000_000), 2..9),
+        other in 1u64..1_000_000,
+        drawn in prop::collection::vec((1u32..9, 1u64..1_000_000, 1u64..1_000_000), 1..9),
+    ) {
+        // Kilobytes and microseconds.
+        let time = |kb: u64| Span((base + slope * kb) * 1000);
+        let mut line = Line::default();
+        tasks.iter().for_each(|&(n, kb)| line.note(n, kb * 1000, time(kb)));
+        let apart = tasks.iter().any(|t| t.1 != tasks[0].1);
+        let near = |a: Span, b: Span| a.0.abs_diff(b.0) <= 20_000_000 + b.0 / 1000;
+        if apart {
+            prop_assert!(near(line.at(other * 1000), time(other)), "{:?} for {:?}", line.at(other * 1000), time(other));
+        }
+        prop_assert!(near(line.at(tasks[0].1 * 1000), time(tasks[0].1)));
+
+        let mut any = Line::default();
+        drawn.iter().for_each(|&(n, kb, us)| any.note(n, kb * 1000, Span(us * 1000)));
+        let sum = |of: fn(&(u32, u64, u64)) -> u64| drawn.iter().map(|d| u64::from(d.0) * of(d)).sum::<u64>();
+        let (n, x, y) = (sum(|_| 1), sum(|d| d.1), sum(|d| d.2));
+        let (least, most) = (any.at(x / n * 1000 / 2).0, any.at(x / n * 2000).0);
+        prop_assert!(least <= most && most / 1000 <= 2 * (y / n) + 100, "{least} {most} {}", y / n);
     }
 
     /// A job's homes have room for its tasks each, are of usable racks, and share none while there are enough; work that leaves is gone.

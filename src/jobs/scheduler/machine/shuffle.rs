@@ -195,7 +195,7 @@ impl Scheduler {
             let spec = &self.state.jobs[job].spec;
             let name = format!("{}/{}{}", spec.name, spec.stages[stage].name, if shuffle { "" } else { "-reads" });
             let types = if shuffle { spec.types_into(stage) } else { Default::default() };
-            let all = self.policy.priority(flows.iter().map(|f| f.bytes).sum());
+            let all = self.policy.priority(&self.state, job, stage, flows.iter().map(|f| f.bytes).sum());
             let coflow = CoflowSpec { types, priorities: Priorities { all, flows: Vec::new() }, ..CoflowSpec::new(id, name, now, flows) };
             self.actions.push_back(Action::StartCoflow { coflow, job, stage, shuffle });
             self.state.net.began(id, (job, stage), now, begun);

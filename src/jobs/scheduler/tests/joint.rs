@@ -99,6 +99,18 @@ proptest! {
 }
 
 #[test]
+fn a_small_job_goes_before_the_reduces_of_a_large_one_while_more_are_expected() {
+    // Two slots. Ten reduces of a large job may start at 10; a small job comes at 15, and has the first slot that is free.
+    let jobs = vec![no_blocks(0, (2, 10), (10, 10), 10, true), no_blocks(15, (1, 1), (1, 1), 1, true)];
+    let ends = run_with(&fast(1, 2), Kind::Joint, Order::Fifo, jobs.clone()).ends();
+    assert_eq!(ends, [Some(62), Some(22)]);
+    // Both at once: no more are expected, and reduces go first.
+    let at_once = jobs.into_iter().map(|j| JobSpec { arrival: Time::ZERO, ..j }).collect();
+    let ends = run_with(&fast(1, 2), Kind::Joint, Order::Fifo, at_once).ends();
+    assert!(ends[0].is_some() && ends[1].unwrap() < ends[0].unwrap(), "{ends:?}");
+}
+
+#[test]
 fn a_large_job_does_not_wait_for_ever_behind_small_ones() {
     // Two slots; small jobs that fill them come without end, a large one at the beginning.
     let small = (0..400).map(|k| no_blocks(k * 10, (2, 10), (1, 1), 0, true));
