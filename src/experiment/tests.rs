@@ -339,7 +339,17 @@ fn swims_rows_of_2009_with_shuffles_from_80_mb_are_jobpackers_table_1() {
     let e = Paper::Jobpacker.experiment_with(size(1, 100), &traces);
     let list = e.settings[0].load.draw(3);
     assert!(list.jobs.len() == 1000 && list.jobs.iter().all(|j| j.shuffle_bytes() >= Bytes(80_000_000)));
-    assert_ne!(list, e.settings[0].load.draw(4));
+    // Independent draws: what two seeds share is below what the rows and the largest jobs, which all draws have, make of it.
+    let rows_of = |seed| -> BTreeSet<String> {
+        let jobs = e.settings[0].load.draw(seed).jobs;
+        jobs.iter().map(|j| j.name.rsplit_once('-').expect("a row and a number").0.to_owned()).collect()
+    };
+    let (a, b) = (rows_of(3), rows_of(4));
+    assert!(a.intersection(&b).count() < 450 && (600..800).contains(&a.len()), "{} {}", a.intersection(&b).count(), a.len());
+    let largest = |seed| e.settings[0].load.draw(seed).jobs.iter().map(|j| j.shuffle_bytes()).max();
+    assert_eq!(largest(3), largest(4));
+    let bytes = |seed| e.settings[0].load.draw(seed).jobs.iter().map(|j| j.shuffle_bytes().0 as f64).sum::<f64>();
+    assert!((bytes(3) / bytes(4) - 1.0).abs() < 0.05, "{} {}", bytes(3), bytes(4));
 }
 
 #[test]
