@@ -128,7 +128,7 @@ impl Paper {
             },
             Self::Joint => Calibration { free: Free::default(), why: "each setting has what its paper's evaluation has" },
             Self::Corral => Calibration {
-                free: Free { task_rate: Some(Bytes(6_500_000)), testbed_rate: Some(Bytes(6_800_000)), ..Free::default() },
+                free: Free { task_rate: Some(Bytes(6_500_000)), testbed_rate: Some(Bytes(6_100_000)), ..Free::default() },
                 why: "the rate by Yarn-CS with Varys against Yarn-CS in the simulated cluster (figure 14), the testbed's by the mean completion time \
                       of Yarn-CS (section 6.5)",
             },
