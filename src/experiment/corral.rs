@@ -145,7 +145,13 @@ fn on_testbed(size: Size) -> Vec<Setting> {
         all.push(setting(name, "W1, each task's output copied to two hosts of another rack before it is done", &half, on(&both), load));
     }
     let mixed = Load { jobs: (150 * size.jobs_percent).div_ceil(100), ad_hoc_at_once: true, recurring: 67, ..load(0, HOUR) };
-    all.push(setting(MIXED, "100 recurring jobs of W1 in 60 minutes, 50 ad hoc at once", &half, on(&[YARN, CORRAL, PLACED, SHARED]), mixed));
+    all.push(setting(
+        MIXED,
+        "100 recurring jobs of W1 in 60 minutes, 50 ad hoc at once",
+        &half,
+        on(&[YARN, CORRAL, PLACED, SHARED]),
+        mixed,
+    ));
     let sizes = Load { errors: Errors { size_percent: 50, ..Errors::default() }, ..load(0, Span::ZERO) };
     let late = Load { errors: Errors { delayed_percent: 50, delay: Span::secs(240), ..Errors::default() }, ..load(0, HOUR) };
     for (name, apart) in TPCH.into_iter().zip([false, true]) {
@@ -196,7 +202,8 @@ pub fn claims() -> Vec<Claim> {
     all.extend(other_claims());
     let against_yarn = |c: &&Claim| c.of.system == CORRAL && c.of.setting != LARGE && c.against.is_some_and(|b| b.system == YARN);
     let placed: Vec<Claim> = all.iter().filter(against_yarn).map(|c| Claim { of: Side { system: PLACED, ..c.of }, ..*c }).collect();
-    let shared = all.iter().filter(against_yarn).filter(|c| c.of.setting == MIXED).map(|c| Claim { of: Side { system: SHARED, ..c.of }, ..*c });
+    let shared =
+        all.iter().filter(against_yarn).filter(|c| c.of.setting == MIXED).map(|c| Claim { of: Side { system: SHARED, ..c.of }, ..*c });
     let shared: Vec<Claim> = shared.collect();
     all.extend(placed);
     all.extend(shared);

@@ -264,12 +264,13 @@ fn of_windows(all: &[TraceCoflow], window: Span, seed: u64) -> Vec<TraceCoflow> 
 
 /// Strata of equal numbers of jobs, by bytes, from which rows of a trace are drawn.
 const STRATA: usize = 50;
-/// The strata of the largest jobs, a twentieth of all, whose rows are the same in every draw: else one job of them, which is in some draws and not
-/// in others, decides what all of the makespan is.
-const TAIL: usize = STRATA / 20 + 1;
+/// The strata of the largest jobs, whose rows are the same in every draw: else one job, which is in some draws and not in others,
+/// decides the makespan.
+const TAIL: usize = 3;
 
-/// `jobs` jobs by rows of a trace: as many from each stratum of the shuffles' sizes, drawn with replacement, so that two seeds are independent draws.
-/// In the strata of the largest they are the quantiles (k + 1/2) / `jobs` instead. Their order is random. O(rows log rows).
+/// `jobs` jobs by rows of a trace: as many from each stratum of the shuffles' sizes, drawn with replacement, so that two seeds are
+/// independent draws. In the strata of the largest they are the quantiles (k + 1/2) / `jobs` instead. Their order is random.
+/// O(rows log rows).
 fn sampled(rows: &[Row], model: &JobModel, jobs: usize, seed: u64) -> JobList {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(3);

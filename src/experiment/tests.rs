@@ -256,11 +256,13 @@ fn the_verdicts_in_the_results_are_those_of_their_numbers() {
         let text = crate::testing::shipped(&format!("docs/results/experiment-{}.csv", name.get_name()));
         for line in text.lines().filter(|l| !l.starts_with('#')).skip(1) {
             // Cells with commas stand in quotes.
-            let quoted: Vec<String> = line.split('"').enumerate().map(|(k, t)| if k % 2 == 1 { t.replace(',', ";") } else { t.into() }).collect();
+            let quoted: Vec<String> =
+                line.split('"').enumerate().map(|(k, t)| if k % 2 == 1 { t.replace(',', ";") } else { t.into() }).collect();
             let line = quoted.concat();
             let cells: Vec<&str> = line.split(',').collect();
             let [setting, figure, unit, paper, mean, half, _, _, verdict, source] = cells[..] else { panic!("{line}") };
-            let settled = [Verdict::Calibrated, Verdict::CannotTell, Verdict::BeyondBound, Verdict::Ours].iter().any(|v| v.words() == verdict);
+            let settled =
+                [Verdict::Calibrated, Verdict::CannotTell, Verdict::BeyondBound, Verdict::Ours].iter().any(|v| v.words() == verdict);
             if paper.is_empty() || half.is_empty() || settled {
                 continue;
             }

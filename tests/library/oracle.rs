@@ -30,6 +30,9 @@ const SAME_JOBS: &str = r#"{"hosts": 3, "slots": 4, "rate": 125e6, "jobs": [
 /// A task: job, stage, number, host, and when it starts, computes and ends, in milliseconds.
 type Row = [u64; 7];
 
+/// Flows of one priority share max-min.
+const PRIORITY: &str = "priority\nwithin: max-min";
+
 /// Three machines of four slots at one switch, 1 Gb/s of payload.
 fn machines() -> Arc<Topology> {
     let rate = BitRate::mbit(1000);
@@ -41,7 +44,7 @@ fn machines() -> Arc<Topology> {
 
 fn ours(placement: &str, network: &str) -> Vec<Row> {
     let policy = format!(
-        "name: p\ninterval: 1s\ndemand: declared\nscheduler: eps-only\nnetwork: {network}\nwithin: max-min\nprobes: false\nplacement:\n  \
+        "name: p\ninterval: 1s\ndemand: declared\nscheduler: eps-only\nnetwork: {network}\nprobes: false\nplacement:\n  \
          order: fair\n  slowstart: 100\n  {placement}\n"
     );
     let plan = read_policy(&policy, "p.yaml").expect("a policy");
@@ -85,10 +88,10 @@ fn differ(ours: &[Row], other: &[Row]) -> Vec<(Row, Row)> {
 #[test]
 fn pushbox_starts_every_task_when_and_where_the_oracle_does() {
     let Some(other) = oracle("pushbox", 1) else { return println!("SKIP pushbox_starts_every_task: no python3") };
-    let own = ours("policy: pushbox\n  input_tasks: 1", "priority");
+    let own = ours("policy: pushbox\n  input_tasks: 1", PRIORITY);
     assert_eq!((own.len(), differ(&own, &other)), (31, vec![]));
     // Another rule would be seen.
-    assert!(!differ(&ours("policy: pushbox\n  input_tasks: 1\n  no_hinder: true", "priority"), &other).is_empty());
+    assert!(!differ(&ours("policy: pushbox\n  input_tasks: 1\n  no_hinder: true", PRIORITY), &other).is_empty());
 }
 
 #[test]

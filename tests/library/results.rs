@@ -55,7 +55,8 @@ impl Results {
 
     /// A table of all numbers that the paper prints, and how many came out how.
     fn table(&self) -> String {
-        let mut out = "| setting | figure | paper | ours | 95 % interval | runs | verdict | source |\n|---|---|---|---|---|---|---|---|\n".to_owned();
+        let mut out =
+            "| setting | figure | paper | ours | 95 % interval | runs | verdict | source |\n|---|---|---|---|---|---|---|---|\n".to_owned();
         for r in self.numbers().filter(|r| !r["paper"].is_empty()) {
             let unit = r["unit"].replace("GB", "GB x switches");
             let (mean, half) = (shown(&r["mean"]), shown(&r["half_interval"]));
@@ -69,15 +70,16 @@ impl Results {
             let (verdict, source) = (&r["verdict"], &r["source"]);
             writeln!(out, "| {setting} | {figure} | {paper} {unit} | {ours} | {interval} | {runs} | {verdict} | {source} |").unwrap();
         }
-        let counts: Vec<String> = VERDICTS.iter().map(|v| (v, self.count(v))).filter(|c| c.1 > 0).map(|(v, n)| format!("{n} {v}")).collect();
+        let counts: Vec<String> =
+            VERDICTS.iter().map(|v| (v, self.count(v))).filter(|c| c.1 > 0).map(|(v, n)| format!("{n} {v}")).collect();
         out + &format!("\n{}.\n", counts.join("; "))
     }
 
     /// What no scheduler can be below: a row a setting, of each measure the floor, the least that was measured, and what that leaves.
     fn floors(&self) -> String {
-        let measures =
-            ["makespan", "mean JCT", "median JCT", "95th percentile of the JCT", "99th percentile of the JCT"];
-        let mut out = "| setting | makespan | mean JCT | median | 95th percentile | 99th percentile |\n|---|---|---|---|---|---|\n".to_owned();
+        let measures = ["makespan", "mean JCT", "median JCT", "95th percentile of the JCT", "99th percentile of the JCT"];
+        let mut out =
+            "| setting | makespan | mean JCT | median | 95th percentile | 99th percentile |\n|---|---|---|---|---|---|\n".to_owned();
         let mut settings: Vec<&String> = self.rows.iter().filter(|r| r["verdict"] == "floor").map(|r| &r["setting"]).collect();
         settings.dedup();
         for setting in settings {

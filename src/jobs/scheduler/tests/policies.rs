@@ -171,7 +171,8 @@ fn corrals_ad_hoc_jobs_have_their_share_of_a_rack_or_what_is_left() {
     // One rack of four slots; a recurring and an ad-hoc job of eight maps of 10 each, at once.
     let ends = |ad_hoc| {
         let t = network(1, 1, 4);
-        let maps = |recurring| JobSpec { recurring, stages: vec![stage("map", 8, 10, 0)], edges: vec![], ..map_reduce(0, (1, 1), (1, 1), 1) };
+        let maps =
+            |recurring| JobSpec { recurring, stages: vec![stage("map", 8, 10, 0)], edges: vec![], ..map_reduce(0, (1, 1), (1, 1), 1) };
         let jobs = JobList::new("l", vec![maps(true), maps(false)]).jobs;
         let mut placement = corral_with(ad_hoc).build(ELEPHANT);
         placement.plan(&t, &jobs).unwrap();
