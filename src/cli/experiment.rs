@@ -43,8 +43,8 @@ pub struct Args {
     /// A look: three repetitions instead of the paper's (20; Corral, Hit and PushBox 10); PushBox's sweeps have fewer points
     #[arg(long)]
     quick: bool,
-    /// Number of repetitions
-    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// Number of repetitions, with `--quick` too
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
     /// The first seed; repetitions take those after it [default: 1; joint: 21, since draws 1 to 20 are those with which it was tuned]
     #[arg(long, value_parser = crate::cli::numbers::whole)]
@@ -152,7 +152,7 @@ enum Output {
     Table,
     /// Everything, for programs
     Json,
-    /// The paper's numbers and ours, for spreadsheets
+    /// The paper's numbers, ours and the floors, for spreadsheets
     Csv,
     /// The tables, for documents
     Markdown,
@@ -395,6 +395,7 @@ fn pairs(live: &Live) -> Rows {
     rows
 }
 
+/// The paper's numbers, then what no scheduler can be below beside the least that was measured.
 fn exact(r: &Report) -> Rows {
     let mut rows = Rows::new(&["setting", "figure", "unit", "paper", "mean", "half_interval", "runs", "off", "verdict", "source"]);
     let number = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
@@ -405,12 +406,21 @@ fn exact(r: &Report) -> Rows {
             w.unit.trim().into(),
             w.paper.map_or(String::new(), |p| p.words("")),
             number((!w.values.is_empty()).then_some(w.mean)),
-            number(w.half),
+            number(if w.is_same() { Some(0.0) } else { w.half }),
             w.values.len().to_string(),
             number(w.off),
             w.verdict.words().into(),
             w.source.into(),
         ]);
+    }
+    for b in &r.bounds {
+        let runs = r.size.repeats.to_string();
+        let row = |what: &str, value: f64, source: &str| {
+            let figure = format!("{what} {}", name(b.measure));
+            let [none, runs, value] = [String::new(), runs.clone(), value.to_string()];
+            vec![b.setting.into(), figure, "s".into(), none.clone(), value, none.clone(), runs, none, what.into(), source.into()]
+        };
+        rows.rows.extend([row("floor", b.floor, ""), row("least", b.best.1, b.best.0)]);
     }
     rows
 }

@@ -136,7 +136,7 @@ impl Paper {
             },
             Self::Joint => Calibration { free: Assumptions::default(), why: "each setting has what its paper's evaluation has" },
             Self::Corral => Calibration {
-                free: Assumptions { task_rate: Some(Bytes(6_500_000)), testbed_rate: Some(Bytes(6_800_000)), ..Assumptions::default() },
+                free: Assumptions { task_rate: Some(Bytes(6_500_000)), testbed_rate: Some(Bytes(6_100_000)), ..Assumptions::default() },
                 why: "the rate by Yarn-CS with Varys against Yarn-CS in the simulated cluster (figure 14), the testbed's by the mean completion time \
                       of Yarn-CS (section 6.5)",
             },

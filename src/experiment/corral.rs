@@ -13,6 +13,7 @@ use super::setting::{Beside, Load, Setting, System, Work, electrical, network};
 use crate::coflows::network::NetworkKind::{MaxMin, Varys};
 use crate::placement::baselines::shuffle_watcher::ShuffleWatcherOptions;
 use crate::placement::cluster::Cluster;
+use crate::placement::corral::executor::AdHoc;
 use crate::placement::corral::{Provisioning, Scenario};
 use crate::placement::policy::{Order, ReduceStart};
 use crate::placement::{Kind, Policy};
@@ -27,6 +28,9 @@ const CORRAL: &str = "Corral";
 /// Corral's guidelines, under which reduces get slots only when all maps before them have some. With Yarn's ramp-up a job that keeps to its
 /// racks runs its maps in waves, and half of its slots wait meanwhile; the paper does not say when its reduces start.
 const PLACED: &str = "Corral, all-placed";
+/// The same, with ad-hoc jobs that have their share of each rack first: they are scheduled "as Yarn-CS" does (section 6.4), beside whom
+/// is not said.
+const SHARED: &str = "Corral, ad hoc share";
 const CORRAL_VARYS: &str = "Corral+Varys";
 const LOCAL: &str = "LocalShuffle";
 const WATCHER: &str = "ShuffleWatcher";
@@ -74,6 +78,7 @@ fn on(names: &[&'static str]) -> Vec<System> {
         LOCAL => electrical(LOCAL, Kind::LocalShuffle, MaxMin),
         WATCHER => watcher(),
         PLACED => placed(),
+        SHARED => shared(),
         BEST => best(),
         name => electrical(name, Kind::Corral, MaxMin),
     };
@@ -91,6 +96,14 @@ fn watcher() -> System {
 fn placed() -> System {
     let mut s = electrical(PLACED, Kind::Corral, MaxMin);
     s.jobs_by.settings.reduces = ReduceStart::AllPlaced;
+    s
+}
+
+fn shared() -> System {
+    let mut s = System { name: SHARED, ..placed() };
+    if let Policy::Corral(options) = &mut s.jobs_by.placement.policy {
+        options.ad_hoc = AdHoc::Fair;
+    }
     s
 }
 
@@ -132,7 +145,13 @@ fn on_testbed(size: Size) -> Vec<Setting> {
         all.push(setting(name, "W1, each task's output copied to two hosts of another rack before it is done", &half, on(&both), load));
     }
     let mixed = Load { jobs: (150 * size.jobs_percent).div_ceil(100), ad_hoc_at_once: true, recurring: 67, ..load(0, HOUR) };
-    all.push(setting(MIXED, "100 recurring jobs of W1 in 60 minutes, 50 ad hoc at once", &half, on(&both), mixed));
+    all.push(setting(
+        MIXED,
+        "100 recurring jobs of W1 in 60 minutes, 50 ad hoc at once",
+        &half,
+        on(&[YARN, CORRAL, PLACED, SHARED]),
+        mixed,
+    ));
     let sizes = Load { errors: Errors { size_percent: 50, ..Errors::default() }, ..load(0, Span::ZERO) };
     let late = Load { errors: Errors { delayed_percent: 50, delay: Span::secs(240), ..Errors::default() }, ..load(0, HOUR) };
     for (name, apart) in TPCH.into_iter().zip([false, true]) {
@@ -183,7 +202,11 @@ pub fn claims() -> Vec<Claim> {
     all.extend(other_claims());
     let against_yarn = |c: &&Claim| c.of.system == CORRAL && c.of.setting != LARGE && c.against.is_some_and(|b| b.system == YARN);
     let placed: Vec<Claim> = all.iter().filter(against_yarn).map(|c| Claim { of: Side { system: PLACED, ..c.of }, ..*c }).collect();
+    let shared =
+        all.iter().filter(against_yarn).filter(|c| c.of.setting == MIXED).map(|c| Claim { of: Side { system: SHARED, ..c.of }, ..*c });
+    let shared: Vec<Claim> = shared.collect();
     all.extend(placed);
+    all.extend(shared);
     all.extend(planner_claims());
     all
 }

@@ -26,7 +26,7 @@ pub struct Hops<'a> {
     /// Lists that pairs of hosts have now, besides the default ways.
     lists: Lists,
     open: BTreeMap<CoflowId, Flows>,
-    /// Bytes times switches.
+    /// Bytes times switches and relaying servers.
     cost: u128,
     /// Bytes of flows between racks times the switches and relaying servers that they cross: those within a rack cross no port of the
     /// graph.
@@ -93,8 +93,8 @@ impl<'a> Hops<'a> {
             Some(list) => list.clone(),
             None => default_list(&self.net, &self.routes, racks, (from, to)),
         };
-        self.cost += u128::from(bytes.0) * u128::from(self.net.cost(&list));
-        // Servers that relay count here: they have ports like switches.
+        // Servers that relay count: they have ports like switches.
+        self.cost += u128::from(bytes.0) * list.0.len() as u128;
         let links = self.routes.along(&list.0, racks.0, racks.1).map_or(0, |way| way.len());
         self.between += if racks.0 == racks.1 { 0 } else { u128::from(bytes.0) * (links as u128 + 1) };
         self.bytes += u128::from(bytes.0);

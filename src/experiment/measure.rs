@@ -90,7 +90,7 @@ pub enum Measure {
     /// Time of one decision about a free slot, us.
     #[serde(rename = "decision_us")]
     Decision,
-    /// Bytes of shuffles times the switches that they cross, GB.
+    /// Bytes of shuffles times the switches and relaying servers that they cross, GB.
     #[serde(rename = "shuffle_cost_gb")]
     ShuffleCost,
     /// Bytes that left all switches of an emulated network, headers and acknowledgements included, over bytes of its shuffles between racks

@@ -148,10 +148,14 @@ impl Report {
 }
 
 impl Row {
+    /// Whether there are several repetitions, and all measured the same.
+    pub fn is_same(&self) -> bool {
+        self.values.len() > 1 && self.values.windows(2).all(|v| v[0] == v[1])
+    }
+
     /// Half of the interval, for people.
     pub fn interval(&self) -> String {
-        let same = self.values.len() > 1 && self.values.windows(2).all(|v| v[0] == v[1]);
-        if same { SAME.into() } else { self.half.map_or("-".into(), |h| format!("+-{h:.1}")) }
+        if self.is_same() { SAME.into() } else { self.half.map_or("-".into(), |h| format!("+-{h:.1}")) }
     }
 }
 

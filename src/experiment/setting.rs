@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rand::seq::SliceRandom as _;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -9,7 +10,6 @@ use super::Size;
 use super::assumptions::Assumptions;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Within};
-use crate::config::Select;
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::PlaneId;
 use crate::placement::Kind;
@@ -262,10 +262,37 @@ fn of_windows(all: &[TraceCoflow], window: Span, seed: u64) -> Vec<TraceCoflow> 
     drawn
 }
 
-/// A job each of `jobs` rows, which the seed draws; of all rows, if there are fewer. O(rows).
+/// Strata of equal numbers of jobs, by bytes, from which rows of a trace are drawn.
+const STRATA: usize = 50;
+/// The strata of the largest jobs, whose rows are the same in every draw: else one job, which is in some draws and not in others,
+/// decides the makespan.
+const TAIL: usize = 3;
+
+/// `jobs` jobs by rows of a trace: as many from each stratum of the shuffles' sizes, drawn with replacement, so that two seeds are
+/// independent draws. In the strata of the largest they are the quantiles (k + 1/2) / `jobs` instead. Their order is random.
+/// O(rows log rows).
 fn sampled(rows: &[Row], model: &JobModel, jobs: usize, seed: u64) -> JobList {
-    let rows = Select { sample: Some(jobs), ..Select::default() }.keep(rows.to_vec(), |r| r.shuffle, seed);
-    model.jobs("swim", &rows, seed)
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(3);
+    let mut sorted: Vec<&Row> = rows.iter().collect();
+    sorted.sort_by(|a, b| (a.shuffle, a.input, &a.name).cmp(&(b.shuffle, b.input, &b.name)));
+    let n = sorted.len();
+    if n == 0 {
+        return model.jobs("swim", &[], seed);
+    }
+    let row = |k: usize| {
+        let stratum = k * STRATA / jobs;
+        if stratum + TAIL >= STRATA {
+            return (2 * k + 1) * n / (2 * jobs);
+        }
+        let (from, to) = (stratum * n / STRATA, (stratum + 1) * n / STRATA);
+        rng.random_range(from..to.max(from + 1))
+    };
+    let mut drawn: Vec<Row> = (0..jobs).map(row).map(|r| sorted[r].clone()).collect();
+    drawn.shuffle(&mut rng);
+    // A row that is drawn twice is two jobs.
+    drawn.iter_mut().zip(1..).for_each(|(r, k)| r.name = format!("{}-{k}", r.name));
+    model.jobs("swim", &drawn, seed)
 }
 
 /// Rows of shuffles from 80 MB on: those of FB-2009 have the percentiles of JobPacker's table 1.

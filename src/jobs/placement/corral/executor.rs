@@ -2,7 +2,8 @@
 //!
 //! Corral (SIGCOMM 2015) section 3.1: every planned job has racks R_j and a priority p_j. Its blocks have a replica in R_j, its tasks run
 //! in R_j only, and a free slot goes to the job of highest priority that is assigned the rack; within the rack, delay scheduling waits
-//! for the host of a block. Jobs that were not planned have HDFS's data and delay scheduling, on what the others leave. When more
+//! for the host of a block. Jobs that were not planned have HDFS's data and delay scheduling, on what the others leave (`ad_hoc: fair`:
+//! before the others, until they have their share of the rack; section 6.4 has them scheduled as by Yarn's capacity scheduler). When more
 //! than a share of the hosts of R_j is gone, the guideline is dropped for that job.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,17 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Time, exact_or_null};
 use crate::workload::jobs::JobSpec;
 
+/// Which slots jobs have that were not planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdHoc {
+    /// Those that planned jobs leave.
+    #[default]
+    Rest,
+    /// Their share of each rack's slots, as many jobs as they are of all that may run there; then those that planned jobs leave.
+    Fair,
+}
+
 /// Options of the policy `corral`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -33,6 +45,8 @@ pub struct CorralOptions {
     pub imbalance: u64,
     /// Which allocations of racks are laid out: longest (the paper's) or best (those and others); longest if left out.
     pub provisioning: Provisioning,
+    /// Which slots jobs have that were not planned: rest (what planned jobs leave) or fair (their share first); rest if left out.
+    pub ad_hoc: AdHoc,
     /// T_e in plans, more than zero; `elephants.threshold` if left out.
     #[serde(serialize_with = "exact_or_null")]
     pub elephant: Option<Bytes>,
@@ -41,7 +55,7 @@ pub struct CorralOptions {
 impl Default for CorralOptions {
     /// The paper's.
     fn default() -> Self {
-        Self { objective: None, imbalance: 100, provisioning: Provisioning::Longest, elephant: None }
+        Self { objective: None, imbalance: 100, provisioning: Provisioning::Longest, ad_hoc: AdHoc::Rest, elephant: None }
     }
 }
 
@@ -92,6 +106,8 @@ pub struct Corral {
     plan: BTreeMap<JobId, (Vec<RackId>, u32)>,
     /// By rack: planned jobs that were submitted and have not finished, by priority.
     assigned: Vec<BTreeSet<(u32, JobId)>>,
+    /// Other jobs that were submitted and have not finished.
+    unplanned: BTreeSet<JobId>,
     /// By rack: planned data.
     held: Vec<Bytes>,
     waits: Waits,
@@ -102,12 +118,42 @@ impl Corral {
     /// Under a name; `elephant` is T_e, unless the options have one.
     fn new(name: &'static str, places_data: bool, (options, common): (CorralOptions, Common), elephant: Bytes) -> Self {
         let waits = Waits::of(&common);
-        let (plan, assigned, held, dropped) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
+        let (plan, assigned, unplanned, held, dropped) = Default::default();
         let elephant = options.elephant.unwrap_or(elephant);
-        Self { name, places_data, options, common, elephant, plan, assigned, held, waits, dropped }
+        Self { name, places_data, options, common, elephant, plan, assigned, unplanned, held, waits, dropped }
+    }
+
+    /// Whether jobs that were not planned hold fewer of a rack's slots than their share. O(their stages).
+    fn owed(&self, view: &dyn View, rack: RackId) -> bool {
+        let jobs = self.unplanned.len() as u64;
+        let all = jobs + self.assigned.get(rack.index()).map_or(0, |a| a.len() as u64);
+        let of = |&job: &JobId| (0..view.job(job).stages.len()).map(|s| u64::from(view.running_in(job, s, rack))).sum::<u64>();
+        self.unplanned.iter().map(of).sum::<u64>() * all < u64::from(view.slots(rack)) * jobs
+    }
+
+    /// The next task of the planned jobs on a rack. In its racks a job waits for a host; a block that is in none of them is worth no wait.
+    fn of_planned(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
+        let waits = &mut self.waits;
+        let mut near = |job: JobId, s: usize| match view.locality(job, s, rack)? {
+            Locality::Remote => Some(()),
+            near => waits.may(view, (job, s), near).then_some(()),
+        };
+        self.assigned.get(rack.index()).into_iter().flatten().find_map(|&(_, job)| {
+            let stage = startable(view, job).find(|&s| near(job, s).is_some())?;
+            Some(Pick::of(job, stage))
+        })
+    }
+
+    /// The next task of the other jobs.
+    fn of_others(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
+        let (waits, plan) = (&mut self.waits, &self.plan);
+        let free =
+            |job: JobId, s: usize| !plan.contains_key(&job) && view.locality(job, s, rack).is_some_and(|n| waits.may(view, (job, s), n));
+        first_of(view, free)
     }
 
     fn forget(&mut self, job: JobId) {
+        self.unplanned.remove(&job);
         self.assigned.iter_mut().for_each(|a| a.retain(|e| e.1 != job));
     }
 }
@@ -164,27 +210,20 @@ impl Placement for Corral {
     }
 
     fn submitted(&mut self, _: &dyn View, job: JobId) {
-        let Some((racks, priority)) = self.plan.get(&job) else { return };
+        let Some((racks, priority)) = self.plan.get(&job) else {
+            self.unplanned.insert(job);
+            return;
+        };
         for r in racks {
             self.assigned[r.index()].insert((*priority, job));
         }
     }
 
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
-        let (waits, plan) = (&mut self.waits, &self.plan);
-        // In its racks a job waits for a host; a block that is in none of them is worth no wait.
-        let mut near = |job: JobId, s: usize| match view.locality(job, s, rack)? {
-            Locality::Remote => Some(()),
-            near => waits.may(view, (job, s), near).then_some(()),
-        };
-        for &(_, job) in self.assigned.get(rack.index()).into_iter().flatten() {
-            if let Some(stage) = startable(view, job).find(|&s| near(job, s).is_some()) {
-                return Some(Pick::of(job, stage));
-            }
+        if self.options.ad_hoc == AdHoc::Fair && self.owed(view, rack) {
+            return self.of_others(view, rack).or_else(|| self.of_planned(view, rack));
         }
-        let free =
-            |job: JobId, s: usize| !plan.contains_key(&job) && view.locality(job, s, rack).is_some_and(|n| waits.may(view, (job, s), n));
-        first_of(view, free)
+        self.of_planned(view, rack).or_else(|| self.of_others(view, rack))
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -209,7 +248,9 @@ impl Placement for Corral {
         let plans = self.plan.iter().map(|(&job, (racks, _))| (job, &racks[..]));
         for (job, why) in lost_plans(view, plans, self.common.lost_percent) {
             self.plan.remove(&job);
+            let open = self.assigned.iter().flatten().any(|e| e.1 == job);
             self.forget(job);
+            self.unplanned.extend(open.then_some(job));
             self.dropped.push((job, why));
         }
     }

@@ -6,7 +6,7 @@ use super::laws::{Case, case};
 use super::*;
 use crate::placement::baselines::shuffle_watcher::ShuffleWatcherOptions;
 use crate::placement::cluster::Cluster;
-use crate::placement::corral::executor::{LocalShuffleOptions, recurring, scenario};
+use crate::placement::corral::executor::{AdHoc, LocalShuffleOptions, recurring, scenario};
 use crate::placement::jobpacker::aggregate::Aggregate;
 use crate::placement::registry::Spec;
 use crate::placement::{Kind, Policy};
@@ -158,6 +158,33 @@ fn a_planned_rack_takes_what_another_has_no_slot_for_unless_tasks_are_exact() {
     assert_eq!((last(Spec::new(Kind::Jobpacker)), last(exact)), (Time(41), Time(1010)));
 }
 
+/// Corral with ad-hoc jobs that have their share of each rack, or what planned jobs leave.
+fn corral_with(ad_hoc: AdHoc) -> Spec {
+    let mut spec = Spec::new(Kind::Corral);
+    let Policy::Corral(o) = &mut spec.policy else { panic!("Corral's options") };
+    o.ad_hoc = ad_hoc;
+    spec
+}
+
+#[test]
+fn corrals_ad_hoc_jobs_have_their_share_of_a_rack_or_what_is_left() {
+    // One rack of four slots; a recurring and an ad-hoc job of eight maps of 10 each, at once.
+    let ends = |ad_hoc| {
+        let t = network(1, 1, 4);
+        let maps =
+            |recurring| JobSpec { recurring, stages: vec![stage("map", 8, 10, 0)], edges: vec![], ..map_reduce(0, (1, 1), (1, 1), 1) };
+        let jobs = JobList::new("l", vec![maps(true), maps(false)]).jobs;
+        let mut placement = corral_with(ad_hoc).build(ELEPHANT);
+        placement.plan(&t, &jobs).unwrap();
+        let mut w = World::with(&t, Settings::default(), placement);
+        w.submit(jobs);
+        w.run(Time::MAX);
+        [0, 1].map(|k| w.s.snapshot().jobs[k].finished.unwrap())
+    };
+    // Two waves of the planned job, then two of the other; or two slots each, in four waves.
+    assert_eq!((ends(AdHoc::Rest), ends(AdHoc::Fair)), ([Time(20), Time(40)], [Time(40), Time(40)]));
+}
+
 /// All jobs have ended, every task ran once, where its planner said, and as many in a rack as it said if it did.
 fn all_once_where_promised(w: &World, promised: &Promises) -> Result<(), TestCaseError> {
     let s = w.s.snapshot();
@@ -190,6 +217,14 @@ proptest! {
     ) {
         let (w, promised) = played(&c, jobpacker_with(exact, aggregate, keep), false);
         all_once_where_promised(&w, &promised)?;
+    }
+
+    /// Ad-hoc jobs with a share of each rack change no guideline, whatever fails.
+    #[test]
+    fn corral_with_shares_for_ad_hoc_jobs_runs_all_in_their_racks(c in case(), fails in any::<bool>()) {
+        let (w, promised) = played(&c, corral_with(AdHoc::Fair), fails);
+        prop_assert!(w.s.snapshot().jobs.iter().all(|j| j.finished.is_some()));
+        keeps(&w, &promised)?;
     }
 
     /// Without failures every task runs exactly once, where its planner said.
