@@ -109,7 +109,7 @@ impl Model {
         matches!(self, Self::Sums { .. })
     }
 
-    /// Bytes that it keeps from its beginning on, beside links and matrices, for so many hosts and racks; docs/performance.md has what
+    /// Bytes that it keeps from its beginning on, beside links and matrices, for so many hosts and racks; docs/memory.md has what
     /// was measured.
     pub fn bytes(self, hosts: u64, racks: u64) -> u64 {
         let pairs = |of: u64, bytes: u64| of.saturating_mul(of).saturating_mul(bytes);
