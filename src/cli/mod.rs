@@ -33,6 +33,7 @@ pub mod files;
 mod given;
 pub mod interrupt;
 pub mod jobs;
+pub mod lab;
 pub mod limits;
 pub mod list;
 pub mod log;
@@ -127,6 +128,7 @@ commands! {
     Clean => clean,
     List => list,
     Copy => copy,
+    Lab => lab,
     Completions => completions,
     Man => man,
 }
