@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{CliError, files, running};
 use crate::api::DEFAULT_ADDRESS;
 use crate::client::{Client, Error, TIMEOUT};
+use crate::kernel::ownership::Note;
 
 /// Where the daemon is
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -29,13 +30,25 @@ impl Where {
     /// # Errors
     /// An address that is not `http://host:port`; several networks run, none has the name, or it is still being built.
     pub fn client(&self) -> Result<Client, CliError> {
+        self.client_of(running::choose)
+    }
+
+    /// The same for a command that changes something.
+    ///
+    /// # Errors
+    /// As [`Where::client`], and a network of another user that is not named.
+    pub fn client_to_change(&self) -> Result<Client, CliError> {
+        self.client_of(running::choose_to_change)
+    }
+
+    fn client_of(&self, choose: fn(Option<&str>) -> Result<Note, CliError>) -> Result<Client, CliError> {
         let token = files::token(self.token_file.as_deref(), self.token.as_deref())?;
         let address = match self.controller.clone().or_else(|| running::controller().filter(|_| self.name.is_none())) {
             Some(url) => url,
             // The daemon of another user, or one in a container.
             None if self.name.is_none() && !running::any() => format!("http://{DEFAULT_ADDRESS}"),
             None => {
-                let note = running::choose(self.name.as_deref())?;
+                let note = choose(self.name.as_deref())?;
                 return Ok(Client::of_socket(running::socket(&note), running::api(&note)?, token, TIMEOUT));
             }
         };

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::apart::{self, Grouping, Keys};
 use super::tables::{self, Rows, ratio};
-use super::{CliError, Output, print, results, study};
+use super::{CliError, DocumentOutput, print, results, study};
 use crate::coflows::CoflowRecord;
 use crate::ids::CoflowId;
 use crate::runtime::report::RunResult;
@@ -39,7 +39,7 @@ pub struct Args {
     grouping: Grouping,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: DocumentOutput,
 }
 
 /// Two runs side by side.
@@ -196,20 +196,20 @@ fn rows(read: &[(&Path, Vec<AnyResult>)]) -> Vec<(Group, Keys)> {
 
 /// The tables of both runs, then that of the classes, which has the most columns.
 fn show(
-    output: Output,
+    output: DocumentOutput,
     c: &impl Serialize,
     tables: impl Fn() -> Vec<Rows>,
     (classes, remarks): (&Rows, &str),
     exact: impl Fn() -> Rows,
 ) -> Result<(), CliError> {
     print(&match output {
-        Output::Table => {
-            let tables = tables().into_iter().filter(|t| !t.rows.is_empty()).map(|t| t.table());
-            let classes = (!classes.rows.is_empty()).then(|| classes.folded(1, 1));
-            tables.chain(classes).collect::<Vec<_>>().join("\n\n") + "\n\n" + remarks
+        DocumentOutput::Json => tables::json(c),
+        DocumentOutput::Csv => exact().csv(),
+        _ => {
+            let tables = tables().into_iter().filter(|t| !t.rows.is_empty()).map(|t| t.drawn(output, t.header.len(), 1));
+            let classes = (!classes.rows.is_empty()).then(|| classes.drawn(output, 1, 1));
+            tables::document(tables.chain(classes).collect::<Vec<_>>().join("\n\n") + "\n\n" + remarks, output)
         }
-        Output::Json => tables::json(c),
-        Output::Csv => exact().csv(),
     })
 }
 

@@ -1,12 +1,12 @@
 //! `heliostat copy`: a shipped file as the beginning of one's own.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::files::write_new;
 use super::log::say;
 use super::{CliError, print};
 use crate::config::nearest::did_you_mean;
-use crate::config::shipped::{self, Shelf, Shipped};
+use crate::config::shipped::{self, Shelf};
 
 /// Copies a shipped topology, policy or workload into a file, to be changed
 #[derive(clap::Args, Clone, Debug)]
@@ -27,7 +27,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if to == Path::new("-") {
         return print(file.text);
     }
-    write_new(file, &to)?;
+    write_new(&to, file.text)?;
     say!("wrote {}", to.display());
     Ok(())
 }
@@ -35,14 +35,6 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 fn unknown(name: &str) -> CliError {
     let names: Vec<&str> = Shelf::ALL.into_iter().flat_map(Shelf::files).map(|f| f.name).collect();
     CliError::Usage(format!("nothing of the name {name} is shipped{}\n   `heliostat list` says what is", did_you_mean(name, names)))
-}
-
-fn write_new(file: Shipped, to: &Path) -> Result<(), CliError> {
-    let fail = |e: std::io::Error| match e.kind() {
-        std::io::ErrorKind::AlreadyExists => CliError::Failed(format!("{}: the file exists already; name another one", to.display())),
-        _ => CliError::Failed(format!("{}: {e}", to.display())),
-    };
-    std::fs::File::create_new(to).and_then(|mut f| f.write_all(file.text.as_bytes())).map_err(fail)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub struct Args {
 /// # Errors
 /// No such network or node, or a namespace that cannot be entered.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let note = running::choose(args.name.as_deref())?;
+    let note = running::choose_to_change(args.name.as_deref())?;
     running::enter(&note, &args.node)?;
     if let Err(e) = sys::own_host_name(&args.node) {
         // The command runs all the same.

@@ -14,7 +14,7 @@ use super::log::{self, say};
 use super::run::MechanismArg;
 use super::tables::{self, Rows};
 use super::user_namespace::REMEDY;
-use super::{CliError, can_write, print, read_workload, write_text};
+use super::{CliError, DocumentOutput, can_write, print, read_workload, write_text};
 use crate::experiment::assumptions::Assumptions;
 use crate::experiment::claim::Verdict;
 use crate::experiment::joint::WITHOUT;
@@ -84,7 +84,7 @@ pub struct Args {
     unprinted: Unprinted,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: DocumentOutput,
     /// Writes everything to this file, every repetition included
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -144,20 +144,6 @@ fn permille(text: &str) -> Result<u32, String> {
     value.filter(|v| (1..=1_000_000).contains(v)).ok_or_else(|| "allowed: 0.1 to 100000, with one place after the point".into())
 }
 
-/// How the report is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
-enum Output {
-    /// For people
-    #[default]
-    Table,
-    /// Everything, for programs
-    Json,
-    /// The paper's numbers, ours and the floors, for spreadsheets
-    Csv,
-    /// The tables, for documents
-    Markdown,
-}
-
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -189,7 +175,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         let outcomes = run_all(&experiment, size, threads, &stop, &tell).map_err(CliError::Failed)?;
         say_if_stopped(&stop);
         let report = Report::new(&experiment, &outcomes, began.elapsed().as_secs_f64(), threads);
-        if args.explain.is_some() && args.output == Output::Table {
+        if args.explain.is_some() && args.output == DocumentOutput::Table {
             return print(&format!("{}\n", explain::text(&report, &experiment.claims)));
         }
         report
@@ -197,10 +183,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let json = || tables::json(&report);
     args.json.as_ref().map_or(Ok(()), |file| write_text(file, &json()))?;
     print(&match args.output {
-        Output::Json => json(),
-        Output::Csv => exact(&report).csv(),
-        Output::Table => text(&report, |rows, first| rows.folded(first, 1)),
-        Output::Markdown => text(&report, |rows, _| rows.markdown()),
+        DocumentOutput::Json => json(),
+        DocumentOutput::Csv => exact(&report).csv(),
+        output => text(&report, output),
     })
 }
 
@@ -278,7 +263,8 @@ fn traces(args: &Args, paper: Paper) -> Result<Traces, CliError> {
 }
 
 /// The tables, one after another, and why some numbers differ.
-fn text(r: &Report, draw: impl Fn(&Rows, usize) -> String) -> String {
+fn text(r: &Report, output: DocumentOutput) -> String {
+    let draw = |rows: &Rows, first| rows.drawn(output, first, 1);
     let numbers = numbers(r);
     // A row is a sentence, and stays one.
     let mut out = format!("{}\n\n{}\n", draw(&numbers, numbers.header.len()), draw(&means(r), 2));
@@ -315,7 +301,8 @@ fn text(r: &Report, draw: impl Fn(&Rows, usize) -> String) -> String {
     let runs = r.size.repeats;
     let partial = if r.partial { ", stopped before the end" } else { "" };
     let look = if r.size.thin { ", a look" } else { "" };
-    out + &format!("\n\n{runs} repetitions{look}, from seed {}, {:.0} s on {} threads{partial}\n", r.size.seed, r.took_s, r.threads)
+    out += &format!("\n\n{runs} repetitions{look}, from seed {}, {:.0} s on {} threads{partial}\n", r.size.seed, r.took_s, r.threads);
+    tables::document(out, output)
 }
 
 /// How many numbers came out how.
@@ -483,7 +470,8 @@ mod tests {
         let outcomes = run_all(&e, size, 2, &AtomicBool::new(true), &|_| {}).unwrap();
         let r = Report::new(&e, &outcomes, 0.0, 2);
         assert!(r.partial && r.rows.len() == e.claims.len() && r.measured.iter().all(|m: &Measured| m.runs == 0));
-        for text in [text(&r, |rows, first| rows.folded(first, 1)), text(&r, |rows, _| rows.markdown()), exact(&r).csv()] {
+        let drawn = [DocumentOutput::Table, DocumentOutput::Markdown, DocumentOutput::Latex].map(|output| text(&r, output));
+        for text in drawn.into_iter().chain([exact(&r).csv()]) {
             assert!(text.matches("not run").count() == r.rows.len() && text.contains("95.2"), "{text}");
         }
 

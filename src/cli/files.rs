@@ -183,6 +183,18 @@ pub fn can_write(files: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<()
     })
 }
 
+/// Writes a file that is not there yet.
+///
+/// # Errors
+/// One that is there already or cannot be written.
+pub fn write_new(file: &Path, text: &str) -> Result<(), CliError> {
+    let fail = |e: io::Error| match e.kind() {
+        io::ErrorKind::AlreadyExists => CliError::Failed(format!("{}: the file exists already; name another one", file.display())),
+        _ => failed(file, &e),
+    };
+    std::fs::File::create_new(file).and_then(|mut f| f.write_all(text.as_bytes())).map_err(fail)
+}
+
 /// Writes a file: what has that name stays as it is until all is written.
 ///
 /// # Errors

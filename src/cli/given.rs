@@ -7,7 +7,7 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
+use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use super::changes::Changes;
 use super::{Cli, Command};
@@ -61,7 +61,7 @@ impl Cli {
     /// # Errors
     /// Where they make no sense.
     pub fn try_read_from(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
-        let mut command = with_negatives(Self::command());
+        let mut command = with_short_help(with_negatives(Self::command()));
         let mut matches = command.try_get_matches_from_mut(arguments).map_err(in_plain_words)?;
         let read = Self::from_arg_matches_mut(&mut matches.clone()).map_err(|e| e.format(&mut command))?;
         Ok(read.noted(&mut matches))
@@ -83,6 +83,33 @@ impl Cli {
 fn with_negatives(command: clap::Command) -> clap::Command {
     let number = |a: clap::Arg| if a.is_positional() || !a.get_action().takes_values() { a } else { a.allow_negative_numbers(true) };
     command.mut_args(number).mut_subcommands(with_negatives)
+}
+
+/// A command with more options than this prints the short help by --help, too, and all that there is to say by --help-all.
+const MANY: usize = 20;
+/// Headings whose options short help leaves out.
+const LEFT_OUT: [&str; 2] = ["Model of tasks", "Errors of foresight (jobs)"];
+
+/// Help that fits three screens.
+fn with_short_help(command: clap::Command) -> clap::Command {
+    let flag = |name, action| clap::Arg::new(name).long(name).action(action);
+    let is_left_out = |a: &clap::Arg| a.get_help_heading().is_some_and(|h| LEFT_OUT.contains(&h));
+    let short = |c: clap::Command| {
+        if c.get_arguments().count() <= MANY {
+            return c;
+        }
+        let headings = if c.get_arguments().any(is_left_out) {
+            format!(", and options: {}", LEFT_OUT.join(", ").to_lowercase())
+        } else {
+            String::new()
+        };
+        c.mut_args(|a| if is_left_out(&a) { a.hide_short_help(true) } else { a })
+            .disable_help_flag(true)
+            .arg(flag("help", ArgAction::HelpShort).short('h').help("Print help"))
+            .arg(flag("help-all", ArgAction::HelpLong).help("Print all help"))
+            .after_help(format!("--help-all and the man pages (heliostat man DIR) have more about each option{headings}."))
+    };
+    command.mut_subcommands(short)
 }
 
 /// What is wrong with the arguments, where the parser says it in words of Rust or does not see what was meant: a name that stands where no
@@ -135,6 +162,18 @@ mod tests {
             panic!("{text}")
         };
         given.into_iter().collect()
+    }
+
+    #[test]
+    fn help_fits_three_screens_and_all_of_it_can_be_had() {
+        let help = |c: &str, option: &str| Cli::try_read_from(["heliostat", c, option]).unwrap_err().to_string();
+        for c in Cli::command().get_subcommands().map(clap::Command::get_name) {
+            let lines = help(c, "--help").lines().count();
+            assert!(lines < 120, "{c}: {lines} lines");
+        }
+        let (short, all) = (help("simulate", "--help"), help("simulate", "--help-all"));
+        assert!(!short.contains("--map-rate") && short.contains("--help-all and the man pages") && short == help("simulate", "-h"));
+        assert!(all.contains("--map-rate") && all.lines().count() > short.lines().count());
     }
 
     #[test]

@@ -194,7 +194,7 @@ mod tests {
         assert!(told.contains("1000 racks with 1099511627776 flows takes about"), "{told}");
     }
 
-    /// What docs/performance.md has as measured: (racks, circuits, flows, megabytes).
+    /// What docs/results/memory-estimates.csv has as measured: (racks, circuits, flows, megabytes).
     #[test]
     fn what_was_measured_is_within_a_factor_of_two() {
         let measured = [

@@ -36,6 +36,11 @@ macro_rules! say {
 }
 pub(crate) use say;
 
+/// Whether the environment asks for plain text (no-color.org).
+pub fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+}
+
 /// Starts the log, whose lines go to stderr, so that stdout has data only. Those of a process in the background have times, in
 /// UTC.
 ///
@@ -49,7 +54,7 @@ pub fn start(filter: Option<&str>, in_the_background: bool) -> Result<(), CliErr
         .with_env_filter(filter)
         .with_writer(|| Stderr)
         .log_internal_errors(false)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(io::stderr().is_terminal() && !no_color())
         .with_target(false);
     // A log in the background is read later; a terminal and the journal of systemd have times of their own.
     if in_the_background {

@@ -33,6 +33,7 @@ pub mod files;
 mod given;
 pub mod interrupt;
 pub mod jobs;
+pub mod lab;
 pub mod limits;
 pub mod list;
 pub mod log;
@@ -129,6 +130,7 @@ commands! {
     Clean => clean,
     List => list,
     Copy => copy,
+    Lab => lab,
     Completions => completions,
     Man => man,
 }
@@ -214,6 +216,32 @@ pub enum Output {
     Json,
     /// The table's rows, for spreadsheets.
     Csv,
+}
+
+/// How tables are printed that may go into a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum DocumentOutput {
+    /// For people
+    #[default]
+    Table,
+    /// Everything, for programs
+    Json,
+    /// Exact numbers, for spreadsheets
+    Csv,
+    /// The tables, for documents in Markdown
+    Markdown,
+    /// The tables, for papers; what else is said is a comment
+    Latex,
+}
+
+impl From<Output> for DocumentOutput {
+    fn from(o: Output) -> Self {
+        match o {
+            Output::Table => Self::Table,
+            Output::Json => Self::Json,
+            Output::Csv => Self::Csv,
+        }
+    }
 }
 
 /// Writes to stdout, with codes for what would move a terminal's cursor in it. A reader that has gone away (`| head`) has seen enough:

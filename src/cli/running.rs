@@ -18,6 +18,27 @@ pub fn choose(name: Option<&str>) -> Result<Note, CliError> {
     chosen.map_err(|e| name.and_then(|name| theirs(name, &ownership::users_of(name))).unwrap_or(e))
 }
 
+/// The same for a command that changes something: a network that another user started is changed only where it is named. What root
+/// started, such as a service, is nobody's own.
+///
+/// # Errors
+/// As [`choose`], and a network of another user without a name.
+pub fn choose_to_change(name: Option<&str>) -> Result<Note, CliError> {
+    let note = choose(name)?;
+    named_if_anothers(&note, name, sys::caller())?;
+    Ok(note)
+}
+
+fn named_if_anothers(note: &Note, name: Option<&str>, own: u32) -> Result<(), CliError> {
+    match note.user.filter(|&user| name.is_none() && user != 0 && user != own) {
+        Some(user) => {
+            let why = format!("the only network that runs, {}, was started by user {user}", note.fabric);
+            Err(CliError::Usage(format!("{why}; if you mean it, say so by its name")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// A network of that name that other users run without root. Its files are theirs, so not even root goes by what they say.
 fn theirs(name: &str, users: &[u32]) -> Option<CliError> {
     let own = sys::user_outside();
@@ -121,6 +142,20 @@ mod tests {
         assert_eq!(chosen(&["a", "b"], None), Err("several networks are running (a, b); choose one with --name".into()));
         assert_eq!(chosen(&["a", "b"], Some("c")), Err("no network c is running (running: a, b)".into()));
         assert_eq!(chosen(&[], Some("c")), Err("no network is running; start one with `heliostat run TOPOLOGY`".into()));
+    }
+
+    #[test]
+    fn a_network_of_another_user_is_changed_only_by_its_name() {
+        let mut note = Note::starting("theirs");
+        assert_eq!(note.user, Some(sys::caller()));
+        note.user = Some(1001);
+        let told = named_if_anothers(&note, None, 1000).unwrap_err();
+        assert!(told.code() == 2 && told.to_string().contains("started by user 1001") && told.to_string().contains("runs, theirs,"));
+        assert!(named_if_anothers(&note, Some("theirs"), 1000).is_ok() && named_if_anothers(&note, None, 1001).is_ok());
+        for user in [None, Some(0)] {
+            note.user = user;
+            assert!(named_if_anothers(&note, None, 1000).is_ok(), "root's, or of a version that did not note it");
+        }
     }
 
     #[test]

@@ -77,7 +77,7 @@ struct Circuit {
 /// # Errors
 /// A file that makes no sense, no daemon, no answer in time, or an answer that is an error.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let client = args.place.client()?;
+    let client = args.place.client_to_change()?;
     change(args, &client)?;
     // The only network that runs may be another user's.
     if let (None, None, Ok(note)) = (&args.place.name, &args.place.controller, running::choose(None)) {
@@ -121,7 +121,7 @@ fn change(args: &Args, client: &Client) -> Result<(), CliError> {
 pub fn policy(daemon: &Where, file: &Path) -> Result<String, CliError> {
     // Only what the file says: what it leaves out of that which is fixed while a network runs stays as it is.
     let (plan, given) = files::read_policy_as_json(file)?;
-    put(&daemon.client()?, "/api/v1/policy", &given.to_string())?;
+    put(&daemon.client_to_change()?, "/api/v1/policy", &given.to_string())?;
     Ok(plan.policy.name)
 }
 

@@ -21,6 +21,9 @@ pub struct Args {
     /// How long to wait for each.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     timeout: Span,
+    /// Ends its process at once, whatever it does, and removes what it leaves. It writes no results.
+    #[arg(long)]
+    kill: bool,
     /// Ends the programs that run in its nodes as well: those that were started by `exec`, by `ip netns exec`, or by these. Else they are
     /// named, and run on in a network without links.
     #[arg(long)]
@@ -33,13 +36,13 @@ pub struct Args {
 /// No such network, one that cannot be told, or that does not end in time.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let base = ownership::base();
-    let notes = if args.all { ownership::running(&base) } else { vec![running::choose(args.name.as_deref())?] };
+    let notes = if args.all { ownership::running(&base) } else { vec![running::choose_to_change(args.name.as_deref())?] };
     if notes.is_empty() {
         return print("no network is running\n");
     }
     let (programs, waits) = (programs::all(&base), std::time::Duration::from_secs(2).min(args.timeout.std()));
     // All are told before the first is waited for.
-    let told: Vec<_> = notes.iter().map(|note| Ok((note, tell(&base, note)?))).collect::<Result<_, CliError>>()?;
+    let told: Vec<_> = notes.iter().map(|note| Ok((note, tell(&base, note, args.kill)?))).collect::<Result<_, CliError>>()?;
     for (note, process) in told {
         let ends = |within| process.as_ref().map_or(Ok(true), |p| p.ends_within(within)).map_err(|e| failed(note, &e));
         let mut ended = ends(waits)?;
@@ -48,14 +51,19 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             ended = ends(args.timeout.std() - waits)?;
         }
         if !ended {
-            let (name, does, hint) = (&note.fabric, doing(&base, note), "stop it once more to end it at once");
+            let (name, does) = (&note.fabric, doing(&base, note));
+            let hint = format!("`heliostat stop {name} --kill` ends it at once");
             return Err(CliError::TimedOut(format!(
                 "{name} (process {}) did not end within {}: it {does}; {hint}",
                 note.pid, args.timeout
             )));
         }
         let own: Vec<Program> = programs.iter().filter(|p| p.fabric == note.fabric).cloned().collect();
-        print(&format!("stopped {}\n", note.fabric))?;
+        print(&format!("{} {}\n", if args.kill { "killed" } else { "stopped" }, note.fabric))?;
+        let left = if args.kill { ownership::clean(&base, Some(&note.fabric)).left } else { vec![] };
+        if !left.is_empty() {
+            return Err(CliError::Failed(format!("not removed: {}", left.join("; "))));
+        }
         outlived(&own, args.end_programs)?;
     }
     Ok(())
@@ -91,15 +99,16 @@ fn doing(base: &Path, note: &Note) -> &'static str {
     }
 }
 
-/// Tells a network's process to end; `None` if it has ended by itself.
-fn tell(base: &Path, note: &Note) -> Result<Option<Process>, CliError> {
+/// Tells a network's process to end, or kills it; `None` if it has ended already.
+fn tell(base: &Path, note: &Note, kill: bool) -> Result<Option<Process>, CliError> {
     let process = Process::open(note.pid).map_err(|e| failed(note, &e))?;
     // Its number may have gone to another process before it was opened: then the network does not run any more.
     let runs = ownership::running(base).iter().any(|n| (&n.fabric, n.pid) == (&note.fabric, note.pid));
     if !runs {
         return Ok(None);
     }
-    process.terminate().map_err(|e| failed(note, &e))?;
+    let told = if kill { process.kill() } else { process.terminate() };
+    told.map_err(|e| failed(note, &e))?;
     Ok(Some(process))
 }
 

@@ -12,7 +12,7 @@ use super::caveats::Allow;
 use super::interrupt::stopped_by_ctrl_c;
 use super::results;
 use super::tables::{self, Rows};
-use super::{CliError, Output};
+use super::{CliError, DocumentOutput};
 use crate::runtime::parallel::in_parallel;
 use crate::runtime::report::caveats::{Caveat, kinds, marked};
 use crate::runtime::statistics::Estimate;
@@ -166,19 +166,25 @@ pub fn of(names: &[String], results: &Results) -> Compared {
 }
 
 /// Tables as they are printed. Of a single policy, its figures alone. In JSON, one table is an object, and several are a list.
-pub fn show(all: &[Compared], output: Output) -> String {
+pub fn show(all: &[Compared], output: impl Into<DocumentOutput>) -> String {
+    let output = output.into();
     let text = |c: &Compared| {
-        let table = if let [only] = &c.study.policies[..] { figures(only).table() } else { tables(&c.study) };
+        let table = if let [only] = &c.study.policies[..] {
+            let figures = figures(only);
+            figures.drawn(output, figures.header.len(), 1)
+        } else {
+            tables(&c.study, output)
+        };
         let remarks = c.remarks();
         let remarks = if remarks.is_empty() { String::new() } else { format!("\n{remarks}") };
         let caption = if c.scene.is_empty() { String::new() } else { format!("{}\n\n", apart::said(&c.scene)) };
         format!("{caption}{table}\n{remarks}")
     };
     match (output, all) {
-        (Output::Json, [only]) => tables::json(only),
-        (Output::Json, _) => tables::json_list(all),
-        (Output::Csv, _) => exact(all).csv(),
-        (Output::Table, _) => all.iter().map(text).collect::<Vec<_>>().join("\n\n"),
+        (DocumentOutput::Json, [only]) => tables::json(only),
+        (DocumentOutput::Json, _) => tables::json_list(all),
+        (DocumentOutput::Csv, _) => exact(all).csv(),
+        _ => tables::document(all.iter().map(text).collect::<Vec<_>>().join("\n\n"), output),
     }
 }
 
@@ -199,11 +205,11 @@ fn range(f: &Measured) -> (f64, f64) {
 }
 
 /// The policies, then their completion times over those of the first.
-fn tables(study: &Study) -> String {
+fn tables(study: &Study, output: DocumentOutput) -> String {
     let first = &study.policies[0];
     let unfinished: f64 =
         study.policies.iter().flat_map(|p| &p.figures).filter(|f| f.name.ends_with("unfinished")).map(|f| f.estimate.mean).sum();
-    let mut text = policies(study).folded(2, 2);
+    let mut text = policies(study).drawn(output, 2, 2);
     text += &format!("\n\nDifferences are against {}.", first.policy);
     if first.runs > 1 {
         text += "\nEach is the mean over pairs of runs with the same workload: a mean of ratios, which may differ from the\n\
@@ -219,7 +225,7 @@ fn tables(study: &Study) -> String {
     }
     let normalised = normalised(study);
     if !normalised.rows.is_empty() {
-        text += &format!("\n\n{}", normalised.folded(1, 1));
+        text += &format!("\n\n{}", normalised.drawn(output, 1, 1));
         if first.runs > 1 {
             text += "\n\nIn each pair a mean (or 95th percentile) is divided by the first policy's; printed is the mean over pairs.";
         }

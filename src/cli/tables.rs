@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use comfy_table::{Attribute, Cell, CellAlignment, LineStyle, Table, presets};
 use serde::Serialize;
 
+use super::DocumentOutput;
+use super::log::no_color;
 use crate::coflows::CoflowRecord;
 use crate::runtime::report::form::Document;
 use crate::text;
@@ -58,6 +60,9 @@ impl Rows {
     /// For people, without a line break at the end.
     pub fn table(&self) -> String {
         let mut t = Table::new();
+        if no_color() {
+            t.force_no_tty();
+        }
         t.load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
         // A cell is on one line, whatever a file or a request calls its coflow.
         t.set_header(self.header.iter().map(|h| Cell::new(text::escaped(h)).add_attribute(Attribute::Bold)));
@@ -100,6 +105,32 @@ impl Rows {
         [header, rule].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
     }
 
+    /// As a table of LaTeX, without a line break at the end.
+    pub fn latex(&self) -> String {
+        let sign = |c: char| match c {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => format!("\\{c}"),
+            '\\' => "\\textbackslash{}".into(),
+            '~' => "\\textasciitilde{}".into(),
+            '^' => "\\textasciicircum{}".into(),
+            '±' => "$\\pm$".into(),
+            c => c.to_string(),
+        };
+        let plain = |cell: &String| text::escaped(cell).chars().map(sign).collect::<String>();
+        let line = |cells: &Vec<String>| format!("{} \\\\\n", cells.iter().map(plain).collect::<Vec<_>>().join(" & "));
+        let columns = "r".repeat(self.header.len().saturating_sub(1));
+        let rows: String = self.rows.iter().map(line).collect();
+        format!("\\begin{{tabular}}{{l{columns}}}\n\\hline\n{}\\hline\n{rows}\\hline\n\\end{{tabular}}", line(&self.header))
+    }
+
+    /// As a table of a document, or for people: [`Self::folded`] by the first columns and steps of others.
+    pub fn drawn(&self, output: DocumentOutput, first: usize, step: usize) -> String {
+        match output {
+            DocumentOutput::Markdown => self.markdown(),
+            DocumentOutput::Latex => self.latex(),
+            _ => self.folded(first, step),
+        }
+    }
+
     /// As a list of JSON objects by column; a cell that is a number is one.
     pub fn json(&self) -> String {
         let all: Vec<String> = self.rows.iter().map(|r| format!("  {}", self.object(r))).collect();
@@ -134,6 +165,21 @@ impl Rows {
         }
         out
     }
+}
+
+/// What is printed with tables in it: in LaTeX, all lines that are not of a table are comments.
+pub fn document(text: String, output: DocumentOutput) -> String {
+    if output != DocumentOutput::Latex {
+        return text;
+    }
+    let mut within = false;
+    let mut line = |l: &str| {
+        within |= l.starts_with("\\begin{tabular}");
+        let kept = within || l.is_empty();
+        within &= !l.starts_with("\\end{tabular}");
+        if kept { format!("{l}\n") } else { format!("% {l}\n") }
+    };
+    text.lines().map(&mut line).collect()
 }
 
 /// The coflows of a run in base units.
@@ -279,5 +325,17 @@ mod tests {
         assert_eq!(rows.csv(), "a,b\n\"x,\"\"y\"\"\",1\n");
         let piped = Rows { header: vec!["a".into(), "b".into()], rows: vec![vec!["x|y".into(), "1".into()]] };
         assert_eq!(piped.markdown(), "| a | b |\n|---|---|\n| x\\|y | 1 |");
+    }
+
+    #[test]
+    fn latex_has_tables_and_comments_alone() {
+        let rows = Rows { header: vec!["a_b".into(), "c".into()], rows: vec![vec!["50% & \\x".into(), "1 ± 2".into()]] };
+        let table = "\\begin{tabular}{lr}\n\\hline\na\\_b & c \\\\\n\\hline\n50\\% \\& \\textbackslash{}x & 1 $\\pm$ 2 \\\\\n\
+                     \\hline\n\\end{tabular}";
+        assert_eq!(rows.latex(), table);
+        let text = format!("caption\n\n{}\nremark\n", rows.drawn(DocumentOutput::Latex, 1, 1));
+        assert_eq!(document(text.clone(), DocumentOutput::Latex), format!("% caption\n\n{table}\n% remark\n"));
+        assert_eq!(document(text.clone(), DocumentOutput::Markdown), text);
+        assert_eq!((rows.drawn(DocumentOutput::Markdown, 1, 1), rows.drawn(DocumentOutput::Table, 1, 1)), (rows.markdown(), rows.table()));
     }
 }

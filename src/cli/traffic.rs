@@ -134,7 +134,7 @@ struct Report {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let (What::Bulk { load, .. } | What::Requests { load, .. }) = &args.what;
     can_write(&load.json)?;
-    let client = Arc::new(args.place.client()?);
+    let client = Arc::new(args.place.client_to_change()?);
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
     let topology = Topology::try_from(&topology).map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
     let pairs = load.pairs.iter().map(|text| args.what.pair(text, &topology)).collect::<Result<Vec<Pair>, _>>()?;

@@ -53,7 +53,7 @@ pub fn socket(base: &Path, note: &Note) -> PathBuf {
 }
 
 /// What a running fabric writes down about itself.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, Default)]
 pub struct Note {
     /// The daemon's process.
     pub pid: u32,
@@ -77,15 +77,17 @@ pub struct Note {
     /// The workload or the jobs that it carries, if any.
     #[serde(default)]
     pub workload: String,
+    /// The number of the user who started it, by sudo or not.
+    #[serde(default)]
+    pub user: Option<u32>,
 }
 
 impl Note {
     /// Of a fabric that this process begins to build now.
     pub fn starting(fabric: &str) -> Self {
-        let (pid, started_ms) = (std::process::id(), now_ms());
-        let (policy, workload) = (String::new(), String::new());
         let (mechanism, state) = ("starting".into(), "starting".into());
-        Self { pid, fabric: fabric.into(), mechanism, api: None, nodes: BTreeMap::new(), started_ms, state, policy, workload }
+        let (pid, started_ms, user) = (std::process::id(), now_ms(), Some(sys::caller()));
+        Self { pid, fabric: fabric.into(), mechanism, started_ms, state, user, ..Self::default() }
     }
 }
 

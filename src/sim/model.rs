@@ -112,7 +112,7 @@ impl Model {
     }
 
     /// Bytes that it allocates from the start, besides links and matrices, for this many hosts and
-    /// racks; docs/performance.md has measurements.
+    /// racks; docs/memory.md has measurements.
     pub fn bytes(self, hosts: u64, racks: u64) -> u64 {
         let pairs = |of: u64, bytes: u64| of.saturating_mul(of).saturating_mul(bytes);
         match self {

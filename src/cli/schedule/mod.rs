@@ -113,7 +113,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     runtime.spawn(interrupt::wait_for_signal(stop.clone(), (PathBuf::new(), Vec::new)));
     let ask = RemoteJobs {
         topology: None,
-        client: Arc::new(args.place.client()?),
+        client: Arc::new(args.place.client_to_change()?),
         workload: &args.workload,
         policy: args.policy.as_deref(),
         reading: Reading { scale: args.scale, time_scale: args.time_scale, ..Reading::default() },

@@ -8,7 +8,7 @@ use self::progress::Progress;
 use self::runs::{Run, State};
 use super::apart::Grouping;
 use super::interrupt::stopped_by_ctrl_c;
-use super::{CliError, print, results, simulate, study, write_text};
+use super::{CliError, DocumentOutput, print, results, simulate, study, write_text};
 use crate::runtime::parallel::in_parallel;
 
 mod collect;
@@ -49,6 +49,9 @@ pub struct Args {
     collect: Option<PathBuf>,
     #[command(flatten)]
     grouping: Grouping,
+    /// How the comparison of its policies is printed
+    #[arg(short, long, value_enum, default_value_t, conflicts_with_all = ["list", "collect"])]
+    output: DocumentOutput,
     /// A row for each of these
     #[arg(long, value_enum, default_value_t, requires = "collect")]
     rows: RowsOf,
@@ -110,7 +113,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         return Err(CliError::Failed("stopped; start the same command again, and it goes on from here".into()));
     }
     if args.shard.is_none() && args.only.is_empty() {
-        print(&summary::of(&mine, &args.out, &args.grouping)?)?;
+        print(&summary::of(&mine, &args.out, &args.grouping, args.output)?)?;
     }
     if failed.is_empty() { Ok(()) } else { Err(told(&failed, mine.len())) }
 }

@@ -6,7 +6,7 @@ use super::collect::result;
 use super::runs::{Run, State};
 use crate::cli::apart::{Grouping, Keys};
 use crate::cli::study::{Compared, show};
-use crate::cli::{CliError, Output};
+use crate::cli::{CliError, DocumentOutput};
 use crate::runtime::study::{Account, Group};
 
 /// What a run is of, by the names that the grid gives.
@@ -20,7 +20,7 @@ fn keys(run: &Run, account: &Account) -> Keys {
 ///
 /// # Errors
 /// Results that cannot be read, and runs that cannot be pooled.
-pub fn of(runs: &[&Run], out: &Path, how: &Grouping) -> Result<String, CliError> {
+pub fn of(runs: &[&Run], out: &Path, how: &Grouping, output: DocumentOutput) -> Result<String, CliError> {
     let mut all = vec![];
     for run in runs {
         let Some(result) = result(run, out)? else { continue };
@@ -43,7 +43,7 @@ pub fn of(runs: &[&Run], out: &Path, how: &Grouping) -> Result<String, CliError>
         name(&mut rows);
         tables.push(Compared::new(rows, table.scene, notes));
     }
-    Ok(show(&tables, Output::Table))
+    Ok(show(&tables, output))
 }
 
 /// Rows of one policy are named by what else they differ in.

@@ -442,6 +442,12 @@ pub fn user_outside() -> u32 {
     outside(&map, uid_gid().0)
 }
 
+/// The number of the user who runs this process: under sudo, of who called it.
+pub fn caller() -> u32 {
+    let by_sudo = std::env::var("SUDO_UID").ok().and_then(|id| id.parse().ok());
+    by_sudo.filter(|_| is_root()).unwrap_or_else(user_outside)
+}
+
 /// The user id that a map of user_namespaces(7) gives one of its namespace, or the same if it has none.
 fn outside(map: &str, own: u32) -> u32 {
     let mut ranges = map.lines().filter_map(|line| {

@@ -104,7 +104,7 @@ fn sums(topology: &Topology, plan: &RunPlan) -> Option<Flaw> {
 /// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits (none of more than 1,024 racks) and
 /// twelve with; what the model keeps ([`Model::bytes`]); and what is kept of each flow and task (where coflows are known by their sums, of
 /// each sender and receiver of a coflow, and of the flows of the largest one, which are a list while it comes).
-/// docs/performance.md has what was measured.
+/// docs/memory.md has what was measured.
 pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
     const CELL: u64 = 8;

@@ -345,7 +345,7 @@ impl Emulation {
             congestion: self.plan.run.congestion.clone(),
             zero: Some(start),
             tampered: end.tampered.clone().map(|t| since(t, start)),
-            utilisation: Some(self.live.handle.utilisation(start)),
+            utilisation: Some(self.live.handle.utilisation(start).1),
             ..RunResult::new(of, records, counted, received)
         }
     }

@@ -111,8 +111,9 @@ impl Handle {
         found.map(|(who, silent)| format!("{who} hangs: it has done nothing for {} s", silent.0 / 1_000_000_000))
     }
 
-    /// What links have carried since `from`, which is then its zero, until the last cycle. O(links).
-    pub fn utilisation(&self, from: Time) -> Utilisation {
+    /// What links have carried since `from` until the last cycle, and the zero of its times: `from`, or the start of the controller, if
+    /// that was later. O(links).
+    pub fn utilisation(&self, from: Time) -> (Time, Utilisation) {
         self.meter.since(from)
     }
 

@@ -72,13 +72,15 @@ impl Meter {
         (inner.zero + Span(at.0), links.collect())
     }
 
-    /// From `from` on, which is then its zero, until the last look. O(links x buckets).
-    pub fn since(&self, from: Time) -> Utilisation {
+    /// From `from` on until the last look, and the instant that is the zero of its times: `from`, as far as the meter ran then.
+    /// O(links x buckets).
+    pub fn since(&self, from: Time) -> (Time, Utilisation) {
         let (buckets, (at, totals), interval, zero) = {
             let inner = self.0.lock();
             (inner.buckets.clone(), inner.read.clone(), inner.interval, inner.zero)
         };
-        buckets.finish(totals, at).since(Time(from.since(zero).0), interval)
+        let from = Time(from.since(zero).0).min(at);
+        (zero + Span(from.0), buckets.finish(totals, at).since(from, interval))
     }
 }
 
@@ -132,12 +134,12 @@ mod tests {
         let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(100), delta: Span(1), stop: StopMode::NotAllStop, duplex: false };
         let t = Topology::uniform("t", 2, 2, BitRate::mbit(10), BitRate::mbit(10), vec![plane]);
         let m = Meter::new(&t, Span::millis(10), Time::ZERO);
-        assert_eq!(m.since(Time::ZERO).until, Time::ZERO);
+        assert_eq!(m.since(Time::ZERO).1.until, Time::ZERO);
         m.look(Time::ZERO, &seen(5_000_000, 300, 100), None);
         m.look(Time::ZERO, &seen(25_000_000, 700, 300), None);
         // Counters that were set back count for nothing.
         m.look(Time::ZERO, &seen(30_000_000, 600, 0), None);
-        let u = m.since(Time::ZERO);
+        let u = m.since(Time::ZERO).1;
         let names: Vec<(&str, &[u64])> = u.links.iter().map(|l| (l.name.as_str(), &l.bytes[..])).collect();
         // 200 by 5 ms, of the next 200 a quarter by 10 ms and three quarters by 20 ms; of the circuits' alike.
         let eps: &[u64] = &[250, 100, 50 + 200];
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!(names[1..], [("r0.down", &[0, 0, 0][..]), ("r1.up", &[0, 0, 0]), ("r1.down", names[0].1), ("ocs0", &[150, 100, 50])]);
         assert_eq!((u.bucket, u.until, names[0].1[..2].to_vec()), (Span::millis(10), Time(30_000_000), eps[..2].to_vec()));
         // All since the last reading before: of the second bucket on.
-        let rest = m.since(Time(20_000_000));
+        let rest = m.since(Time(20_000_000)).1;
         assert_eq!((rest.until, rest.links[4].bytes.as_slice()), (Time(10_000_000), &[150u64][..]));
     }
 
@@ -155,7 +157,7 @@ mod tests {
         let m = Meter::new(&t, Span::millis(10), Time(5));
         let link = |up, down| Uplink { up, down };
         m.look(Time(10_000_005), &seen(9_000_000, 900, 0), Some(&[link(300, 1), link(0, 200)]));
-        let u = m.since(Time(5));
+        let u = m.since(Time(5)).1;
         assert_eq!(u.links.iter().map(|l| l.bytes.clone()).collect::<Vec<_>>(), [[300], [1], [0], [200]]);
         assert_eq!(m.uplinks(), (Time(10_000_005), vec![link(300, 1), link(0, 200)]));
     }
@@ -166,7 +168,10 @@ mod tests {
         let day = 86_400_000_000_000;
         let m = Meter::new(&t, Span::millis(10), Time(day));
         m.look(Time::ZERO, &seen(day + 30_000_000, 300, 0), None);
-        let u = m.since(Time(day));
+        let (zero, u) = m.since(Time(day));
+        assert_eq!((zero, m.since(Time(day + 10_000_000)).0), (Time(day), Time(day + 10_000_000)));
+        assert_eq!(m.since(Time::ZERO), (Time(day), u.clone()), "before it ran");
+        assert_eq!(m.since(Time(u64::MAX)).0, Time(day + 30_000_000), "after its last look");
         assert_eq!((u.bucket, u.until, u.links[0].bytes.as_slice()), (Span::millis(10), Time(30_000_000), &[100u64, 100, 100][..]));
     }
 }

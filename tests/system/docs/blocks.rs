@@ -27,14 +27,14 @@ const ALONE: &[&str] = &["--net", "--mount", "--pid", "--fork", "--kill-child", 
 const PROGRAMS: &[&str] = &["curl", "iperf3", "mn", "ping", "python3"];
 
 /// A shell block.
-struct Block {
+pub(super) struct Block {
     /// The line of its first backticks.
     line: usize,
     /// The number of headings above it.
     section: usize,
     /// The words after `sh`.
     words: String,
-    commands: String,
+    pub(super) commands: String,
     /// The text block behind one that `prints`.
     output: Option<String>,
 }
@@ -58,7 +58,7 @@ impl Block {
     }
 }
 
-fn blocks(document: &str) -> Vec<Block> {
+pub(super) fn blocks(document: &str) -> Vec<Block> {
     let (mut found, mut section) = (Vec::new(), 0);
     let mut open: Option<Option<Block>> = None;
     let mut printed: Option<String> = None;
@@ -100,13 +100,13 @@ fn steps(blocks: &[&Block]) -> Vec<String> {
 }
 
 /// Whether a program is in the search path.
-fn is_there(program: &str) -> bool {
+pub(super) fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
 /// A directory with the shipped files, the built binary, and a `sudo` for those who are root already.
-fn prepare(at: &Path, blocks: &[&Block]) {
+pub(super) fn prepare(at: &Path, blocks: &[&Block]) {
     for folder in AT_HAND {
         symlink(file(folder), at.join(folder)).expect("a link");
     }

@@ -1,6 +1,7 @@
 //! The documentation holds: its shell blocks run, its tables of results are complete, and its links lead somewhere.
 
 mod blocks;
+mod labs;
 mod links;
 mod output;
 mod yaml;

@@ -225,4 +225,11 @@ fn ps_says_what_a_network_does_and_stop_what_it_waits_for() {
     d.signal("CONT");
     assert_eq!(d.ended(), Some(0));
     assert_nothing_left(&name);
+    // One that hangs for good.
+    let name = unique("killed");
+    let mut d = Daemon::start(&name, &["--policy", "round-robin"]);
+    d.signal("STOP");
+    assert_eq!(told(&["stop", "--kill", &name]), format!("killed {name}\n"));
+    assert_eq!(d.ended(), None, "it was killed");
+    assert_nothing_left(&name);
 }

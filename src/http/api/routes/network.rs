@@ -63,7 +63,8 @@ pub async fn demand(State(app): State<App>) -> Json<wire::Demand> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Part {
-    /// Where it begins, in nanoseconds since the start: the zero of the times in the answer.
+    /// Where it begins, by the daemon's clock. `from_ns` of the answer is the same, or later: no link is counted before the controller
+    /// starts.
     #[serde(default)]
     #[param(inline)]
     from_ns: wire::Length,

@@ -4,10 +4,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::fabric::meter;
+use crate::units::Time;
 
 /// What links carried over time, in buckets of equal length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Utilisation {
+    /// The instant, by the daemon's clock, from which the times below are counted.
+    pub from_ns: u64,
     /// Length of every bucket but the last; the first begins at zero.
     pub bucket_ns: u64,
     /// Where the last one ends.
@@ -27,9 +30,9 @@ pub struct LinkLoad {
     pub bytes: Vec<u64>,
 }
 
-impl From<meter::Utilisation> for Utilisation {
-    fn from(u: meter::Utilisation) -> Self {
+impl From<(Time, meter::Utilisation)> for Utilisation {
+    fn from((from, u): (Time, meter::Utilisation)) -> Self {
         let link = |l: meter::Carried| LinkLoad { name: l.name, rate_bps: l.rate.0, bytes: l.bytes };
-        Self { bucket_ns: u.bucket.0, until_ns: u.until.0, links: u.links.into_iter().map(link).collect() }
+        Self { from_ns: from.0, bucket_ns: u.bucket.0, until_ns: u.until.0, links: u.links.into_iter().map(link).collect() }
     }
 }

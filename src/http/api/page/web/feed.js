@@ -91,7 +91,7 @@
         const after = this.store.lastSeq ?? 0;
         const response = await fetch("/api/v1/events", { headers: { ...this.headers(), "Last-Event-ID": String(after) }, signal: stopped.signal, cache: "no-store" });
         if (!response.ok) throw new Problem(response.status, await response.json().catch(() => null));
-        if (!this.store.past.length) this.store.setPast(await this.get("utilisation"), (await this.get("ports")).uplinks_at_ns);
+        if (!this.store.past.length) this.store.setPast(await this.get("utilisation"));
         await this.poll(true);
         this.wait = 250;
         this.listener.state("live");

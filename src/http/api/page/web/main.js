@@ -205,7 +205,7 @@
   function trouble() {
     const { failures, tampered } = store.stats;
     const all = [
-      ...failures.map((f) => `${f.what}: ${f.why}. ${H.many(f.attempts, "attempt")}, the next at ${H.clock(f.retry_at_ns, 0)}.`),
+      ...failures.map((f) => `${f.what[0].toUpperCase()}${f.what.slice(1)}: ${f.why}. ${H.many(f.attempts, "attempt")}, the next at ${H.clock(f.retry_at_ns, 0)}.`),
       ...store.ports.filter((p) => p.faulty).map((p) => `The port of r${p.rack} on plane ${p.plane} is faulty: ${p.faulty}.`),
       ...store.linksDown.map((pair) => `The link ${pair.join(" – ")} is down.`),
       // That it was so stays with the control loop.

@@ -97,8 +97,7 @@ class Store {
     }
 
     // What the links to the EPS and the planes carried, in buckets that are counted from their first look; the last look was at `looked`.
-    setPast({ bucket_ns, until_ns, links }, looked) {
-      const zero = Math.max(0, looked - until_ns);
+    setPast({ from_ns: zero, bucket_ns, until_ns, links }) {
       const sum = (of) => links.filter((l) => of(l.name)).reduce((a, l) => l.bytes.map((b, k) => b + (a[k] ?? 0)), []);
       const [eps, ocs] = [sum((n) => n.endsWith(".up")), sum((n) => n.startsWith("ocs"))];
       const bucket = (k) => [k * bucket_ns, Math.min(until_ns, (k + 1) * bucket_ns)].map((t) => zero + t);
