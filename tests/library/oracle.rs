@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use heliostat::config::{read_jobs, read_policy};
-use heliostat::runtime::jobs::simulate::{Ask, simulate};
+use heliostat::runtime::jobs::simulate::{SimulatedJobs, simulate};
 use heliostat::scheduler::state::Grain;
 use heliostat::topology::{Framing, Topology};
 use heliostat::units::BitRate;
@@ -51,7 +51,7 @@ fn ours(placement: &str, network: &str) -> Vec<Row> {
     let (jobs, mut jobs_by) = (read_jobs(JOBS, "j.yaml").expect("jobs"), plan.jobs.clone().expect("it places tasks"));
     jobs_by.settings.grain = Grain::Host;
     let topology = machines();
-    let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let r = simulate(&ask, &mut |_| ()).expect("it runs");
     let ms = |ns: u64| (ns + 500_000) / 1_000_000;
     let row = |t: &heliostat::scheduler::record::TaskRun<String>| {
