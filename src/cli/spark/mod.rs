@@ -249,7 +249,7 @@ fn kept(why: &str, scratch: tempfile::TempDir, logs: Option<&Path>) -> String {
 fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static str, String> {
     let driver = plan.hosts[0].clone();
     let tasks = plan.hosts.len() as u32 * plan.args.cores;
-    // Many JVMs share few processors: a small compiler and collector start them in a third of the time.
+    // Many JVMs share few processors: a small compiler and collector take less of them while they start.
     let java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -Djava.net.preferIPv4Stack=true";
     let off = || "false".to_owned();
     BTreeMap::from([

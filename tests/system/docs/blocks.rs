@@ -18,7 +18,7 @@ use crate::skip::skip;
 /// How long all blocks of a document may take on a busy machine.
 const DEADLINE: &str = "240";
 /// The folders of the repository that the blocks use.
-const AT_HAND: &[&str] = &["topologies", "policies", "workloads", "mininet", "python"];
+const AT_HAND: &[&str] = &["topologies", "policies", "workloads", "mininet", "python", "spark"];
 
 /// Networks, ports and notes for a document alone: nothing else on the machine is in its way, and it leaves nothing behind.
 const ALONE: &[&str] = &["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
