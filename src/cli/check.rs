@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum as _;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -17,6 +18,7 @@ use crate::config::{self, ConfigError, Format, JobsReading, Load, yaml};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::draw;
 use crate::runtime::open;
+use crate::runtime::report::form::FORMAT;
 use crate::runtime::result_schema;
 use crate::runtime::settings::RunPlan;
 use crate::runtime::study::{Account, AnyResult};
@@ -63,14 +65,22 @@ enum Kind {
 const KINDS: [Kind; 4] = [Kind::Topology, Kind::Policy, Kind::Workload, Kind::Jobs];
 
 impl Kind {
+    /// The JSON Schema, whose id has the version of the form: that of the program, or of results their own.
     fn schema(self) -> Value {
-        match self {
+        let mut schema = match self {
             Self::Topology => config::schema_topology(),
             Self::Policy => config::schema_policy(),
             Self::Workload => config::schema_workload(),
             Self::Jobs => config::schema_jobs(),
             Self::Result => result_schema::schema(),
-        }
+        };
+        let version = match self {
+            Self::Result => FORMAT.to_string(),
+            _ => env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let kind = self.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default();
+        schema["$id"] = format!("urn:heliostat:schema:{kind}:{version}").into();
+        schema
     }
 
     /// The keys that tell this kind from the others: `name` is in all.

@@ -60,6 +60,31 @@ fn results_of_simulations_are_as_their_schema_says() {
     assert!(schema.refuses(&less).is_some(), "a key that is always there");
 }
 
+/// Files of every format that there was, in tests/results: none is ever removed.
+#[test]
+fn results_and_event_logs_of_all_formats_are_read() {
+    let kept = |name: &str| format!("{}/tests/results/{name}", env!("CARGO_MANIFEST_DIR"));
+    let says = |args: &[&str]| {
+        let o = heliostat(args);
+        assert!(o.status.success(), "{args:?}: {}", String::from_utf8_lossy(&o.stderr));
+        String::from_utf8(o.stdout).expect("text")
+    };
+    let newest = Schema::of_results().id().rsplit(':').next().and_then(|n| n.parse::<u32>().ok()).expect("the number of the form");
+    for form in 1..=newest {
+        let [coflows, jobs] = ["coflows", "jobs"].map(|kind| kept(&format!("{kind}-{form}.json")));
+        let told = says(&["check", &coflows, &jobs]);
+        assert!(told.matches("1 result: ").count() == 2, "{told}");
+        // The first form and the last one of the same coflows say the same.
+        let compared = says(&["compare", &kept("coflows-1.json"), &coflows]);
+        let makespan = compared.lines().find(|l| l.starts_with(" makespan")).expect("a row");
+        assert!(makespan.contains("3.795s") && makespan.contains("1.000"), "{compared}");
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let drawn = dir.path().join("log.svg");
+    says(&["plot", &kept("events-1.jsonl"), "--to", drawn.to_str().expect("a path")]);
+    assert!(drawn.exists());
+}
+
 #[test]
 fn what_is_no_result_is_refused_with_line_and_key() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -9,6 +9,7 @@ use serde_json::Value;
 pub struct Schema {
     all: boon::Schemas,
     top: boon::SchemaIndex,
+    id: String,
 }
 
 impl Schema {
@@ -17,9 +18,16 @@ impl Schema {
         let o = Command::new(env!("CARGO_BIN_EXE_heliostat")).args(["check", "--schema", "result"]).output().expect("the program starts");
         assert!(o.status.success(), "{o:?}");
         let (mut all, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
-        compiler.add_resource("result.json", serde_json::from_slice(&o.stdout).expect("JSON")).expect("a schema");
+        let schema: Value = serde_json::from_slice(&o.stdout).expect("JSON");
+        let id = schema["$id"].as_str().expect("an id").to_owned();
+        compiler.add_resource("result.json", schema).expect("a schema");
         let top = compiler.compile("result.json", &mut all).expect("a valid schema");
-        Self { all, top }
+        Self { all, top, id }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// Why a document is not as the schema says.
