@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::placement::Kind;
+use crate::placement::joint::executor::JointOptions;
 use crate::placement::registry::Spec;
+use crate::placement::{Kind, Policy};
 use crate::units::BitRate;
 
 /// A byte takes a nanosecond, here and in the world.
@@ -17,8 +18,11 @@ fn fast(racks: usize, slots: u32) -> Arc<Topology> {
 }
 
 fn run_with(t: &Arc<Topology>, kind: Kind, order: Order, jobs: Vec<JobSpec>) -> World {
+    run_by(t, Spec::new(kind), order, jobs)
+}
+
+fn run_by(t: &Arc<Topology>, mut spec: Spec, order: Order, jobs: Vec<JobSpec>) -> World {
     let jobs = JobList::new("l", jobs).jobs;
-    let mut spec = Spec::new(kind);
     spec.common.slowstart = 100;
     let mut policy = spec.build(Bytes(0));
     policy.plan(t, &jobs).unwrap();
@@ -108,6 +112,22 @@ fn a_small_job_goes_before_the_reduces_of_a_large_one_while_more_are_expected() 
     let at_once = jobs.into_iter().map(|j| JobSpec { arrival: Time::ZERO, ..j }).collect();
     let ends = run_with(&fast(1, 2), Kind::Joint, Order::Fifo, at_once).ends();
     assert!(ends[0].is_some() && ends[1].unwrap() < ends[0].unwrap(), "{ends:?}");
+}
+
+#[test]
+fn parts_are_left_out() {
+    let ends = |options: JointOptions, jobs: Vec<JobSpec>| {
+        let spec = Spec { policy: Policy::Joint(options), ..Spec::new(Kind::Joint) };
+        run_by(&fast(1, 2), spec, Order::Fifo, jobs).ends().into_iter().map(Option::unwrap).collect::<Vec<u64>>()
+    };
+    let usual = JointOptions::default();
+    // A small job after a large one, at once: the order has it go first.
+    let jobs = vec![no_blocks(0, (4, 10), (1, 1), 0, true), no_blocks(0, (2, 1), (1, 1), 0, true)];
+    assert!(ends(usual, jobs.clone())[1] < 10 && ends(JointOptions { no_order: true, ..usual }, jobs)[1] > 20);
+    // Small jobs without end: the guard has the large one end before them.
+    let small = (0..400).map(|k| no_blocks(k * 10, (2, 10), (1, 1), 0, true));
+    let jobs: Vec<JobSpec> = std::iter::once(no_blocks(0, (4, 40), (1, 20), 0, true)).chain(small).collect();
+    assert!(ends(usual, jobs.clone())[0] < 1000 && ends(JointOptions { no_guard: true, ..usual }, jobs)[0] > 4000);
 }
 
 #[test]
