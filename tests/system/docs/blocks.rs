@@ -230,6 +230,7 @@ documents_with_blocks! {
     recording => "docs/recording.md",
     scheduler => "docs/scheduler.md",
     simulation => "docs/simulation.md",
+    spark => "docs/spark.md",
     study => "docs/study.md",
     sweeps => "docs/sweeps.md",
     switches => "docs/switches.md",
