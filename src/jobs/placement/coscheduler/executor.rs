@@ -139,7 +139,7 @@ impl CoScheduler {
         }
     }
 
-    /// The same, but where reduces go is asked of the network's controller ([`crate::placement::codecide`]).
+    /// The same, but where reduces go is asked of the network's controller ([`crate::placement::advisor`]).
     fn co_decided(options: CoSchedulerOptions, common: Common, elephant: Bytes) -> Self {
         Self { asks: true, ..Self::new(options, common, elephant) }
     }
