@@ -349,7 +349,7 @@ fn a_faulty_port_is_seen_and_repaired() {
         store.setStats();
         view.slow = 0; })(Heliostat.page)";
     b.value(failed);
-    b.until_says("#trouble", "write the journal: no space left on device. 1 attempt, the next at 0:09");
+    b.until_says("#trouble", "Write the journal: no space left on device. 1 attempt, the next at 0:09");
     b.until_says("#tiles", "1 operation is retried");
     assert_eq!(b.errors(), Vec::<String>::new());
 }
