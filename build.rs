@@ -12,8 +12,8 @@ fn main() {
     }
 }
 
-/// The git revision of a release build, as results of live runs tell it: what the environment says, or what git does. Other builds have
-/// none, so that a commit does not compile them again.
+/// The git revision of a release build, as results of live runs tell it: what the environment says,
+/// or what git does. Other builds have none, so that a commit does not compile them again.
 fn revision() -> Option<String> {
     if let Ok(given) = env::var("HELIOSTAT_REVISION") {
         return Some(given).filter(|r| !r.is_empty());
@@ -23,11 +23,18 @@ fn revision() -> Option<String> {
     }
     let root = env::var("CARGO_MANIFEST_DIR").ok()?;
     let git = |words: &[&str]| {
-        let told = Command::new("git").arg("-C").arg(&root).args(words).output().ok().filter(|o| o.status.success())?;
+        let told = Command::new("git")
+            .arg("-C")
+            .arg(&root)
+            .args(words)
+            .output()
+            .ok()
+            .filter(|o| o.status.success())?;
         String::from_utf8(told.stdout).ok().map(|text| text.trim().to_owned())
     };
     // Sources of a package, or inside of another repository, have none of their own.
-    let top = git(&["rev-parse", "--show-toplevel"]).filter(|top| Path::new(top) == Path::new(&root))?;
+    let top =
+        git(&["rev-parse", "--show-toplevel"]).filter(|top| Path::new(top) == Path::new(&root))?;
     println!("cargo::rerun-if-changed={top}/src");
     for name in ["HEAD", "index"] {
         let file = git(&["rev-parse", "--path-format=absolute", "--git-path", name])?;

@@ -1,5 +1,6 @@
-//! The control loop on a network of many switches: how long a cycle takes, and how long a coflow that comes or goes, whose flows get their
-//! lists under `hit`: `cargo bench --bench control`. One line a case: median, 99 of 100, and the longest.
+//! The control loop on a network of many switches: how long a cycle takes, and how long a coflow
+//! that comes or goes, whose flows get their lists under `hit`: `cargo bench --bench control`. One
+//! line a case: median, 99 of 100, and the longest.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,12 +30,19 @@ struct Loop {
 
 impl Loop {
     fn new(topology: &str) -> Self {
-        let read = |file: String| std::fs::read_to_string(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).expect("a shipped file");
-        let topology = Arc::new(config::read_topology(&read(format!("topologies/{topology}.yaml")), topology).expect("valid"));
+        let read = |file: String| {
+            std::fs::read_to_string(format!("{}/{file}", env!("CARGO_MANIFEST_DIR")))
+                .expect("a shipped file")
+        };
+        let topology = Arc::new(
+            config::read_topology(&read(format!("topologies/{topology}.yaml")), topology)
+                .expect("valid"),
+        );
         let plan = config::read_policy(&read("policies/hit.yaml".into()), "hit").expect("valid");
         let settings = Settings { circuits: false, ..Settings::default() };
         let fabric = SimFabric::new(topology.clone(), settings);
-        let controller = Controller::new(topology.clone(), plan.policy, Time(1_000_000), Span::ZERO);
+        let controller =
+            Controller::new(topology.clone(), plan.policy, Time(1_000_000), Span::ZERO);
         Self { topology, controller, fabric, now: Time::ZERO, random: ChaCha8Rng::seed_from_u64(1) }
     }
 
@@ -51,18 +59,28 @@ impl Loop {
 
     fn begin(&mut self, id: usize) -> Duration {
         let coflow = self.coflow(id);
-        let (pairs, bound) = (RackBytes::of(&coflow.flows, &self.topology), bounds::hybrid(&coflow, &self.topology));
+        let (pairs, bound) =
+            (RackBytes::of(&coflow.flows, &self.topology), bounds::hybrid(&coflow, &self.topology));
         let start = Instant::now();
         self.controller.handle(Event::arrival(&coflow, pairs, bound), self.now).expect("taken");
         self.controller
-            .handle(Event::CoflowFlows { id: coflow.id, flows: coflow.flows.to_vec(), types: Default::default() }, self.now)
+            .handle(
+                Event::CoflowFlows {
+                    id: coflow.id,
+                    flows: coflow.flows.to_vec(),
+                    types: Default::default(),
+                },
+                self.now,
+            )
             .expect("taken");
         self.act(start.elapsed())
     }
 
     fn end(&mut self, id: usize) -> Duration {
         let start = Instant::now();
-        self.controller.handle(Event::CoflowFinished { id: CoflowId::from(id), at: self.now }, self.now).expect("taken");
+        self.controller
+            .handle(Event::CoflowFinished { id: CoflowId::from(id), at: self.now }, self.now)
+            .expect("taken");
         self.act(start.elapsed())
     }
 
@@ -84,8 +102,12 @@ impl Loop {
         while let Some(action) = next(&mut self.controller, &mut spent) {
             let answer = match action {
                 Action::Observe => Event::Observed { result: self.fabric.observe(self.now) },
-                Action::Apply { ops } => Event::Applied { results: self.fabric.apply(&ops, self.now) },
-                Action::Steer { ops } => Event::Steered { results: self.fabric.steer(&ops, self.now) },
+                Action::Apply { ops } => {
+                    Event::Applied { results: self.fabric.apply(&ops, self.now) }
+                }
+                Action::Steer { ops } => {
+                    Event::Steered { results: self.fabric.steer(&ops, self.now) }
+                }
                 _ => continue,
             };
             let start = Instant::now();
@@ -99,13 +121,22 @@ impl Loop {
 fn line(topology: &str, flows: usize, what: &str, mut took: Vec<Duration>) {
     took.sort();
     let at = |percent: usize| took[(took.len() * percent / 100).min(took.len() - 1)];
-    println!("{topology:<12} {flows:>6} flows  {what:<22} {:>10.1?} {:>10.1?} {:>10.1?}", at(50), at(99), took[took.len() - 1]);
+    println!(
+        "{topology:<12} {flows:>6} flows  {what:<22} {:>10.1?} {:>10.1?} {:>10.1?}",
+        at(50),
+        at(99),
+        took[took.len() - 1]
+    );
 }
 
 fn main() {
     println!("{:<42} {:>10} {:>10} {:>10}", "", "median", "99 of 100", "longest");
-    for (topology, flows, cycles) in [("tree-64", 100, 1000), ("tree-64", 1000, 1000), ("tree-64", 10_000, 200), ("tree-512", 10_000, 100)]
-    {
+    for (topology, flows, cycles) in [
+        ("tree-64", 100, 1000),
+        ("tree-64", 1000, 1000),
+        ("tree-64", 10_000, 200),
+        ("tree-512", 10_000, 100),
+    ] {
         let (mut l, open) = (Loop::new(topology), flows / FLOWS);
         for id in 0..open {
             l.begin(id);

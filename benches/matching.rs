@@ -1,4 +1,5 @@
-//! Solver calls alone, on the matrices of `support`: `cargo bench --bench matching` (pin it: `taskset -c 1`).
+//! Solver calls alone, on the matrices of `support`: `cargo bench --bench matching` (pin it:
+//! `taskset -c 1`).
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -13,14 +14,20 @@ mod support;
 type Solver = fn(&DemandMatrix) -> Matching;
 
 fn cold(c: &mut Criterion) {
-    let solvers: [(&str, Solver); 3] = [("bipartite", |d| bipartite(d, None)), ("edmonds", |d| edmonds(d, None)), ("greedy", greedy)];
+    let solvers: [(&str, Solver); 3] = [
+        ("bipartite", |d| bipartite(d, None)),
+        ("edmonds", |d| edmonds(d, None)),
+        ("greedy", greedy),
+    ];
     for (name, solve) in solvers {
         let mut group = c.benchmark_group(name);
         group.sample_size(10).measurement_time(Duration::from_secs(2));
         for class in ['a', 'b', 'c', 'd', 'e', 'g', 'x', 'y'] {
             for racks in [64, 256, 1024] {
                 let d = support::matrix(class, racks);
-                group.bench_with_input(BenchmarkId::new(class.to_string(), racks), &d, |b, d| b.iter(|| solve(black_box(d))));
+                group.bench_with_input(BenchmarkId::new(class.to_string(), racks), &d, |b, d| {
+                    b.iter(|| solve(black_box(d)))
+                });
             }
         }
         group.finish();
@@ -36,7 +43,11 @@ fn warm(c: &mut Criterion) {
             let mut before = Prices::default();
             bipartite_from(&mut before, &steps[0], None);
             group.bench_with_input(BenchmarkId::new(name, racks), &steps[1], |b, d| {
-                b.iter_batched(|| before.clone(), |mut p| bipartite_from(&mut p, black_box(d), None), criterion::BatchSize::SmallInput);
+                b.iter_batched(
+                    || before.clone(),
+                    |mut p| bipartite_from(&mut p, black_box(d), None),
+                    criterion::BatchSize::SmallInput,
+                );
             });
         }
     }

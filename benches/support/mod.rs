@@ -1,4 +1,5 @@
-//! Demand matrices that are drawn the same way on every machine: the classes on which circuit solvers differ.
+//! Demand matrices that are drawn the same way on every machine: the classes on which circuit
+//! solvers differ.
 //!
 //! | class | what |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | x | incast: a sixteenth of the racks receives |
 //! | y | half of the racks is idle |
 //!
-//! Sequences for warm starts: `w1` (class b, every entry drifts by up to 1 % a step), `w2` (class b, 5 % of the rows are
-//! drawn anew a step), `w3` (class g with the drift of `w1`).
+//! Sequences for warm starts: `w1` (class b, every entry drifts by up to 1 % a step), `w2` (class
+//! b, 5 % of the rows are drawn anew a step), `w3` (class g with the drift of `w1`).
 
 use heliostat::demand::DemandMatrix;
 
@@ -23,7 +24,9 @@ struct Draw(u64);
 
 impl Draw {
     fn new(tag: &str, racks: usize) -> Self {
-        let hash = tag.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        let hash = tag.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+        });
         let mut d = Self(hash ^ (racks as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         d.next();
         d

@@ -86,7 +86,7 @@ class Origin(TypedDict):
     # Options of the command that the result depends on, such as `scale`, as they were given; not the seed.
     options: NotRequired[dict[str, str]]
     policy_sha256: NotRequired[str | None]  # The same of the policy's.
-    # What ends of flows left was shared anew at multiples of this only; absent of live runs, and where it was shared at once.
+    # What ends of flows left was shared again at multiples of this only; absent of live runs, and where it was shared at once.
     resolution_ns: NotRequired[int | None]
     seed: NotRequired[int | None]  # What was drawn, was drawn from this; absent of live runs.
     settings: NotRequired[dict[str, str]]  # The policy: all its keys with their values, also those that its file leaves out.

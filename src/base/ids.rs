@@ -1,10 +1,12 @@
-//! Identities as types: a rack is never mistaken for a host. Each is a dense index from zero, so that it can index a
-//! vector, and orders by its number, which is how every tie in Heliostat breaks.
+//! Identities as types: a rack is never mistaken for a host. Each is a dense index from zero, so
+//! that it can index a vector, and orders by its number, which is how every tie in Heliostat
+//! breaks.
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-/// Ids by their names, such as `r3`, for `#[serde(serialize_with = ..)]` in what people and other programs read.
+/// Ids by their names, such as `r3`, for `#[serde(serialize_with = ..)]` in what people and other
+/// programs read.
 #[cfg(feature = "serde")]
 pub mod by_name {
     use std::fmt::Display;
@@ -35,7 +37,10 @@ pub mod by_name {
     }
 
     /// Ids, each with a value.
-    pub fn pairs<T: Display, V: Serialize, S: Serializer>(all: &[(T, V)], s: S) -> Result<S::Ok, S::Error> {
+    pub fn pairs<T: Display, V: Serialize, S: Serializer>(
+        all: &[(T, V)],
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
         s.collect_seq(all.iter().map(|(id, value)| (Name(id), value)))
     }
 }

@@ -1,7 +1,9 @@
-//! Text of others: names and excerpts of files, requests and other programs, as messages may show them.
+//! Text of others: names and excerpts of files, requests and other programs, as messages may show
+//! them.
 //!
-//! Such text may be long, may hold what moves a terminal's cursor or changes its title, and may turn the direction of what stands beside
-//! it. Messages show at most [`SHOWN`] characters of it, and what cannot be seen as a code such as `\u{1b}`.
+//! Such text may be long, may hold what moves a terminal's cursor or changes its title, and may
+//! turn the direction of what stands beside it. Messages show at most [`SHOWN`] characters of it,
+//! and what cannot be seen as a code such as `\u{1b}`.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,7 +13,8 @@ pub const SHOWN: usize = 60;
 /// Characters of a message as a whole, if it holds foreign text that is not quoted well.
 const MESSAGE: usize = 1500;
 
-/// Whether a character is not seen as itself: it controls the terminal, turns the direction of text, breaks a line, or has no width.
+/// Whether a character is not seen as itself: it controls the terminal, turns the direction of
+/// text, breaks a line, or has no width.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
@@ -21,13 +24,13 @@ pub fn is_hidden(c: char) -> bool {
 /// What is wrong with a name that holds a hidden character.
 pub fn flaw_of_name(name: &str) -> Option<String> {
     let c = name.chars().find(|&c| is_hidden(c))?;
-    let what = if c.is_control() { "a control character" } else { "a character that cannot be seen" };
+    let what =
+        if c.is_control() { "a control character" } else { "a character that cannot be seen" };
     Some(format!("{what}, U+{:04X}, in `{}`", u32::from(c), shown(name)))
 }
 
 /// What is allowed instead.
-pub const VISIBLE: &str =
-    "characters that can be seen, and blanks: none that control a terminal, turn the direction of text or break lines";
+pub const VISIBLE: &str = "characters that can be seen, and blanks: none that control a terminal, turn the direction of text or break lines";
 
 fn with_codes(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     let coded = |c: char| is_hidden(c) && !keep(c);
@@ -100,7 +103,8 @@ pub fn shown(text: &str) -> String {
     escaped(&cut(text, SHOWN)).into_owned()
 }
 
-/// A message that may quote foreign text, such as a library's: what stands in quotes is cut, and all of it is on the lines that it has.
+/// A message that may quote foreign text, such as a library's: what stands in quotes is cut, and
+/// all of it is on the lines that it has.
 pub fn told(message: &str) -> String {
     let (mut out, mut rest) = (String::new(), message);
     while let Some(open) = rest.find(['`', '"']) {
@@ -134,13 +138,27 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_has_a_code() {
-        assert_eq!(escaped("a\u{1b}[2Jb\nc\td\u{9b}\u{202e}"), "a\\u{1b}[2Jb\\nc\\td\\u{9b}\\u{202e}");
+        assert_eq!(
+            escaped("a\u{1b}[2Jb\nc\td\u{9b}\u{202e}"),
+            "a\\u{1b}[2Jb\\nc\\td\\u{9b}\\u{202e}"
+        );
         assert_eq!(lines_escaped("a\r\n\tb\u{7}"), "a\\r\n\tb\\u{7}");
         assert_eq!(escaped("chunk é 测试 🚀 שלום"), "chunk é 测试 🚀 שלום");
-        assert_eq!(printed("\u{1b}[1ma\u{1b}[0m\u{1b}[31mb\u{7}\n"), "\u{1b}[1ma\u{1b}[0m\\u{1b}[31mb\\u{7}\n");
+        assert_eq!(
+            printed("\u{1b}[1ma\u{1b}[0m\u{1b}[31mb\u{7}\n"),
+            "\u{1b}[1ma\u{1b}[0m\\u{1b}[31mb\\u{7}\n"
+        );
         assert_eq!(json_escaped("\"a\u{9b}\u{2028}é\"".into()), "\"a\\u009b\\u2028é\"");
-        for (name, code) in [("a\u{1b}", "a control character, U+001B"), ("x\u{202e}y", "cannot be seen, U+202E"), ("\u{feff}", "U+FEFF")] {
-            assert!(flaw_of_name(name).is_some_and(|f| f.contains(code)), "{name:?}: {:?}", flaw_of_name(name));
+        for (name, code) in [
+            ("a\u{1b}", "a control character, U+001B"),
+            ("x\u{202e}y", "cannot be seen, U+202E"),
+            ("\u{feff}", "U+FEFF"),
+        ] {
+            assert!(
+                flaw_of_name(name).is_some_and(|f| f.contains(code)),
+                "{name:?}: {:?}",
+                flaw_of_name(name)
+            );
         }
         assert_eq!(flaw_of_name("a b-ç"), None);
     }
@@ -155,9 +173,17 @@ mod tests {
             told(&format!("invalid type: string \"{long}\", expected a map")),
             format!("invalid type: string \"{cut}\", expected a map")
         );
-        assert_eq!(told(&format!("unknown key `{long}`; allowed: `a`, `b`")), format!("unknown key `{cut}`; allowed: `a`, `b`"));
+        assert_eq!(
+            told(&format!("unknown key `{long}`; allowed: `a`, `b`")),
+            format!("unknown key `{cut}`; allowed: `a`, `b`")
+        );
         assert_eq!(told(r#"string "a\"b", expected"#), r#"string "a\"b", expected"#);
-        for hostile in [format!("unknown key `a`{long} {long}`, allowed"), format!("string \"{long}"), long.clone(), "`".repeat(9999)] {
+        for hostile in [
+            format!("unknown key `a`{long} {long}`, allowed"),
+            format!("string \"{long}"),
+            long.clone(),
+            "`".repeat(9999),
+        ] {
             assert!(told(&hostile).chars().count() < MESSAGE, "{}", told(&hostile));
         }
     }

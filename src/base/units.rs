@@ -1,8 +1,9 @@
 //! Physical quantities as integer types: [`Bytes`], [`BitRate`], [`Time`] and [`Span`].
 //!
-//! All four are `u64` inside, so that runs are exact and repeat byte for byte; floating point appears in reports
-//! only. Each prints with a unit (`12.5MB`, `1Gb/s`, `10ms`) and reads both a bare integer (in its base unit) and a
-//! string with a unit. Prefixes are decimal, as network equipment counts: 1 kB = 1000 bytes, 1 Gb/s = 10^9 bits/s.
+//! All four are `u64` inside, so that runs are exact and repeat byte for byte; floating point
+//! appears in reports only. Each prints with a unit (`12.5MB`, `1Gb/s`, `10ms`) and reads both a
+//! bare integer (in its base unit) and a string with a unit. Prefixes are decimal, as network
+//! equipment counts: 1 kB = 1000 bytes, 1 Gb/s = 10^9 bits/s.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -22,7 +23,8 @@ pub struct Bytes(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BitRate(pub u64);
 
-/// An instant, in nanoseconds since the run's epoch (the same grammar for wall time and for virtual time).
+/// An instant, in nanoseconds since the run's epoch (the same grammar for wall time and for virtual
+/// time).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -215,9 +217,17 @@ impl std::iter::Sum for Bytes {
     }
 }
 
-/// (suffix, factor), largest first: printing takes the first whose factor divides into a short number.
-const BYTE_UNITS: &[(&str, u64)] = &[("TB", 1_000_000_000_000), ("GB", NANOS), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)];
-const RATE_UNITS: &[(&str, u64)] = &[("Tb/s", 1_000_000_000_000), ("Gb/s", NANOS), ("Mb/s", 1_000_000), ("kb/s", 1_000), ("b/s", 1)];
+/// (suffix, factor), largest first: printing takes the first whose factor divides into a short
+/// number.
+const BYTE_UNITS: &[(&str, u64)] =
+    &[("TB", 1_000_000_000_000), ("GB", NANOS), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)];
+const RATE_UNITS: &[(&str, u64)] = &[
+    ("Tb/s", 1_000_000_000_000),
+    ("Gb/s", NANOS),
+    ("Mb/s", 1_000_000),
+    ("kb/s", 1_000),
+    ("b/s", 1),
+];
 const SPAN_UNITS: &[(&str, u64)] = &[("s", NANOS), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 const SPAN_LONG: &[(&str, u64)] = &[("h", 3_600 * NANOS), ("min", 60 * NANOS)];
 
@@ -233,8 +243,17 @@ fn show(f: &mut fmt::Formatter<'_>, v: u64, units: &[(&str, u64)]) -> fmt::Resul
     f.pad(&text)
 }
 
-fn parse(text: &str, units: &[(&str, u64)], what: &'static str, example: &'static str) -> Result<u64, ParseUnitError> {
-    let bad = || ParseUnitError { text: text.chars().take(40).collect(), what, hint: hint(text, units, example) };
+fn parse(
+    text: &str,
+    units: &[(&str, u64)],
+    what: &'static str,
+    example: &'static str,
+) -> Result<u64, ParseUnitError> {
+    let bad = || ParseUnitError {
+        text: text.chars().take(40).collect(),
+        what,
+        hint: hint(text, units, example),
+    };
     let t = text.trim();
     let split = t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len());
     let (number, unit) = (&t[..split], t[split..].trim());
@@ -246,17 +265,23 @@ fn parse(text: &str, units: &[(&str, u64)], what: &'static str, example: &'stati
     let whole: u128 = whole.parse().map_err(|_| bad())?;
     let scale = 10u128.pow(part.len() as u32);
     let part: u128 = if part.is_empty() { 0 } else { part.parse().map_err(|_| bad())? };
-    let total = whole.checked_mul(scale).and_then(|w| w.checked_add(part)).and_then(|w| w.checked_mul(u128::from(k)));
+    let total = whole
+        .checked_mul(scale)
+        .and_then(|w| w.checked_add(part))
+        .and_then(|w| w.checked_mul(u128::from(k)));
     total.map(|v| v / scale).and_then(|v| u64::try_from(v).ok()).ok_or_else(bad)
 }
 
 /// The unit that was meant where a text has the unit of another tool, and which units there are.
 fn hint(text: &str, units: &[(&str, u64)], example: &str) -> String {
     let t = text.trim();
-    let (number, unit) = t.split_at(t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len()));
+    let (number, unit) =
+        t.split_at(t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len()));
     let all: Vec<&str> = units.iter().map(|u| u.0).collect();
     match meant(unit.trim(), units) {
-        Some(unit) if !number.is_empty() => format!("did you mean {number}{unit}? Units: {}", all.join(", ")),
+        Some(unit) if !number.is_empty() => {
+            format!("did you mean {number}{unit}? Units: {}", all.join(", "))
+        }
         _ => format!("write a number and a unit, such as {example}; units: {}", all.join(", ")),
     }
 }
@@ -270,9 +295,14 @@ fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
     if unit.ends_with("B/s") || unit.ends_with("Bps") || (of_bytes && unit.ends_with('b')) {
         return None;
     }
-    let rate = ["bit/s", "bits/s", "bps", "bit", "b"].iter().find_map(|end| known(&format!("{}b/s", plain.strip_suffix(end)?)));
-    let bytes = ["bytes", "byte", "ib"].iter().find_map(|end| known(&format!("{}b", plain.strip_suffix(end)?)));
-    let time = ["econds", "econd", "ecs", "ec"].iter().find_map(|end| known(plain.strip_suffix(end)?));
+    let rate = ["bit/s", "bits/s", "bps", "bit", "b"]
+        .iter()
+        .find_map(|end| known(&format!("{}b/s", plain.strip_suffix(end)?)));
+    let bytes = ["bytes", "byte", "ib"]
+        .iter()
+        .find_map(|end| known(&format!("{}b", plain.strip_suffix(end)?)));
+    let time =
+        ["econds", "econd", "ecs", "ec"].iter().find_map(|end| known(plain.strip_suffix(end)?));
     known(&plain).or(rate).or(bytes).or(time)
 }
 
@@ -350,7 +380,11 @@ quantity!(Span, SPAN_UNITS, SPAN_LONG, "a length of time", "\"100ms\"");
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Self::MAX { f.pad("-") } else { f.pad(&format!("{:.6}s", self.0 as f64 / NANOS as f64)) }
+        if *self == Self::MAX {
+            f.pad("-")
+        } else {
+            f.pad(&format!("{:.6}s", self.0 as f64 / NANOS as f64))
+        }
     }
 }
 impl fmt::Debug for Time {
@@ -361,7 +395,8 @@ impl fmt::Debug for Time {
 
 /// What has a value and a unit.
 pub trait Quantity {
-    /// As a text that reads back as the same value: with the largest unit if it is short, else in the base unit.
+    /// As a text that reads back as the same value: with the largest unit if it is short, else in
+    /// the base unit.
     fn exact(&self) -> String;
 }
 
@@ -379,7 +414,10 @@ pub fn exact<T: Quantity, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Er
 ///
 /// # Errors
 /// Those of the serializer.
-pub fn exact_or_null<T: Quantity, S: Serializer>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error> {
+pub fn exact_or_null<T: Quantity, S: Serializer>(
+    value: &Option<T>,
+    s: S,
+) -> Result<S::Ok, S::Error> {
     match value {
         Some(v) => exact(v, s),
         None => s.serialize_none(),
@@ -412,24 +450,57 @@ mod tests {
     #[test]
     fn units_as_others_write_them_get_a_hint() {
         let rate = |text: &str| text.parse::<BitRate>().unwrap_err().to_string();
-        assert_eq!(rate("100Mbps"), "`100Mbps` is not a data rate; did you mean 100Mb/s? Units: Tb/s, Gb/s, Mb/s, kb/s, b/s");
-        for (text, meant) in [("1Gbit/s", "1Gb/s"), ("1 gbit", "1Gb/s"), ("2.5GBIT/S", "2.5Gb/s"), ("10Gb", "10Gb/s"), ("5Kb/s", "5kb/s")] {
+        assert_eq!(
+            rate("100Mbps"),
+            "`100Mbps` is not a data rate; did you mean 100Mb/s? Units: Tb/s, Gb/s, Mb/s, kb/s, b/s"
+        );
+        for (text, meant) in [
+            ("1Gbit/s", "1Gb/s"),
+            ("1 gbit", "1Gb/s"),
+            ("2.5GBIT/S", "2.5Gb/s"),
+            ("10Gb", "10Gb/s"),
+            ("5Kb/s", "5kb/s"),
+        ] {
             assert!(rate(text).contains(&format!("did you mean {meant}?")), "{}", rate(text));
         }
         // 1 MB/s is 8 Mb/s: nothing is guessed.
-        assert!(["1MB/s", "1GBps", "", "x", "7"].iter().all(|text| rate(text).contains("write a number and a unit, such as")));
-        let other = |text: &str| (text.parse::<Bytes>().unwrap_err().to_string(), text.parse::<Span>().unwrap_err().to_string());
-        assert!(other("64KB").0.contains("64kB?") && other("1MiB").0.contains("1MB?") && other("3 bytes").0.contains("3B?"));
+        assert!(
+            ["1MB/s", "1GBps", "", "x", "7"]
+                .iter()
+                .all(|text| rate(text).contains("write a number and a unit, such as"))
+        );
+        let other = |text: &str| {
+            (
+                text.parse::<Bytes>().unwrap_err().to_string(),
+                text.parse::<Span>().unwrap_err().to_string(),
+            )
+        };
+        assert!(
+            other("64KB").0.contains("64kB?")
+                && other("1MiB").0.contains("1MB?")
+                && other("3 bytes").0.contains("3B?")
+        );
         assert!(other("1Mb").0.contains("write a number"), "a megabit is no megabyte");
-        assert!(other("10sec").1.contains("10s?") && other("10msec").1.contains("10ms?") && other("1S").1.contains("1s?"));
+        assert!(
+            other("10sec").1.contains("10s?")
+                && other("10msec").1.contains("10ms?")
+                && other("1S").1.contains("1s?")
+        );
     }
 
     #[test]
     fn exact_texts_read_back() {
-        for (span, text) in [(Span(1_234_567_891), "1234567891ns"), (Span::millis(1500), "1.5s"), (Span::ZERO, "0ns")] {
+        for (span, text) in [
+            (Span(1_234_567_891), "1234567891ns"),
+            (Span::millis(1500), "1.5s"),
+            (Span::ZERO, "0ns"),
+        ] {
             assert_eq!((span.exact(), text.parse()), (text.to_owned(), Ok(span)));
         }
-        assert_eq!((Bytes(1_234_567_891).exact(), BitRate(999_999_999_999).exact()), ("1234567891B".into(), "999999999999b/s".into()));
+        assert_eq!(
+            (Bytes(1_234_567_891).exact(), BitRate(999_999_999_999).exact()),
+            ("1234567891B".into(), "999999999999b/s".into())
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What a scheduler makes of one matrix from beginning to end: decision after decision, laid out in one timetable, until all is
-//! through.
+//! What a scheduler makes of one matrix from beginning to end: decision after decision, laid out in
+//! one timetable, until all is through.
 //!
-//! The same steps as in the control loop ([`Scheduler::decide`], [`lay_out`], [`Timetable::check`]), with demand that is known and
-//! circuits that carry exactly their rate.
+//! The same steps as in the control loop ([`Scheduler::decide`], [`lay_out`],
+//! [`Timetable::check`]), with demand that is known and circuits that carry exactly their rate.
 
 use super::layout::lay_out;
 use super::timetable::{Clash, Reservation, Timetable};
@@ -12,10 +12,12 @@ use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{BitRate, Bytes, Span, Time};
 
-/// Decisions per rack after which demand that does not become less is given up: a rotation passes every pair in fewer. As many dark
-/// times must have passed as well, since intervals may be far shorter.
+/// Decisions per rack after which demand that does not become less is given up: a rotation passes
+/// every pair in fewer. As many dark times must have passed as well, since intervals may be far
+/// shorter.
 const IDLE: usize = 2;
-/// The most decisions for one matrix: each takes microseconds in a small network, and milliseconds in one of a thousand racks.
+/// The most decisions for one matrix: each takes microseconds in a small network, and milliseconds
+/// in one of a thousand racks.
 pub const MOST_DECISIONS: u64 = 10_000_000;
 
 /// Why a matrix is not cleared.
@@ -25,7 +27,9 @@ pub enum Failed {
     #[error(transparent)]
     Clash(#[from] Clash),
     /// It would take too many decisions.
-    #[error("{demand} take at least {takes}, which is {decisions} decisions, one every {interval}; allowed: {MOST_DECISIONS} decisions")]
+    #[error(
+        "{demand} take at least {takes}, which is {decisions} decisions, one every {interval}; allowed: {MOST_DECISIONS} decisions"
+    )]
     Endless {
         /// All bytes of the matrix.
         demand: Bytes,
@@ -73,27 +77,40 @@ pub struct Clearing {
 
 /// Clears `demand` (bytes, `R x R`) with `scheduler` from time zero on, all ports dark at first.
 ///
-/// The electrical network, if there is one, works from the beginning on what no circuit will carry: the matrix is through as soon as
-/// every rack's rest, both ways, fits into the time that has passed, as in Solstice.
+/// The electrical network, if there is one, works from the beginning on what no circuit will carry:
+/// the matrix is through as soon as every rack's rest, both ways, fits into the time that has
+/// passed, as in Solstice.
 ///
 /// # Errors
-/// A timetable that no OCS can follow, or more than [`MOST_DECISIONS`]; if that is certain, before the first one.
+/// A timetable that no OCS can follow, or more than [`MOST_DECISIONS`]; if that is certain, before
+/// the first one.
 ///
 /// # Complexity
 /// That of the scheduler, and O(R^2 + n log n) a decision for n circuits in all.
-pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Setting) -> Result<Clearing, Failed> {
+pub fn clear(
+    scheduler: &mut dyn Scheduler,
+    demand: &DemandMatrix,
+    setting: &Setting,
+) -> Result<Clearing, Failed> {
     ends(scheduler, demand, setting)?;
     let racks = demand.racks();
     let usable = vec![Usable::all(racks); setting.planes.len()];
     let (mut left, mut table, mut at) = (demand.clone(), Timetable::default(), Time::ZERO);
-    let mut out = Clearing { circuits: vec![], decisions: 0, completion: None, over_eps: Bytes::ZERO, left: Bytes::ZERO };
+    let mut out = Clearing {
+        circuits: vec![],
+        decisions: 0,
+        completion: None,
+        over_eps: Bytes::ZERO,
+        left: Bytes::ZERO,
+    };
     let dark = setting.planes.iter().map(|p| p.delta).max().unwrap_or_default() * IDLE as u64;
     let (mut last, mut idle, mut begun) = (Time::ZERO, 0, at);
     while left.total() > 0 && at < Time::MAX && (idle <= IDLE * racks || at.since(begun) <= dark) {
         if out.decisions as u64 >= MOST_DECISIONS {
             return Err(Failed::TooSlow { left: Bytes(left.total()), at: at.since(Time::ZERO) });
         }
-        let current: Vec<Matching> = setting.planes.iter().map(|p| table.matching_at(p.id, racks, at)).collect();
+        let current: Vec<Matching> =
+            setting.planes.iter().map(|p| table.matching_at(p.id, racks, at)).collect();
         let ask = Ask {
             demand: &left,
             current: &current,
@@ -129,16 +146,27 @@ pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Set
     Ok(out)
 }
 
-/// Whether a matrix can be through within [`MOST_DECISIONS`], by a scheduler that sets circuits. Another one is given up when it carries
-/// nothing.
+/// Whether a matrix can be through within [`MOST_DECISIONS`], by a scheduler that sets circuits.
+/// Another one is given up when it carries nothing.
 fn ends(scheduler: &dyn Scheduler, demand: &DemandMatrix, setting: &Setting) -> Result<(), Failed> {
-    let Some(plane) = setting.planes.first().filter(|_| scheduler.set_by() == SetBy::Scheduler) else { return Ok(()) };
-    let (takes, interval) = (bounds::circuits(demand, plane, setting.planes.len() as u64, setting.eps), setting.interval);
+    let Some(plane) = setting.planes.first().filter(|_| scheduler.set_by() == SetBy::Scheduler)
+    else {
+        return Ok(());
+    };
+    let (takes, interval) = (
+        bounds::circuits(demand, plane, setting.planes.len() as u64, setting.eps),
+        setting.interval,
+    );
     let decisions = takes.0 / interval.0.max(1);
-    if decisions <= MOST_DECISIONS { Ok(()) } else { Err(Failed::Endless { demand: Bytes(demand.total()), takes, decisions, interval }) }
+    if decisions <= MOST_DECISIONS {
+        Ok(())
+    } else {
+        Err(Failed::Endless { demand: Bytes(demand.total()), takes, decisions, interval })
+    }
 }
 
-/// The time that the electrical network needs for the busiest port's rest; `Span::MAX` if it never gets there.
+/// The time that the electrical network needs for the busiest port's rest; `Span::MAX` if it never
+/// gets there.
 fn eps_time(left: &DemandMatrix, eps: BitRate) -> Span {
     let mut columns = vec![0u64; left.racks()];
     let mut most = 0u64;
@@ -149,24 +177,42 @@ fn eps_time(left: &DemandMatrix, eps: BitRate) -> Span {
     eps.time_for(Bytes(columns.into_iter().fold(most, u64::max)))
 }
 
-/// Takes from `left` what the table's circuits carry within `at..end`; returns when the last byte is through.
-fn carry(table: &Timetable, planes: &[Plane], at: Time, end: Time, left: &mut DemandMatrix, out: &mut Vec<(Reservation, Bytes)>) -> Time {
-    // By pair and time: circuits of one pair on several planes share its bytes in the order in which they get light.
-    // Those that this decision cut off at `at` are among them, for their new end.
-    let mut lit: Vec<Reservation> = table.iter().filter(|r| r.until >= at && r.setup_at < end).copied().collect();
+/// Takes from `left` what the table's circuits carry within `at..end`; returns when the last byte
+/// is through.
+fn carry(
+    table: &Timetable,
+    planes: &[Plane],
+    at: Time,
+    end: Time,
+    left: &mut DemandMatrix,
+    out: &mut Vec<(Reservation, Bytes)>,
+) -> Time {
+    // By pair and time: circuits of one pair on several planes share its bytes in the order in
+    // which they get light. Those that this decision cut off at `at` are among them, for their new
+    // end.
+    let mut lit: Vec<Reservation> =
+        table.iter().filter(|r| r.until >= at && r.setup_at < end).copied().collect();
     lit.sort_by_key(|r| (r.input, r.output, r.up_from, r.plane));
     let mut last = Time::ZERO;
     for same in lit.chunk_by(|a, b| (a.input, a.output) == (b.input, b.output)) {
         let need = left.get(same[0].input, same[0].output);
         let mut carried = vec![0u64; same.len()];
         let mut rest = need;
-        let mut times: Vec<Time> =
-            same.iter().flat_map(|r| [r.up_from.max(at), r.until.min(end)]).filter(|&t| t >= at && t <= end).collect();
+        let mut times: Vec<Time> = same
+            .iter()
+            .flat_map(|r| [r.up_from.max(at), r.until.min(end)])
+            .filter(|&t| t >= at && t <= end)
+            .collect();
         times.sort_unstable();
         times.dedup();
         for w in times.windows(2) {
-            let up: Vec<usize> = (0..same.len()).filter(|&k| same[k].up_from <= w[0] && w[0] < same[k].until).collect();
-            let rate = up.iter().map(|&k| planes[same[k].plane.index()].rate.0).fold(0, u64::saturating_add);
+            let up: Vec<usize> = (0..same.len())
+                .filter(|&k| same[k].up_from <= w[0] && w[0] < same[k].until)
+                .collect();
+            let rate = up
+                .iter()
+                .map(|&k| planes[same[k].plane.index()].rate.0)
+                .fold(0, u64::saturating_add);
             if rest == 0 || rate == 0 {
                 continue;
             }
@@ -190,13 +236,15 @@ fn carry(table: &Timetable, planes: &[Plane], at: Time, end: Time, left: &mut De
     last
 }
 
-/// A circuit that stayed over several decisions is one circuit, and none is left up when all is through at `end`.
+/// A circuit that stayed over several decisions is one circuit, and none is left up when all is
+/// through at `end`.
 fn tidy(circuits: &mut Vec<(Reservation, Bytes)>, end: Time) {
     circuits.retain(|(r, _)| r.up_from < end);
     circuits.iter_mut().for_each(|(r, _)| r.until = r.until.min(end));
     circuits.sort_by_key(|(r, _)| (r.plane, r.input, r.setup_at, r.up_from));
     circuits.dedup_by(|next, one| {
-        let same = (one.0.plane, one.0.input, one.0.output, one.0.setup_at) == (next.0.plane, next.0.input, next.0.output, next.0.setup_at);
+        let same = (one.0.plane, one.0.input, one.0.output, one.0.setup_at)
+            == (next.0.plane, next.0.input, next.0.output, next.0.setup_at);
         if same {
             one.1 = one.1.saturating_add(next.1);
             one.0.until = next.0.until;
@@ -216,8 +264,13 @@ mod tests {
 
     /// A byte a nanosecond.
     fn planes(n: u32, delta: u64) -> Vec<Plane> {
-        let plane =
-            |id| Plane { id: PlaneId(id), rate: BitRate(8_000_000_000), delta: Span(delta), stop: StopMode::NotAllStop, duplex: false };
+        let plane = |id| Plane {
+            id: PlaneId(id),
+            rate: BitRate(8_000_000_000),
+            delta: Span(delta),
+            stop: StopMode::NotAllStop,
+            duplex: false,
+        };
         (0..n).map(plane).collect()
     }
 
@@ -229,7 +282,11 @@ mod tests {
         // 0 -> 1 and 1 -> 2 for 40 ns; 0 -> 1 goes on and is through at 80; 0 -> 2 from 100 to 130.
         let c = clear(&mut Bipartite::default(), &d, &setting).unwrap();
         assert_eq!((c.completion, c.decisions, c.left), (Some(Span(130)), 3, Bytes(0)));
-        let times: Vec<_> = c.circuits.iter().map(|(r, b)| (r.input.0, r.output.0, r.setup_at.0, r.until.0, b.0)).collect();
+        let times: Vec<_> = c
+            .circuits
+            .iter()
+            .map(|(r, b)| (r.input.0, r.output.0, r.setup_at.0, r.until.0, b.0))
+            .collect();
         assert_eq!(times, [(0, 1, 0, 100, 70), (0, 2, 100, 130, 20), (1, 2, 0, 50, 30)]);
     }
 
@@ -237,14 +294,42 @@ mod tests {
     fn what_is_never_carried_is_said() {
         let d = DemandMatrix::from_rows(&[&[0, 70], &[0, 0]]);
         let p = planes(1, 10);
-        let never = clear(&mut EpsOnly, &d, &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(50) }).unwrap();
+        let never = clear(
+            &mut EpsOnly,
+            &d,
+            &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(50) },
+        )
+        .unwrap();
         assert_eq!((never.completion, never.left, never.circuits.len()), (None, Bytes(70), 0));
-        let eps = clear(&mut EpsOnly, &d, &Setting { planes: &p, eps: BitRate(800_000_000), interval: Span(50) }).unwrap();
+        let eps = clear(
+            &mut EpsOnly,
+            &d,
+            &Setting { planes: &p, eps: BitRate(800_000_000), interval: Span(50) },
+        )
+        .unwrap();
         assert_eq!((eps.completion, eps.over_eps), (Some(Span(700)), Bytes(70)));
-        let dark = clear(&mut Bipartite::default(), &d, &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(10) }).unwrap();
-        assert_eq!(dark.completion, Some(Span(80)), "a circuit that goes on being set up gets light");
-        let short = clear(&mut Bipartite::default(), &d, &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(1) }).unwrap();
-        assert_eq!((short.completion, short.decisions), (Some(Span(80)), 80), "however many decisions that takes");
+        let dark = clear(
+            &mut Bipartite::default(),
+            &d,
+            &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(10) },
+        )
+        .unwrap();
+        assert_eq!(
+            dark.completion,
+            Some(Span(80)),
+            "a circuit that goes on being set up gets light"
+        );
+        let short = clear(
+            &mut Bipartite::default(),
+            &d,
+            &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(1) },
+        )
+        .unwrap();
+        assert_eq!(
+            (short.completion, short.decisions),
+            (Some(Span(80)), 80),
+            "however many decisions that takes"
+        );
     }
 
     #[test]
@@ -252,7 +337,9 @@ mod tests {
         let d = DemandMatrix::from_rows(&[&[0, 1 << 40], &[0, 0]]);
         let slow = [Plane { rate: BitRate(1000), ..planes(1, 10)[0].clone() }];
         let refused = |planes: &[Plane], interval| {
-            clear(&mut Bipartite::default(), &d, &Setting { planes, eps: BitRate::ZERO, interval }).unwrap_err().to_string()
+            clear(&mut Bipartite::default(), &d, &Setting { planes, eps: BitRate::ZERO, interval })
+                .unwrap_err()
+                .to_string()
         };
         let told = "1.1TB take at least 8796093022.208s, which is 87960930222 decisions, one every 100ms; allowed: 10000000 decisions";
         assert_eq!(refused(&slow, Span::millis(100)), told);

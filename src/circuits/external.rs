@@ -1,7 +1,8 @@
 //! A circuit scheduler outside of Heliostat: what a program is asked, and what it answers, as JSON.
 //!
-//! The controller asks with [`Question`] and takes [`Advice`]; how they reach the program is the runtime's business. Times are
-//! nanoseconds of the run's clock, rates bits a second, racks and planes numbers from zero.
+//! The controller asks with [`Question`] and takes [`Advice`]; how they reach the program is the
+//! runtime's business. Times are nanoseconds of the run's clock, rates bits a second, racks and
+//! planes numbers from zero.
 
 use http::Uri;
 #[cfg(feature = "serde")]
@@ -29,15 +30,24 @@ impl ProgramAt {
     ///
     /// # Errors
     /// What is wrong, and what is allowed.
-    pub fn new(command: Option<&[String]>, url: Option<&str>) -> Result<Self, (String, &'static str)> {
+    pub fn new(
+        command: Option<&[String]>,
+        url: Option<&str>,
+    ) -> Result<Self, (String, &'static str)> {
         match (command, url) {
             (Some(command), None) if is_command(command) => Ok(Self::Command(command.to_vec())),
             (None, Some(url)) if is_address(url) => Ok(Self::Url(url.into())),
-            (None, Some(url)) => Err((format!("`{url}` is no address of a program"), "`http://host:port/path`, without TLS and password")),
-            (Some(_), Some(_)) => Err(("a program cannot have both `command` and `url`".into(), "one of them")),
-            (_, None) => {
-                Err(("no program".into(), "`command`: a program and its arguments, such as [python3, decide.py]; or `url`: its address"))
+            (None, Some(url)) => Err((
+                format!("`{url}` is no address of a program"),
+                "`http://host:port/path`, without TLS and password",
+            )),
+            (Some(_), Some(_)) => {
+                Err(("a program cannot have both `command` and `url`".into(), "one of them"))
             }
+            (_, None) => Err((
+                "no program".into(),
+                "`command`: a program and its arguments, such as [python3, decide.py]; or `url`: its address",
+            )),
         }
     }
 }
@@ -48,7 +58,9 @@ fn is_command(words: &[String]) -> bool {
 
 fn is_address(url: &str) -> bool {
     let parsed = url.parse::<Uri>().ok().filter(|u| u.scheme_str() == Some("http"));
-    parsed.and_then(|u| u.into_parts().authority).is_some_and(|a| !a.host().is_empty() && !a.as_str().contains('@'))
+    parsed
+        .and_then(|u| u.into_parts().authority)
+        .is_some_and(|a| !a.host().is_empty() && !a.as_str().contains('@'))
 }
 
 /// What a program that Heliostat starts may do on the machine.
@@ -77,7 +89,10 @@ impl Privileges {
 /// What is wrong, and what is allowed.
 pub fn check_environment(names: &[String]) -> Result<(), (String, &'static str)> {
     match names.iter().find(|n| n.is_empty() || n.contains(['=', '\0'])) {
-        Some(name) => Err((format!("`{name}` is no name of a variable"), "names of variables, such as CUDA_VISIBLE_DEVICES")),
+        Some(name) => Err((
+            format!("`{name}` is no name of a variable"),
+            "names of variables, such as CUDA_VISIBLE_DEVICES",
+        )),
         None => Ok(()),
     }
 }
@@ -200,7 +215,8 @@ pub struct CoflowState {
 
 impl From<&Ask<'_>> for Question {
     fn from(ask: &Ask) -> Self {
-        let unusable = |ports: &[bool]| (0..ports.len()).filter(|&r| !ports[r]).map(RackId::from).collect();
+        let unusable =
+            |ports: &[bool]| (0..ports.len()).filter(|&r| !ports[r]).map(RackId::from).collect();
         let plane = |(p, plane): (usize, &Plane)| PlaneState {
             rate_bps: plane.rate.0,
             delta_ns: plane.delta,
@@ -210,8 +226,13 @@ impl From<&Ask<'_>> for Question {
             unusable_inputs: unusable(&ask.usable[p].input),
             unusable_outputs: unusable(&ask.usable[p].output),
         };
-        let coflow =
-            |c: &super::OpenCoflow| CoflowState { id: c.id, arrival_ns: c.arrival, weight: c.weight, sent: c.sent, rest: c.rest.clone() };
+        let coflow = |c: &super::OpenCoflow| CoflowState {
+            id: c.id,
+            arrival_ns: c.arrival,
+            weight: c.weight,
+            sent: c.sent,
+            rest: c.rest.clone(),
+        };
         Self {
             cycle: ask.cycle,
             at_ns: ask.at,
@@ -247,7 +268,8 @@ pub struct Advice {
 pub struct Configuration {
     /// From rack, to rack; each rack once on either side.
     pub pairs: Vec<(RackId, RackId)>,
-    /// Time with light, without the dark time before it; left out: until further notice (only in the last configuration).
+    /// Time with light, without the dark time before it; left out: until further notice (only in
+    /// the last configuration).
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub hold_ns: Option<Span>,
 }
@@ -281,17 +303,35 @@ impl Advice {
     pub fn decision(&self, planes: &[Plane], racks: usize, at: Time) -> Result<Decision, String> {
         match (&self.planes, &self.circuits) {
             (Some(all), None) if all.len() == planes.len() => {
-                let slots = planes.iter().zip(all).map(|(plane, configurations)| sequence(plane, configurations, racks));
+                let slots = planes
+                    .iter()
+                    .zip(all)
+                    .map(|(plane, configurations)| sequence(plane, configurations, racks));
                 Ok(Decision::sequences(slots.collect::<Result<Vec<_>, _>>()?))
             }
-            (Some(all), None) => Err(format!("configurations for {} planes: there are {}", all.len(), planes.len())),
+            (Some(all), None) => {
+                Err(format!("configurations for {} planes: there are {}", all.len(), planes.len()))
+            }
             (None, Some(list)) => {
-                let all = list.iter().map(|c| c.reservation(planes, racks, at)).collect::<Result<Vec<_>, _>>()?;
-                let of = |plane: &Plane| all.iter().filter(|r| r.plane == plane.id).copied().collect();
+                let all = list
+                    .iter()
+                    .map(|c| c.reservation(planes, racks, at))
+                    .collect::<Result<Vec<_>, _>>()?;
+                let of =
+                    |plane: &Plane| all.iter().filter(|r| r.plane == plane.id).copied().collect();
                 // Planes that take no such circuits are dark.
                 let dark = || PlaneDecision::hold(Matching::empty(racks));
                 Ok(Decision(
-                    planes.iter().map(|p| if p.ports_turn_alone() { PlaneDecision::Reservations(of(p)) } else { dark() }).collect(),
+                    planes
+                        .iter()
+                        .map(|p| {
+                            if p.ports_turn_alone() {
+                                PlaneDecision::Reservations(of(p))
+                            } else {
+                                dark()
+                            }
+                        })
+                        .collect(),
                 ))
             }
             _ => Err("either `planes` or `circuits` must be in an answer".into()),
@@ -299,13 +339,21 @@ impl Advice {
     }
 }
 
-/// The configurations of a plane; it is dark where there are none, and after the last one if that has an end.
-fn sequence(plane: &Plane, configurations: &[Configuration], racks: usize) -> Result<Vec<Slot>, String> {
+/// The configurations of a plane; it is dark where there are none, and after the last one if that
+/// has an end.
+fn sequence(
+    plane: &Plane,
+    configurations: &[Configuration],
+    racks: usize,
+) -> Result<Vec<Slot>, String> {
     let last = configurations.len().saturating_sub(1);
     let slot = |(k, c): (usize, &Configuration)| {
         let of = |why: String| format!("plane {}, configuration {k}: {why}", plane.id.0);
         if c.hold_ns.is_none() && k < last {
-            return Err(of("`hold_ns` is missing: only the last configuration lasts until further notice".into()));
+            return Err(of(
+                "`hold_ns` is missing: only the last configuration lasts until further notice"
+                    .into(),
+            ));
         }
         if c.hold_ns == Some(Span::ZERO) {
             return Err(of("`hold_ns` must be above zero".into()));
@@ -324,24 +372,36 @@ fn matching(pairs: &[(RackId, RackId)], duplex: bool, racks: usize) -> Result<Ma
     for &(i, j) in pairs {
         exists(i, racks).and_then(|()| exists(j, racks))?;
         if !m.connect(i, j) {
-            return Err(format!("{i} to {j}: each port may be used once, and no rack is joined to itself"));
+            return Err(format!(
+                "{i} to {j}: each port may be used once, and no rack is joined to itself"
+            ));
         }
     }
     match pairs.iter().find(|&&(i, j)| duplex && m.output(j) != Some(i)) {
-        Some((i, j)) => Err(format!("{i} to {j} without {j} to {i}: circuits of a duplex plane come in pairs")),
+        Some((i, j)) => {
+            Err(format!("{i} to {j} without {j} to {i}: circuits of a duplex plane come in pairs"))
+        }
         None => Ok(m),
     }
 }
 
 fn exists(rack: RackId, racks: usize) -> Result<(), String> {
-    if rack.index() < racks { Ok(()) } else { Err(format!("no rack {}: they are 0 to {}", rack.0, racks.saturating_sub(1))) }
+    if rack.index() < racks {
+        Ok(())
+    } else {
+        Err(format!("no rack {}: they are 0 to {}", rack.0, racks.saturating_sub(1)))
+    }
 }
 
 impl Circuit {
     fn reservation(&self, planes: &[Plane], racks: usize, at: Time) -> Result<Reservation, String> {
         let Self { plane, input, output, setup_at_ns, up_from_ns, until_ns } = *self;
-        let of = |why: String| format!("the circuit from {input} to {output} on plane {}: {why}", plane.0);
-        let p = planes.get(plane.index()).ok_or_else(|| of(format!("no such plane: there are {}", planes.len())))?;
+        let of = |why: String| {
+            format!("the circuit from {input} to {output} on plane {}: {why}", plane.0)
+        };
+        let p = planes
+            .get(plane.index())
+            .ok_or_else(|| of(format!("no such plane: there are {}", planes.len())))?;
         if !p.ports_turn_alone() {
             return Err(of("a duplex or all-stop plane takes `planes`, not `circuits`".into()));
         }
@@ -350,7 +410,8 @@ impl Circuit {
         if input == output || until <= up_from {
             return Err(of(format!("it must join two racks, and end after {} ns", up_from.0)));
         }
-        // One that is up already goes on; another one must leave time for its dark time, which the timetable's check tells.
+        // One that is up already goes on; another one must leave time for its dark time, which the
+        // timetable's check tells.
         let setup_at = setup_at_ns.unwrap_or(up_from.saturating_sub(p.delta)).max(at);
         Ok(Reservation { plane, input, output, setup_at, up_from, until })
     }
@@ -370,7 +431,8 @@ mod tests {
     const AT: Time = Time(1000);
 
     fn planes(duplex: bool, stop: StopMode) -> Vec<Plane> {
-        let plane = |p| Plane { id: PlaneId(p), rate: BitRate::mbit(100), delta: Span(10), stop, duplex };
+        let plane =
+            |p| Plane { id: PlaneId(p), rate: BitRate::mbit(100), delta: Span(10), stop, duplex };
         vec![plane(0), plane(1)]
     }
 
@@ -381,24 +443,44 @@ mod tests {
     #[test]
     fn an_answer_becomes_a_decision() {
         let simplex = planes(false, StopMode::NotAllStop);
-        let Ok(Decision(by_plane)) =
-            decision(r#"{"cycle":1,"planes":[[{"pairs":[[0,1],[1,2]],"hold_ns":50},{"pairs":[[2,0]]}],[]]}"#, &simplex)
-        else {
+        let Ok(Decision(by_plane)) = decision(
+            r#"{"cycle":1,"planes":[[{"pairs":[[0,1],[1,2]],"hold_ns":50},{"pairs":[[2,0]]}],[]]}"#,
+            &simplex,
+        ) else {
             panic!("configurations")
         };
-        let (first, second) = (Matching::from_pairs(3, [(0, 1), (1, 2)]), Matching::from_pairs(3, [(2, 0)]));
-        let slots = vec![Slot { matching: first, hold: Some(Span(50)) }, Slot { matching: second, hold: None }];
+        let (first, second) =
+            (Matching::from_pairs(3, [(0, 1), (1, 2)]), Matching::from_pairs(3, [(2, 0)]));
+        let slots = vec![
+            Slot { matching: first, hold: Some(Span(50)) },
+            Slot { matching: second, hold: None },
+        ];
         assert_eq!(by_plane[0], PlaneDecision::Sequence(slots));
-        assert_eq!(by_plane[1], PlaneDecision::hold(Matching::empty(3)), "no configuration is darkness");
+        assert_eq!(
+            by_plane[1],
+            PlaneDecision::hold(Matching::empty(3)),
+            "no configuration is darkness"
+        );
         let circuits = r#"{"cycle":1,"circuits":[{"plane":1,"input":0,"output":2,"up_from_ns":1010,"until_ns":1500},
             {"plane":0,"input":1,"output":0,"up_from_ns":7}]}"#;
         let (plane, input, output) = (PlaneId(1), RackId(0), RackId(2));
-        let first = Reservation { plane, input, output, setup_at: AT, up_from: Time(1010), until: Time(1500) };
+        let first = Reservation {
+            plane,
+            input,
+            output,
+            setup_at: AT,
+            up_from: Time(1010),
+            until: Time(1500),
+        };
         let (plane, input, output) = (PlaneId(0), RackId(1), RackId(0));
-        let goes_on = Reservation { plane, input, output, setup_at: AT, up_from: AT, until: Time::MAX };
+        let goes_on =
+            Reservation { plane, input, output, setup_at: AT, up_from: AT, until: Time::MAX };
         assert_eq!(
             decision(circuits, &simplex),
-            Ok(Decision(vec![PlaneDecision::Reservations(vec![goes_on]), PlaneDecision::Reservations(vec![first])]))
+            Ok(Decision(vec![
+                PlaneDecision::Reservations(vec![goes_on]),
+                PlaneDecision::Reservations(vec![first])
+            ]))
         );
     }
 
@@ -414,30 +496,57 @@ mod tests {
             (r#"{"cycle":1,"planes":[[]],"circuits":[]}"#, "either `planes` or `circuits`"),
             (r#"{"cycle":1,"planes":[[]]}"#, "configurations for 1 planes: there are 2"),
             (r#"{"cycle":1,"plane":[]}"#, "unknown field `plane`"),
-            (r#"{"cycle":1,"planes":[[{"pairs":[]},{"pairs":[]}],[]]}"#, "plane 0, configuration 0: `hold_ns` is missing"),
-            (r#"{"cycle":1,"planes":[[],[{"pairs":[],"hold_ns":0}]]}"#, "plane 1, configuration 0: `hold_ns` must be above zero"),
+            (
+                r#"{"cycle":1,"planes":[[{"pairs":[]},{"pairs":[]}],[]]}"#,
+                "plane 0, configuration 0: `hold_ns` is missing",
+            ),
+            (
+                r#"{"cycle":1,"planes":[[],[{"pairs":[],"hold_ns":0}]]}"#,
+                "plane 1, configuration 0: `hold_ns` must be above zero",
+            ),
             (r#"{"cycle":1,"planes":[[{"pairs":[[0,3]]}],[]]}"#, "no rack 3: they are 0 to 2"),
-            (r#"{"cycle":1,"planes":[[{"pairs":[[0,1],[2,1]]}],[]]}"#, "each port may be used once"),
+            (
+                r#"{"cycle":1,"planes":[[{"pairs":[[0,1],[2,1]]}],[]]}"#,
+                "each port may be used once",
+            ),
             (r#"{"cycle":1,"planes":[[{"pairs":[[1,1]]}],[]]}"#, "no rack is joined to itself"),
-            (r#"{"cycle":1,"circuits":[{"plane":2,"input":0,"output":1,"up_from_ns":9}]}"#, "no such plane: there are 2"),
-            (r#"{"cycle":1,"circuits":[{"plane":0,"input":0,"output":9,"up_from_ns":9}]}"#, "no rack 9"),
-            (r#"{"cycle":1,"circuits":[{"plane":0,"input":1,"output":1,"up_from_ns":9}]}"#, "it must join two racks"),
-            (r#"{"cycle":1,"circuits":[{"plane":0,"input":1,"output":0,"up_from_ns":9,"until_ns":1000}]}"#, "end after 1000 ns"),
+            (
+                r#"{"cycle":1,"circuits":[{"plane":2,"input":0,"output":1,"up_from_ns":9}]}"#,
+                "no such plane: there are 2",
+            ),
+            (
+                r#"{"cycle":1,"circuits":[{"plane":0,"input":0,"output":9,"up_from_ns":9}]}"#,
+                "no rack 9",
+            ),
+            (
+                r#"{"cycle":1,"circuits":[{"plane":0,"input":1,"output":1,"up_from_ns":9}]}"#,
+                "it must join two racks",
+            ),
+            (
+                r#"{"cycle":1,"circuits":[{"plane":0,"input":1,"output":0,"up_from_ns":9,"until_ns":1000}]}"#,
+                "end after 1000 ns",
+            ),
         ] {
             refused(json, &simplex, says);
         }
         let one = r#"{"cycle":1,"circuits":[{"plane":0,"input":1,"output":0,"up_from_ns":2000}]}"#;
         refused(one, &planes(false, StopMode::AllStop), "takes `planes`");
-        refused(r#"{"cycle":1,"planes":[[{"pairs":[[0,1]]}],[]]}"#, &planes(true, StopMode::NotAllStop), "come in pairs");
+        refused(
+            r#"{"cycle":1,"planes":[[{"pairs":[[0,1]]}],[]]}"#,
+            &planes(true, StopMode::NotAllStop),
+            "come in pairs",
+        );
     }
 
     fn instant() -> impl Strategy<Value = u64> {
         prop_oneof![0..3000u64, Just(u64::MAX)]
     }
 
-    /// A decision as a program would write it: configurations for all planes, or circuits for those that take them.
+    /// A decision as a program would write it: configurations for all planes, or circuits for those
+    /// that take them.
     fn written(decision: &Decision) -> Advice {
-        let configuration = |s: &Slot| Configuration { pairs: s.matching.pairs().collect(), hold_ns: s.hold };
+        let configuration =
+            |s: &Slot| Configuration { pairs: s.matching.pairs().collect(), hold_ns: s.hold };
         let circuit = |r: &Reservation| Circuit {
             plane: r.plane,
             input: r.input,
@@ -449,7 +558,9 @@ mod tests {
         let (mut planes, mut circuits, mut timed) = (vec![], vec![], false);
         for decided in &decision.0 {
             match decided {
-                PlaneDecision::Sequence(slots) => planes.push(slots.iter().map(configuration).collect()),
+                PlaneDecision::Sequence(slots) => {
+                    planes.push(slots.iter().map(configuration).collect())
+                }
                 PlaneDecision::Reservations(list) => {
                     timed = true;
                     circuits.extend(list.iter().map(circuit));
@@ -462,7 +573,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// Every scheduler could be a program: a question and an answer lose nothing on their way through JSON.
+        /// Every scheduler could be a program: a question and an answer lose nothing on their way
+        /// through JSON.
         #[test]
         fn every_scheduler_can_be_written_as_answers(w in laws::any_world()) {
             let ask = w.ask();
@@ -533,6 +645,9 @@ mod tests {
         };
         let q = Question::from(&ask);
         assert_eq!((q.cycle, q.eps_bps, q.racks, q.demand.len()), (4, 7, 3, 0));
-        assert_eq!((&q.planes[1].unusable_inputs[..], &q.planes[0].unusable_outputs[..]), (&[RackId(2)][..], &[RackId(0)][..]));
+        assert_eq!(
+            (&q.planes[1].unusable_inputs[..], &q.planes[0].unusable_outputs[..]),
+            (&[RackId(2)][..], &[RackId(0)][..])
+        );
     }
 }

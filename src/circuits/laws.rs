@@ -16,10 +16,17 @@ use crate::units::{BitRate, Span, Time};
 const RATE: BitRate = BitRate(8_000_000_000);
 
 fn any_demand() -> impl Strategy<Value = DemandMatrix> {
-    (1usize..8, prop_oneof![Just(4u64), Just(1000), Just(1 << 40), Just(u64::MAX)], 0u32..4).prop_flat_map(|(r, top, thin)| {
-        let cell = if thin == 0 { (0..top).boxed() } else { prop_oneof![thin => Just(0), 1 => 0..top].boxed() };
-        prop::collection::vec(cell, r * r).prop_map(move |v| DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * r + j.index()]))
-    })
+    (1usize..8, prop_oneof![Just(4u64), Just(1000), Just(1 << 40), Just(u64::MAX)], 0u32..4)
+        .prop_flat_map(|(r, top, thin)| {
+            let cell = if thin == 0 {
+                (0..top).boxed()
+            } else {
+                prop_oneof![thin => Just(0), 1 => 0..top].boxed()
+            };
+            prop::collection::vec(cell, r * r).prop_map(move |v| {
+                DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * r + j.index()])
+            })
+        })
 }
 
 /// A network with a plane of each kind, some ports of which are not usable, and what is up on it.
@@ -66,7 +73,8 @@ impl World {
 
 /// Circuits in pairs, for a duplex plane.
 fn pairs(racks: usize, any: bool) -> Matching {
-    let list = (0..racks / 2).filter(|_| any).flat_map(|k| [(2 * k, 2 * k + 1), (2 * k + 1, 2 * k)]);
+    let list =
+        (0..racks / 2).filter(|_| any).flat_map(|k| [(2 * k, 2 * k + 1), (2 * k + 1, 2 * k)]);
     Matching::from_pairs(racks, list)
 }
 

@@ -1,4 +1,5 @@
-//! A decision laid out in time: the timetable that follows from one in force and what a scheduler wants next.
+//! A decision laid out in time: the timetable that follows from one in force and what a scheduler
+//! wants next.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +11,52 @@ use crate::units::Time;
 
 /// Lays a [`Decision`] out in time, from `at` on, over what `now` already holds.
 ///
-/// `before` is the timetable in force. Circuits of it that the first configuration keeps go on without a blink (unless
-/// the plane is all-stop and something else changes); all others end at `at`. Reservations of `before` that would begin
-/// at or after `at` are dropped: the new decision replaces them. A circuit that is still being set up at `at` and is
-/// kept goes on being set up.
+/// `before` is the timetable in force. Circuits of it that the first configuration keeps go on
+/// without a blink (unless the plane is all-stop and something else changes); all others end at
+/// `at`. Reservations of `before` that would begin at or after `at` are dropped: the new decision
+/// replaces them. A circuit that is still being set up at `at` and is kept goes on being set up.
 ///
 /// Complexity O(n log n) in the number of reservations.
-pub fn lay_out(before: &Timetable, decision: &Decision, planes: &[Plane], racks: usize, at: Time) -> Timetable {
+pub fn lay_out(
+    before: &Timetable,
+    decision: &Decision,
+    planes: &[Plane],
+    racks: usize,
+    at: Time,
+) -> Timetable {
     let mut out: Vec<Reservation> = before.iter().filter(|r| r.until <= at).copied().collect();
     for (plane, decided) in planes.iter().zip(&decision.0) {
         match decided {
-            PlaneDecision::Sequence(slots) => lay_out_slots(before, slots, plane, racks, at, &mut out),
-            PlaneDecision::Reservations(list) => lay_out_reservations(before, list, plane, at, &mut out),
+            PlaneDecision::Sequence(slots) => {
+                lay_out_slots(before, slots, plane, racks, at, &mut out)
+            }
+            PlaneDecision::Reservations(list) => {
+                lay_out_reservations(before, list, plane, at, &mut out)
+            }
         }
     }
     out.into_iter().collect()
 }
 
-/// Circuits that come with their own times; one that is kept is listed from `at` on with the same pair.
-fn lay_out_reservations(before: &Timetable, list: &[Reservation], plane: &Plane, at: Time, out: &mut Vec<Reservation>) {
+/// Circuits that come with their own times; one that is kept is listed from `at` on with the same
+/// pair.
+fn lay_out_reservations(
+    before: &Timetable,
+    list: &[Reservation],
+    plane: &Plane,
+    at: Time,
+    out: &mut Vec<Reservation>,
+) {
     let mut fresh: BTreeMap<RackId, Vec<Reservation>> = BTreeMap::new();
     for r in list {
         fresh.entry(r.input).or_default().push(*r);
     }
     for old in before.iter().filter(|r| r.plane == plane.id && r.setup_at < at && r.until > at) {
-        let goes_on = fresh
-            .get_mut(&old.input)
-            .and_then(|v| v.iter().position(|r| r.output == old.output && r.up_from <= at.max(old.up_from)).map(|k| v.remove(k)));
+        let goes_on = fresh.get_mut(&old.input).and_then(|v| {
+            v.iter()
+                .position(|r| r.output == old.output && r.up_from <= at.max(old.up_from))
+                .map(|k| v.remove(k))
+        });
         match goes_on {
             Some(r) if r.until > old.up_from => out.push(Reservation { until: r.until, ..*old }),
             // It would be over before it has light.
@@ -48,16 +68,26 @@ fn lay_out_reservations(before: &Timetable, list: &[Reservation], plane: &Plane,
     out.extend(fresh.into_values().flatten());
 }
 
-fn lay_out_slots(before: &Timetable, slots: &[Slot], plane: &Plane, racks: usize, at: Time, out: &mut Vec<Reservation>) {
-    // `open`: by input, the circuit that is in force at the beginning of the slot, with its own start.
+fn lay_out_slots(
+    before: &Timetable,
+    slots: &[Slot],
+    plane: &Plane,
+    racks: usize,
+    at: Time,
+    out: &mut Vec<Reservation>,
+) {
+    // `open`: by input, the circuit that is in force at the beginning of the slot, with its own
+    // start.
     let mut open: Vec<Option<Reservation>> = vec![None; racks];
     for r in before.iter().filter(|r| r.plane == plane.id && r.setup_at < at && r.until > at) {
         open[r.input.index()] = Some(Reservation { until: Time::MAX, ..*r });
     }
     let mut t = at;
     for slot in slots {
-        let keeps = |i: usize, r: &Reservation| slot.matching.output(RackId::from(i)) == Some(r.output);
-        let changes = (0..racks).any(|i| open[i].map(|r| r.output) != slot.matching.output(RackId::from(i)));
+        let keeps =
+            |i: usize, r: &Reservation| slot.matching.output(RackId::from(i)) == Some(r.output);
+        let changes =
+            (0..racks).any(|i| open[i].map(|r| r.output) != slot.matching.output(RackId::from(i)));
         let all_dark = changes && plane.stop == StopMode::AllStop;
         let mut up = t;
         for (i, held) in open.iter_mut().enumerate() {
@@ -87,7 +117,9 @@ fn lay_out_slots(before: &Timetable, slots: &[Slot], plane: &Plane, racks: usize
             }
         }
     }
-    out.extend(open.into_iter().flatten().filter(|r| r.up_from < t).map(|r| Reservation { until: t, ..r }));
+    out.extend(
+        open.into_iter().flatten().filter(|r| r.up_from < t).map(|r| Reservation { until: t, ..r }),
+    );
 }
 
 #[cfg(test)]
@@ -104,7 +136,14 @@ mod tests {
     }
 
     fn res(i: u32, j: u32, s: u64, u: u64, e: u64) -> Reservation {
-        Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(j), setup_at: Time(s), up_from: Time(u), until: Time(e) }
+        Reservation {
+            plane: PlaneId(0),
+            input: RackId(i),
+            output: RackId(j),
+            setup_at: Time(s),
+            up_from: Time(u),
+            until: Time(e),
+        }
     }
 
     fn list(t: &Timetable) -> Vec<Reservation> {
@@ -113,10 +152,12 @@ mod tests {
 
     #[test]
     fn a_circuit_that_would_end_before_it_has_light_is_left_out() {
-        // Set up at 95, light from 105; at 100 the scheduler wants it, as one that is there, until `until`.
+        // Set up at 95, light from 105; at 100 the scheduler wants it, as one that is there, until
+        // `until`.
         let before: Timetable = [res(0, 1, 95, 105, 200)].into_iter().collect();
         let laid = |until| {
-            let wanted = Decision(vec![PlaneDecision::Reservations(vec![res(0, 1, 100, 100, until)])]);
+            let wanted =
+                Decision(vec![PlaneDecision::Reservations(vec![res(0, 1, 100, 100, until)])]);
             let table = lay_out(&before, &wanted, &[plane(StopMode::NotAllStop)], 2, Time(100));
             assert_eq!(table.check(&[plane(StopMode::NotAllStop)], 2), Ok(()));
             list(&table)
@@ -130,9 +171,20 @@ mod tests {
         let before = Timetable::from_iter([res(0, 1, 0, 10, u64::MAX), res(1, 0, 0, 10, u64::MAX)]);
         let next = Decision::hold([Matching::from_pairs(3, [(0, 1), (1, 2)])]);
         let t = lay_out(&before, &next, &[plane(StopMode::NotAllStop)], 3, Time(100));
-        assert_eq!(list(&t), [res(0, 1, 0, 10, u64::MAX), res(1, 0, 0, 10, 100), res(1, 2, 100, 110, u64::MAX)]);
+        assert_eq!(
+            list(&t),
+            [res(0, 1, 0, 10, u64::MAX), res(1, 0, 0, 10, 100), res(1, 2, 100, 110, u64::MAX)]
+        );
         let t = lay_out(&before, &next, &[plane(StopMode::AllStop)], 3, Time(100));
-        assert_eq!(list(&t), [res(0, 1, 0, 10, 100), res(0, 1, 100, 110, u64::MAX), res(1, 0, 0, 10, 100), res(1, 2, 100, 110, u64::MAX)]);
+        assert_eq!(
+            list(&t),
+            [
+                res(0, 1, 0, 10, 100),
+                res(0, 1, 100, 110, u64::MAX),
+                res(1, 0, 0, 10, 100),
+                res(1, 2, 100, 110, u64::MAX)
+            ]
+        );
         t.check(&[plane(StopMode::AllStop)], 3).unwrap();
         t.check_all_stop(&[plane(StopMode::AllStop)]).unwrap();
         // What a not-all-stop plane may do, an all-stop one may not.
@@ -147,8 +199,17 @@ mod tests {
             Slot { matching: Matching::from_pairs(3, [(0, 1), (1, 2)]), hold: Some(Span(50)) },
             Slot { matching: Matching::from_pairs(3, [(0, 1), (1, 0)]), hold: Some(Span(20)) },
         ];
-        let t = lay_out(&Timetable::default(), &Decision::sequences([slots]), &[plane(StopMode::NotAllStop)], 3, Time(100));
-        assert_eq!(list(&t), [res(0, 1, 100, 110, 190), res(1, 2, 100, 110, 160), res(1, 0, 160, 170, 190)]);
+        let t = lay_out(
+            &Timetable::default(),
+            &Decision::sequences([slots]),
+            &[plane(StopMode::NotAllStop)],
+            3,
+            Time(100),
+        );
+        assert_eq!(
+            list(&t),
+            [res(0, 1, 100, 110, 190), res(1, 2, 100, 110, 160), res(1, 0, 160, 170, 190)]
+        );
     }
 
     proptest! {

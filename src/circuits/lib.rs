@@ -1,8 +1,8 @@
 //! Circuit scheduling: which racks to join, and when.
 //!
-//! A [`Scheduler`] looks at an [`Ask`] (demand, what is up now, which ports are usable) and answers a [`Decision`]. Every
-//! decision ends in one [`timetable::Timetable`] of port reservations, whichever algorithm made it. The table at the end of this file
-//! names every scheduler.
+//! A [`Scheduler`] looks at an [`Ask`] (demand, what is up now, which ports are usable) and answers
+//! a [`Decision`]. Every decision ends in one [`timetable::Timetable`] of port reservations,
+//! whichever algorithm made it. The table at the end of this file names every scheduler.
 //!
 #![doc = include_str!("README.md")]
 #![deny(unsafe_code)]
@@ -40,7 +40,8 @@ mod testing;
 
 use registry::schedulers;
 
-/// A (partial) matching of inputs to outputs on one plane: at most one output an input, at most one input an output.
+/// A (partial) matching of inputs to outputs on one plane: at most one output an input, at most one
+/// input an output.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Matching {
@@ -60,7 +61,10 @@ impl Matching {
     pub fn from_pairs(racks: usize, pairs: impl IntoIterator<Item = (usize, usize)>) -> Self {
         let mut m = Self::empty(racks);
         for (i, j) in pairs {
-            assert!(m.connect(RackId::from(i), RackId::from(j)), "port twice, or a rack with itself: {i} -> {j}");
+            assert!(
+                m.connect(RackId::from(i), RackId::from(j)),
+                "port twice, or a rack with itself: {i} -> {j}"
+            );
         }
         m
     }
@@ -139,7 +143,8 @@ impl Usable {
 
 /// What a scheduler is asked: everything it may look at.
 pub struct Ask<'a> {
-    /// Bytes wanted, `R x R`, without mice. It holds those of ports that may not be used, too: `usable` says which those are.
+    /// Bytes wanted, `R x R`, without mice. It holds those of ports that may not be used, too:
+    /// `usable` says which those are.
     pub demand: &'a DemandMatrix,
     /// By plane: what is up (or being set up) now.
     pub current: &'a [Matching],
@@ -153,10 +158,11 @@ pub struct Ask<'a> {
     pub interval: Span,
     /// Number of the cycle, from zero.
     pub cycle: u64,
-    /// A rack's rate on the electrical network, each way: the slowest rack's; zero if there is none.
+    /// A rack's rate on the electrical network, each way: the slowest rack's; zero if there is
+    /// none.
     pub eps: BitRate,
-    /// The open coflows by id, where demand is what coflows declare; what `demand` holds beyond them belongs to none. Empty where
-    /// demand comes from elsewhere.
+    /// The open coflows by id, where demand is what coflows declare; what `demand` holds beyond
+    /// them belongs to none. Empty where demand comes from elsewhere.
     pub coflows: &'a [OpenCoflow],
 }
 
@@ -165,17 +171,19 @@ pub struct Ask<'a> {
 pub struct Slot {
     /// The circuits.
     pub matching: Matching,
-    /// Time with light, without the reconfiguration before it. `None`: until further notice (only in the last slot).
+    /// Time with light, without the reconfiguration before it. `None`: until further notice (only
+    /// in the last slot).
     pub hold: Option<Span>,
 }
 
 /// What one plane does from [`Ask::at`] on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlaneDecision {
-    /// Configurations, one after another. When circuits go dark follows from what is up before ([`layout::lay_out`]).
+    /// Configurations, one after another. When circuits go dark follows from what is up before
+    /// ([`layout::lay_out`]).
     Sequence(Vec<Slot>),
-    /// Circuits with times of their own (Sunflow), on a plane on which one port's change leaves the others alone: neither duplex nor
-    /// all-stop ([`Plane::ports_turn_alone`]).
+    /// Circuits with times of their own (Sunflow), on a plane on which one port's change leaves the
+    /// others alone: neither duplex nor all-stop ([`Plane::ports_turn_alone`]).
     Reservations(Vec<Reservation>),
 }
 
@@ -215,17 +223,20 @@ pub enum SetBy {
     NoCircuits,
 }
 
-/// A circuit scheduling algorithm. State between intervals (a rotor's position, warm duals) is its own; it holds no
-/// clock and no randomness, so the same asks give the same answers. Its name is in the table of [`SchedulerKind`].
+/// A circuit scheduling algorithm. State between intervals (a rotor's position, warm duals) is its
+/// own; it holds no clock and no randomness, so the same asks give the same answers. Its name is in
+/// the table of [`SchedulerKind`].
 pub trait Scheduler: Send {
     /// Decides what the planes do from `ask.at` on.
     fn decide(&mut self, ask: &Ask) -> Decision;
-    /// Whether it rests with the network: asked again one interval later, with the same circuits and still no demand, it decides the
-    /// same again and remembers the same. Where it does not (a rotation goes on), every cycle must ask it.
+    /// Whether it rests with the network: asked again one interval later, with the same circuits
+    /// and still no demand, it decides the same again and remembers the same. Where it does not (a
+    /// rotation goes on), every cycle must ask it.
     fn rests(&self) -> bool {
         true
     }
-    /// Whether, on a plane like this, one decision is meant for the whole demand, in many configurations, and not for one interval.
+    /// Whether, on a plane like this, one decision is meant for the whole demand, in many
+    /// configurations, and not for one interval.
     fn plans_ahead(&self, plane: &Plane) -> bool {
         let _ = plane;
         false
@@ -241,7 +252,8 @@ pub trait Scheduler: Send {
     }
 }
 
-// A new scheduler is a file here, its `mod` above and its line below, and its row in docs/circuits.md.
+// A new scheduler is a file here, its `mod` above and its line below, and its row in
+// docs/circuits.md.
 schedulers! {
     /// Maximum weight matching of a general graph; circuits in pairs.
     Edmonds = "edmonds" => matching::Edmonds::default(),

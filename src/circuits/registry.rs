@@ -1,7 +1,8 @@
 //! The macro behind the table of circuit schedulers, which is at the end of `circuits/mod.rs`.
 
-/// Lists the circuit schedulers: what each does, its variant of [`SchedulerKind`](super::SchedulerKind), its name in policy files, and
-/// a value of it as it is before its first decision.
+/// Lists the circuit schedulers: what each does, its variant of
+/// [`SchedulerKind`](super::SchedulerKind), its name in policy files, and a value of it as it is
+/// before its first decision.
 macro_rules! schedulers {
     ($($(#[$doc:meta])* $kind:ident = $name:literal => $fresh:expr),* $(,)?) => {
         /// The circuit schedulers by name.

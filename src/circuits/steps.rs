@@ -1,6 +1,7 @@
 //! Steps of the schedulers, counted for the tests that bound them.
 //!
-//! A step looks at the cells of one port, a row or a column of the matrix: O(R). Nothing is counted outside of tests.
+//! A step looks at the cells of one port, a row or a column of the matrix: O(R). Nothing is counted
+//! outside of tests.
 
 /// Counts `ports` more steps.
 #[inline(always)]

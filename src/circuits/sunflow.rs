@@ -22,31 +22,36 @@ pub use scheduler::Sunflow;
 /// What [`sunflow`] planned.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// All circuits, coflow after coflow, each by time: what [`crate::PlaneDecision::Reservations`] takes.
+    /// All circuits, coflow after coflow, each by time: what [`crate::PlaneDecision::Reservations`]
+    /// takes.
     pub reservations: Vec<Reservation>,
-    /// By coflow as given: when its last byte is through; the beginning for a coflow without demand.
+    /// By coflow as given: when its last byte is through; the beginning for a coflow without
+    /// demand.
     pub finish: Vec<Time>,
 }
 
 /// Circuits for coflows in order of priority on one not-all-stop plane.
 ///
-/// Within a coflow a circuit that is set up stays until its demand is through, unless a coflow before it has reserved one of
-/// its ports for later; a coflow takes only port time that the earlier ones leave. A circuit starts as soon as both ports are
-/// free, for longer than the dark time. Where several could, one that goes on without dark time comes first, then those
-/// of the smaller `output - input` (modulo R), so that equal demand rotates; the paper leaves this order free.
+/// Within a coflow a circuit that is set up stays until its demand is through, unless a coflow
+/// before it has reserved one of its ports for later; a coflow takes only port time that the
+/// earlier ones leave. A circuit starts as soon as both ports are free, for longer than the dark
+/// time. Where several could, one that goes on without dark time comes first, then those of the
+/// smaller `output - input` (modulo R), so that equal demand rotates; the paper leaves this order
+/// free.
 ///
 /// # Arguments
-/// - `coflows`: bytes by (input, output), `R x R` each, first priority first (see [`shortest_first`]).
+/// - `coflows`: bytes by (input, output), `R x R` each, first priority first (see
+///   [`shortest_first`]).
 /// - `plane`: rate and delta; `current`: what is up at the beginning and need not be set up.
 /// - `at`: the beginning.
 ///
 /// # Returns
-/// Reservations that pass [`crate::timetable::Timetable::check`]. One coflow alone is through within twice
-/// [`bounds::circuit`], and has one circuit for each pair.
+/// Reservations that pass [`crate::timetable::Timetable::check`]. One coflow alone is through
+/// within twice [`bounds::circuit`], and has one circuit for each pair.
 ///
 /// # Complexity
-/// O(R^2 + C R log C) for one coflow of C circuits. A later coflow also passes the ends of all circuits before it, O(R log C) each,
-/// until it is through.
+/// O(R^2 + C R log C) for one coflow of C circuits. A later coflow also passes the ends of all
+/// circuits before it, O(R log C) each, until it is through.
 ///
 /// # Example
 /// ```
@@ -60,12 +65,14 @@ pub struct Plan {
 /// ```
 ///
 /// # Source
-/// Huang, Sun and Ng, *Sunflow: efficient optical circuit scheduling for coflows*, CoNEXT 2016, algorithm 1 and section 4.
+/// Huang, Sun and Ng, *Sunflow: efficient optical circuit scheduling for coflows*, CoNEXT 2016,
+/// algorithm 1 and section 4.
 pub fn sunflow(coflows: &[&DemandMatrix], plane: &Plane, current: &Matching, at: Time) -> Plan {
     let mut plan = Plan::default();
     let mut table = PortTable::new(current, at);
     for demand in coflows {
-        let mut one = Coflow { rest: light(demand, plane), finish: at, plane, racks: demand.racks() };
+        let mut one =
+            Coflow { rest: light(demand, plane), finish: at, plane, racks: demand.racks() };
         let all: BTreeSet<usize> = (0..demand.racks()).collect();
         one.start_at(at, &all, &BTreeSet::new(), &mut table, &mut plan.reservations);
         // Every end of a reservation frees two ports; nothing else lets a circuit start.
@@ -82,7 +89,8 @@ pub fn sunflow(coflows: &[&DemandMatrix], plane: &Plane, current: &Matching, at:
     plan
 }
 
-/// Positions of `coflows` (bytes by rack pair), shortest lower bound first, equal ones as given: Sunflow's order between coflows.
+/// Positions of `coflows` (bytes by rack pair), shortest lower bound first, equal ones as given:
+/// Sunflow's order between coflows.
 pub fn shortest_first(coflows: &[&DemandMatrix], plane: &Plane) -> Vec<usize> {
     let mut order: Vec<usize> = (0..coflows.len()).collect();
     order.sort_by_key(|&k| bounds::circuit(coflows[k], plane.rate, plane.delta));
@@ -112,17 +120,25 @@ impl Coflow<'_> {
         table: &mut PortTable,
         out: &mut Vec<Reservation>,
     ) {
-        let free = |side, ports: &BTreeSet<usize>| ports.iter().copied().filter(|&p| table.free_until(side, p, t).is_some()).collect();
-        let (inputs, outputs): (BTreeSet<usize>, BTreeSet<usize>) = (free(0, inputs), free(1, outputs));
+        let free = |side, ports: &BTreeSet<usize>| {
+            ports.iter().copied().filter(|&p| table.free_until(side, p, t).is_some()).collect()
+        };
+        let (inputs, outputs): (BTreeSet<usize>, BTreeSet<usize>) =
+            (free(0, inputs), free(1, outputs));
         steps::count(1 + inputs.len() + outputs.len());
         let from = inputs.iter().flat_map(|&i| (0..self.racks).map(move |j| (i, j)));
-        let to = outputs.iter().flat_map(|&j| (0..self.racks).map(move |i| (i, j))).filter(|(i, _)| !inputs.contains(i));
+        let to = outputs
+            .iter()
+            .flat_map(|&j| (0..self.racks).map(move |i| (i, j)))
+            .filter(|(i, _)| !inputs.contains(i));
         let needed = |&(i, j): &(usize, usize)| self.rest.get(RackId::from(i), RackId::from(j)) > 0;
         let place = |(i, j)| (!table.goes_on(i, j, t), (j + self.racks - i) % self.racks, i, j);
         let mut may: Vec<_> = from.chain(to).filter(needed).map(place).collect();
         may.sort_unstable();
         for (fresh, _, i, j) in may {
-            let (Some(a), Some(b)) = (table.free_until(0, i, t), table.free_until(1, j, t)) else { continue };
+            let (Some(a), Some(b)) = (table.free_until(0, i, t), table.free_until(1, j, t)) else {
+                continue;
+            };
             let up_from = if fresh { t + self.plane.delta } else { t };
             let (from, to) = (RackId::from(i), RackId::from(j));
             let until = a.min(b).min(up_from + Span(self.rest.get(from, to)));
@@ -132,7 +148,14 @@ impl Coflow<'_> {
             table.reserve(i, j, t, until);
             self.rest.set(from, to, self.rest.get(from, to) - until.since(up_from).0);
             self.finish = self.finish.max(until);
-            out.push(Reservation { plane: self.plane.id, input: from, output: to, setup_at: t, up_from, until });
+            out.push(Reservation {
+                plane: self.plane.id,
+                input: from,
+                output: to,
+                setup_at: t,
+                up_from,
+                until,
+            });
         }
     }
 }
@@ -159,13 +182,16 @@ impl PortTable {
     fn free_until(&self, side: usize, port: usize, t: Time) -> Option<Time> {
         let Some(spans) = self.taken[side].get(&port) else { return Some(Time::MAX) };
         let before = spans.range(..=t).next_back();
-        before.is_none_or(|(_, &(end, _))| end <= t).then(|| spans.range(t..).next().map_or(Time::MAX, |s| *s.0))
+        before
+            .is_none_or(|(_, &(end, _))| end <= t)
+            .then(|| spans.range(t..).next().map_or(Time::MAX, |s| *s.0))
     }
 
     /// Whether circuit i -> j is up just before `t`.
     fn goes_on(&self, i: usize, j: usize, t: Time) -> bool {
         if t == self.at {
-            return self.current.racks() > i && self.current.output(RackId::from(i)) == Some(RackId::from(j));
+            return self.current.racks() > i
+                && self.current.output(RackId::from(i)) == Some(RackId::from(j));
         }
         let before = self.taken[0].get(&i).and_then(|spans| spans.range(..t).next_back());
         before.is_some_and(|(_, &span)| span == (t, j))
@@ -177,7 +203,8 @@ impl PortTable {
         self.ends.insert((until, i, j));
     }
 
-    /// The first instant after `t` at which ports become free, and those ports. The open end of time frees none.
+    /// The first instant after `t` at which ports become free, and those ports. The open end of
+    /// time frees none.
     fn freed_after(&self, t: Time) -> Option<(Time, BTreeSet<usize>, BTreeSet<usize>)> {
         let after = (t, usize::MAX, usize::MAX);
         let next = self.ends.range(after..).next()?.0;
@@ -205,7 +232,13 @@ mod tests {
 
     /// A byte a nanosecond.
     fn plane(delta: u64) -> Plane {
-        Plane { id: PlaneId(0), rate: BitRate(8_000_000_000), delta: Span(delta), stop: StopMode::NotAllStop, duplex: false }
+        Plane {
+            id: PlaneId(0),
+            rate: BitRate(8_000_000_000),
+            delta: Span(delta),
+            stop: StopMode::NotAllStop,
+            duplex: false,
+        }
     }
 
     /// A shuffle in which every map task sends 100 bytes to every reduce task.
@@ -226,12 +259,16 @@ mod tests {
         assert_eq!(case_2, [Time(600 + 2 * d), Time(1600 + 3 * d)]);
     }
 
-    /// JobPacker (Figure 2): 20 map tasks of 5 units each and a reduce task in each of 4 racks; a unit takes 100 ns here.
+    /// JobPacker (Figure 2): 20 map tasks of 5 units each and a reduce task in each of 4 racks; a
+    /// unit takes 100 ns here.
     #[test]
     fn the_example_of_jobpacker_figure_2() {
         for (maps, time) in [([16, 2, 1, 1], 6000), ([5; 4], 1875)] {
             let d = DemandMatrix::zero(4).map_pairs(|i, _, _| 500 * maps[i.index()] / 4);
-            assert_eq!(sunflow(&[&d], &plane(0), &Matching::empty(4), Time(0)).finish, [Time(time)]);
+            assert_eq!(
+                sunflow(&[&d], &plane(0), &Matching::empty(4), Time(0)).finish,
+                [Time(time)]
+            );
             assert_eq!(bounds::circuit(&d, plane(0).rate, Span::ZERO), Span(time));
         }
     }
@@ -241,7 +278,11 @@ mod tests {
         let up = Matching::from_pairs(3, [(0, 2)]);
         let d = DemandMatrix::from_rows(&[&[0, 50, 40], &[0, 0, 0], &[0, 0, 0]]);
         let plan = sunflow(&[&d], &plane(10), &up, Time(1000));
-        let times: Vec<_> = plan.reservations.iter().map(|r| (r.output.0, r.setup_at.0, r.up_from.0, r.until.0)).collect();
+        let times: Vec<_> = plan
+            .reservations
+            .iter()
+            .map(|r| (r.output.0, r.setup_at.0, r.up_from.0, r.until.0))
+            .collect();
         assert_eq!(times, [(2, 1000, 1000, 1040), (1, 1040, 1050, 1100)]);
     }
 

@@ -1,7 +1,9 @@
-//! The port timetable: every circuit that is up or promised, as reservations of an input and an output port.
+//! The port timetable: every circuit that is up or promised, as reservations of an input and an
+//! output port.
 //!
-//! Invariant 5 of the house lives here: [`Timetable::check`] proves that an input joins at most one output at a time
-//! on each plane, that an output is joined by at most one input, and that a port which changes is dark for delta.
+//! Invariant 5 of the house lives here: [`Timetable::check`] proves that an input joins at most one
+//! output at a time on each plane, that an output is joined by at most one input, and that a port
+//! which changes is dark for delta.
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Deserializer, Serialize};
@@ -47,16 +49,25 @@ impl Reservation {
     fn flaw(&self, planes: &[Plane], racks: usize) -> Option<Impossible> {
         match planes.get(self.plane.index()) {
             None => Some(Impossible::Plane),
-            Some(_) if self.input.index() >= racks || self.output.index() >= racks => Some(Impossible::Rack),
+            Some(_) if self.input.index() >= racks || self.output.index() >= racks => {
+                Some(Impossible::Rack)
+            }
             Some(_) if self.input == self.output => Some(Impossible::Itself),
-            Some(_) if self.setup_at > self.up_from || self.up_from >= self.until => Some(Impossible::Times),
-            Some(p) if self.setup_at != self.up_from && self.up_from.since(self.setup_at) < p.delta => Some(Impossible::Delta),
+            Some(_) if self.setup_at > self.up_from || self.up_from >= self.until => {
+                Some(Impossible::Times)
+            }
+            Some(p)
+                if self.setup_at != self.up_from && self.up_from.since(self.setup_at) < p.delta =>
+            {
+                Some(Impossible::Delta)
+            }
             Some(_) => None,
         }
     }
 
-    /// Whether the port that this circuit and a `later` one hold cannot serve both. Between the same two ports no mirror moves: only
-    /// their light may not overlap. Else the later one's set-up (delta at least) must begin when this one has ended.
+    /// Whether the port that this circuit and a `later` one hold cannot serve both. Between the
+    /// same two ports no mirror moves: only their light may not overlap. Else the later one's
+    /// set-up (delta at least) must begin when this one has ended.
     fn clashes(&self, later: &Self, delta: Span) -> bool {
         if (self.input, self.output) == (later.input, later.output) {
             return self.until > later.up_from;
@@ -144,7 +155,8 @@ pub enum Clash {
         /// The circuit that is set up.
         dark: Box<Reservation>,
     },
-    /// Times out of order, a rack with itself, less than delta to set up, or an unknown plane or rack.
+    /// Times out of order, a rack with itself, less than delta to set up, or an unknown plane or
+    /// rack.
     #[error("impossible reservation {0}: {1}")]
     Impossible(Box<Reservation>, Impossible),
 }
@@ -179,7 +191,8 @@ pub struct Ports<'a> {
 }
 
 impl<'a> Ports<'a> {
-    /// The reservations of an input port, by time. It must not come before the last one that was asked for.
+    /// The reservations of an input port, by time. It must not come before the last one that was
+    /// asked for.
     pub fn port(&mut self, plane: PlaneId, input: RackId) -> &'a [Reservation] {
         let skip = self.rest.iter().take_while(|r| (r.plane, r.input) < (plane, input)).count();
         self.rest = &self.rest[skip..];
@@ -208,7 +221,8 @@ impl Timetable {
     pub fn port(&self, plane: PlaneId, input: RackId) -> &[Reservation] {
         let a = self.list.partition_point(|r| (r.plane, r.input) < (plane, input));
         // A port has few of them.
-        let own = self.list[a..].iter().take_while(|r| (r.plane, r.input) == (plane, input)).count();
+        let own =
+            self.list[a..].iter().take_while(|r| (r.plane, r.input) == (plane, input)).count();
         &self.list[a..a + own]
     }
 
@@ -222,7 +236,11 @@ impl Timetable {
         let mut m = Matching::empty(racks);
         // As `Matching::connect`, which would look through all inputs for each output.
         let mut taken = vec![false; racks];
-        for r in self.list.iter().filter(|r| r.plane == plane && r.setup_at <= t && t < r.until && r.input != r.output) {
+        for r in self
+            .list
+            .iter()
+            .filter(|r| r.plane == plane && r.setup_at <= t && t < r.until && r.input != r.output)
+        {
             let (input, output) = (&mut m.out[r.input.index()], &mut taken[r.output.index()]);
             if input.is_none() && !*output {
                 (*input, *output) = (Some(r.output), true);
@@ -231,25 +249,42 @@ impl Timetable {
         m
     }
 
-    /// Proves that a circuit can be held beside those of its plane that end after `now`: both of its ports are free for it. A circuit with
-    /// the same ports and start is this one and does not count. O(reservations of the plane).
+    /// Proves that a circuit can be held beside those of its plane that end after `now`: both of
+    /// its ports are free for it. A circuit with the same ports and start is this one and does not
+    /// count. O(reservations of the plane).
     ///
-    /// If every other pair of circuits is free of clashes, then so is the timetable with this one: it can only clash with the circuit
-    /// before it and the one behind it on each port, or with these too.
+    /// If every other pair of circuits is free of clashes, then so is the timetable with this one:
+    /// it can only clash with the circuit before it and the one behind it on each port, or with
+    /// these too.
     ///
     /// # Errors
     /// The [`Clash`] that [`Self::check`] would find first.
-    pub fn check_one(&self, r: &Reservation, planes: &[Plane], racks: usize, now: Time) -> Result<(), Clash> {
+    pub fn check_one(
+        &self,
+        r: &Reservation,
+        planes: &[Plane],
+        racks: usize,
+        now: Time,
+    ) -> Result<(), Clash> {
         if let Some(why) = r.flaw(planes, racks) {
             return Err(Clash::Impossible(Box::new(*r), why));
         }
         let delta = planes[r.plane.index()].delta;
         for side in [Side::Input, Side::Output] {
-            let key = |o: &Reservation| (o.up_from, if side == Side::Input { o.output } else { o.input });
-            let list = if side == Side::Input { self.port(r.plane, r.input) } else { self.on_plane(r.plane) };
-            let this = |o: &Reservation| (o.input, o.output, o.up_from) == (r.input, r.output, r.up_from);
-            let (mut before, mut behind): (Option<&Reservation>, Option<&Reservation>) = (None, None);
-            for o in list.iter().filter(|o| o.rack(side) == r.rack(side) && o.until > now && !this(o)) {
+            let key =
+                |o: &Reservation| (o.up_from, if side == Side::Input { o.output } else { o.input });
+            let list = if side == Side::Input {
+                self.port(r.plane, r.input)
+            } else {
+                self.on_plane(r.plane)
+            };
+            let this =
+                |o: &Reservation| (o.input, o.output, o.up_from) == (r.input, r.output, r.up_from);
+            let (mut before, mut behind): (Option<&Reservation>, Option<&Reservation>) =
+                (None, None);
+            for o in
+                list.iter().filter(|o| o.rack(side) == r.rack(side) && o.until > now && !this(o))
+            {
                 if key(o) < key(r) {
                     before = before.filter(|b| key(b) > key(o)).or(Some(o));
                 } else {
@@ -258,7 +293,13 @@ impl Timetable {
             }
             let pairs = [before.map(|b| (b, r)), behind.map(|b| (r, b))];
             if let Some((a, b)) = pairs.into_iter().flatten().find(|(a, b)| a.clashes(b, delta)) {
-                return Err(Clash::Port { plane: r.plane, side, rack: r.rack(side), a: Box::new(*a), b: Box::new(*b) });
+                return Err(Clash::Port {
+                    plane: r.plane,
+                    side,
+                    rack: r.rack(side),
+                    a: Box::new(*a),
+                    b: Box::new(*b),
+                });
             }
         }
         Ok(())
@@ -276,7 +317,8 @@ impl Timetable {
         self.list.partition_point(|o| key(o) < key(r))
     }
 
-    /// Where the first equal one is, if there is one. O(log n), and those that start when it does at its ports.
+    /// Where the first equal one is, if there is one. O(log n), and those that start when it does
+    /// at its ports.
     fn find(&self, r: &Reservation) -> Option<usize> {
         let key = |r: &Reservation| (r.plane, r.input, r.up_from, r.output);
         let first = self.place(r);
@@ -296,7 +338,8 @@ impl Timetable {
         }
     }
 
-    /// Gives a reservation another end, as if it was taken out and added so; does nothing if it is not there. O(log n).
+    /// Gives a reservation another end, as if it was taken out and added so; does nothing if it is
+    /// not there. O(log n).
     pub fn end(&mut self, r: &Reservation, until: Time) {
         if let Some(k) = self.find(r) {
             let first = self.place(r);
@@ -312,8 +355,9 @@ impl Timetable {
 
     /// Proves that an OCS with these planes could follow this timetable: O(n log n).
     ///
-    /// A port may be held by consecutive circuits only if the later one's set-up (delta at least) begins when the
-    /// earlier one has ended; between the same two ports a circuit may go on after any gap, or none.
+    /// A port may be held by consecutive circuits only if the later one's set-up (delta at least)
+    /// begins when the earlier one has ended; between the same two ports a circuit may go on after
+    /// any gap, or none.
     ///
     /// # Errors
     /// The first [`Clash`] by plane and port.
@@ -328,7 +372,13 @@ impl Timetable {
         let clash = |a: &Reservation, b: &Reservation| a.clashes(b, planes[a.plane.index()].delta);
         for w in self.list.windows(2) {
             if (w[0].plane, w[0].input) == (w[1].plane, w[1].input) && clash(&w[0], &w[1]) {
-                return Err(Clash::Port { plane: w[0].plane, side: Side::Input, rack: w[0].input, a: Box::new(w[0]), b: Box::new(w[1]) });
+                return Err(Clash::Port {
+                    plane: w[0].plane,
+                    side: Side::Input,
+                    rack: w[0].input,
+                    a: Box::new(w[0]),
+                    b: Box::new(w[1]),
+                });
             }
         }
         // The list goes by input.
@@ -337,14 +387,21 @@ impl Timetable {
             let (plane, rack) = (w[0].0, w[0].1);
             let (a, b) = (&self.list[w[0].3 as usize], &self.list[w[1].3 as usize]);
             if (plane, rack) == (w[1].0, w[1].1) && clash(a, b) {
-                return Err(Clash::Port { plane, side: Side::Output, rack, a: Box::new(*a), b: Box::new(*b) });
+                return Err(Clash::Port {
+                    plane,
+                    side: Side::Output,
+                    rack,
+                    a: Box::new(*a),
+                    b: Box::new(*b),
+                });
             }
         }
         Ok(())
     }
 
-    /// Proves that on all-stop planes no circuit has light while another is set up: O(n log n). [`Self::check`] does not ask for this, as
-    /// it must also hold for the circuits in a fabric between two operations.
+    /// Proves that on all-stop planes no circuit has light while another is set up: O(n log n).
+    /// [`Self::check`] does not ask for this, as it must also hold for the circuits in a fabric
+    /// between two operations.
     ///
     /// # Errors
     /// The first [`Clash::Light`] by plane.
@@ -354,10 +411,15 @@ impl Timetable {
             let mut dark: Vec<&Reservation> = own().filter(|r| r.setup_at < r.up_from).collect();
             dark.sort_by_key(|r| (r.up_from, r.setup_at));
             for lit in own() {
-                // Of the set-ups that end after its light begins, some may begin before its light ends.
+                // Of the set-ups that end after its light begins, some may begin before its light
+                // ends.
                 let later = &dark[dark.partition_point(|d| d.up_from <= lit.up_from)..];
                 if let Some(&dark) = later.iter().take_while(|d| d.setup_at < lit.until).next() {
-                    return Err(Clash::Light { plane: plane.id, lit: Box::new(*lit), dark: Box::new(*dark) });
+                    return Err(Clash::Light {
+                        plane: plane.id,
+                        lit: Box::new(*lit),
+                        dark: Box::new(*dark),
+                    });
                 }
             }
         }
@@ -372,11 +434,24 @@ mod tests {
     use proptest::prelude::*;
 
     fn plane() -> Plane {
-        Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span(10), stop: StopMode::NotAllStop, duplex: false }
+        Plane {
+            id: PlaneId(0),
+            rate: BitRate::mbit(1000),
+            delta: Span(10),
+            stop: StopMode::NotAllStop,
+            duplex: false,
+        }
     }
 
     fn res(i: u32, j: u32, s: u64, u: u64, e: u64) -> Reservation {
-        Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(j), setup_at: Time(s), up_from: Time(u), until: Time(e) }
+        Reservation {
+            plane: PlaneId(0),
+            input: RackId(i),
+            output: RackId(j),
+            setup_at: Time(s),
+            up_from: Time(u),
+            until: Time(e),
+        }
     }
 
     proptest! {
@@ -427,6 +502,9 @@ mod tests {
         }
         assert!(Timetable::from_iter([res(0, 0, 0, 10, 20)]).check(&p, 3).is_err());
         assert!(Timetable::from_iter([res(0, 7, 0, 10, 20)]).check(&p, 3).is_err());
-        assert_eq!(Timetable::from_iter([res(0, 1, 0, 10, 50), res(2, 1, 50, 60, 90)]).check(&p, 3), Ok(()));
+        assert_eq!(
+            Timetable::from_iter([res(0, 1, 0, 10, 50), res(2, 1, 50, 60, 90)]).check(&p, 3),
+            Ok(())
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! What tells runs apart: one rule for comparisons, sweeps, charts and reports.
 //!
-//! Runs that differ in anything but their seed are never pooled unless that is asked for. What differs makes tables of their own, or is
-//! part of the name of a row or a line.
+//! Runs that differ in anything but their seed are never pooled unless that is asked for. What
+//! differs makes tables of their own, or is part of the name of a row or a line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,8 +18,8 @@ const TRIED: usize = 12;
 /// Which runs are pooled
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Pool {
-    /// Takes runs that differ in these as repetitions of one: workload, topology, mechanism, or options such as scale [default: runs that
-    /// differ in their seed alone]
+    /// Takes runs that differ in these as repetitions of one: workload, topology, mechanism, or
+    /// options such as scale [default: runs that differ in their seed alone]
     #[arg(long, value_name = "KEY,..", value_delimiter = ',')]
     pub pool: Vec<String>,
 }
@@ -27,8 +27,8 @@ pub struct Pool {
 /// Which runs make a table, and which are pooled
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Grouping {
-    /// Makes a table for each value of these: topology, workload, or options such as scale; `none` makes one table of all [default: those
-    /// in which runs differ]
+    /// Makes a table for each value of these: topology, workload, or options such as scale; `none`
+    /// makes one table of all [default: those in which runs differ]
     #[arg(long, value_name = "KEY,..", value_delimiter = ',')]
     pub by: Option<Vec<String>>,
     /// What is pooled.
@@ -50,7 +50,8 @@ pub struct Keys {
 impl PartialEq for Keys {
     /// Whether two runs differ in what is not pooled.
     fn eq(&self, other: &Self) -> bool {
-        (&self.base, &self.options, &self.settings) == (&other.base, &other.options, &other.settings)
+        (&self.base, &self.options, &self.settings)
+            == (&other.base, &other.options, &other.settings)
     }
 }
 
@@ -58,8 +59,16 @@ impl Eq for Keys {}
 
 impl Keys {
     /// Of what results have in their head; empty texts say nothing.
-    pub fn new(base: &[(&str, &str)], options: BTreeMap<String, String>, settings: BTreeMap<String, String>) -> Self {
-        let base = base.iter().filter(|b| !b.1.is_empty()).map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    pub fn new(
+        base: &[(&str, &str)],
+        options: BTreeMap<String, String>,
+        settings: BTreeMap<String, String>,
+    ) -> Self {
+        let base = base
+            .iter()
+            .filter(|b| !b.1.is_empty())
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
         Self { base, options, settings, pooled: vec![] }
     }
 
@@ -88,7 +97,9 @@ impl Keys {
     /// The same without some of its keys.
     #[must_use]
     pub fn without(mut self, keys: &[String]) -> Self {
-        self.pooled.extend(keys.iter().filter(|k| self.scene().any(|s| s == *k)).cloned().collect::<Vec<_>>());
+        self.pooled.extend(
+            keys.iter().filter(|k| self.scene().any(|s| s == *k)).cloned().collect::<Vec<_>>(),
+        );
         self.base.retain(|b| !keys.contains(&b.0));
         self.options.retain(|k, _| !keys.contains(k));
         self
@@ -107,7 +118,11 @@ impl Keys {
 
     /// The names of what runs may be pooled by, or a table made of.
     fn scene(&self) -> impl Iterator<Item = &str> {
-        let base = self.base.iter().map(|b| b.0.as_str()).filter(|k| ["mechanism", "topology", "workload", "file"].contains(k));
+        let base = self
+            .base
+            .iter()
+            .map(|b| b.0.as_str())
+            .filter(|k| ["mechanism", "topology", "workload", "file"].contains(k));
         base.chain(self.options.keys().chain(&self.pooled).map(String::as_str))
     }
 }
@@ -122,12 +137,21 @@ impl Pool {
     }
 }
 
-fn known<'a>(option: &str, keys: &[String], runs: impl Iterator<Item = &'a Keys>) -> Result<(), CliError> {
+fn known<'a>(
+    option: &str,
+    keys: &[String],
+    runs: impl Iterator<Item = &'a Keys>,
+) -> Result<(), CliError> {
     let all: BTreeSet<&str> = runs.flat_map(Keys::scene).collect();
     let unknown = keys.iter().find(|k| !all.contains(k.as_str()));
     let list = || all.iter().copied().collect::<Vec<_>>().join(", ");
-    let why =
-        |k: &String| format!("{option} {k}: these runs have no such key{}; there are {}", did_you_mean(k, all.iter().copied()), list());
+    let why = |k: &String| {
+        format!(
+            "{option} {k}: these runs have no such key{}; there are {}",
+            did_you_mean(k, all.iter().copied()),
+            list()
+        )
+    };
     unknown.map_or(Ok(()), |k| Err(CliError::Usage(why(k))))
 }
 
@@ -149,11 +173,16 @@ impl Grouping {
     /// Keys that the runs do not have.
     pub fn tables<T>(&self, runs: Vec<(Keys, T)>) -> Result<Vec<Table<T>>, CliError> {
         self.pool.check(runs.iter().map(|r| &r.0))?;
-        let given = self.by.as_ref().map(|by| by.iter().filter(|k| *k != "none").cloned().collect::<Vec<_>>());
+        let given = self
+            .by
+            .as_ref()
+            .map(|by| by.iter().filter(|k| *k != "none").cloned().collect::<Vec<_>>());
         given.as_ref().map_or(Ok(()), |by| known("--by", by, runs.iter().map(|r| &r.0)))?;
         let by = given.clone().unwrap_or_else(|| {
             let all: Vec<&Keys> = runs.iter().map(|r| &r.0).collect();
-            let apart = |k: &String| !["mechanism", "file"].contains(&k.as_str()) && !self.pool.pool.contains(k);
+            let apart = |k: &String| {
+                !["mechanism", "file"].contains(&k.as_str()) && !self.pool.pool.contains(k)
+            };
             scenes(&all).into_iter().filter(apart).collect()
         });
         // Rows that would stand alone are meant to be compared with each other.
@@ -165,7 +194,8 @@ impl Grouping {
     fn split<T>(&self, runs: Vec<(Keys, T)>, by: &[String]) -> Vec<Table<T>> {
         let mut tables: Vec<Table<T>> = vec![];
         for (keys, run) in runs {
-            let scene: Vec<(String, String)> = by.iter().map(|k| (k.clone(), keys.get(k).to_owned())).collect();
+            let scene: Vec<(String, String)> =
+                by.iter().map(|k| (k.clone(), keys.get(k).to_owned())).collect();
             let at = tables.iter().position(|t| t.scene == scene).unwrap_or_else(|| {
                 let pooled = self.pool.pool.iter().map(|k| (k.clone(), vec![])).collect();
                 tables.push(Table { scene, rows: vec![], pooled });
@@ -195,7 +225,11 @@ impl<T> Table<T> {
 
     /// What was pooled, for the line below it; empty if nothing was.
     pub fn said(&self) -> String {
-        let all = self.pooled.iter().filter(|p| p.1.len() > 1).map(|(k, v)| format!("Pooled over {k}: {}.", v.join(", ")));
+        let all = self
+            .pooled
+            .iter()
+            .filter(|p| p.1.len() > 1)
+            .map(|(k, v)| format!("Pooled over {k}: {}.", v.join(", ")));
         all.collect::<Vec<_>>().join("\n")
     }
 }
@@ -223,13 +257,18 @@ pub fn scenes(all: &[&Keys]) -> Vec<String> {
 
 /// The names of files: those before their endings, or if two have the same, whole paths.
 pub fn files(all: &[&Path]) -> Vec<String> {
-    let stem = |f: &&Path| f.file_stem().map_or_else(|| f.display().to_string(), |s| s.to_string_lossy().into_owned());
+    let stem = |f: &&Path| {
+        f.file_stem().map_or_else(|| f.display().to_string(), |s| s.to_string_lossy().into_owned())
+    };
     let stems: Vec<String> = all.iter().map(stem).collect();
-    let distinct = |names: &[String]| names.iter().collect::<BTreeSet<_>>().len() == all.iter().collect::<BTreeSet<_>>().len();
+    let distinct = |names: &[String]| {
+        names.iter().collect::<BTreeSet<_>>().len() == all.iter().collect::<BTreeSet<_>>().len()
+    };
     if distinct(&stems) { stems } else { all.iter().map(|f| f.display().to_string()).collect() }
 }
 
-/// The names of rows: the fewest of their keys that together tell all apart, the most telling first; all that differ, if none do.
+/// The names of rows: the fewest of their keys that together tell all apart, the most telling
+/// first; all that differ, if none do.
 pub fn labels(rows: &[&Keys]) -> Vec<String> {
     let Some(first) = rows.first() else { return vec![] };
     let mut candidates: Vec<(String, Vec<String>)> = vec![];
@@ -248,7 +287,10 @@ pub fn labels(rows: &[&Keys]) -> Vec<String> {
     // What policies of one name differ in.
     let same = |a: &Keys, b: &Keys| a.get("policy") == b.get("policy");
     let settings: BTreeSet<&String> = rows.iter().flat_map(|r| r.settings.keys()).collect();
-    let split = |k: &String| rows.iter().any(|a| rows.iter().any(|b| same(a, b) && a.settings.get(k) != b.settings.get(k)));
+    let split = |k: &String| {
+        rows.iter()
+            .any(|a| rows.iter().any(|b| same(a, b) && a.settings.get(k) != b.settings.get(k)))
+    };
     let values = |r: &Keys, k: &str| part(k, r.settings.get(k).map_or("", String::as_str));
     settings.iter().filter(|k| split(k)).for_each(|k| add(k, &|r| values(r, k)));
     add("file", &base("file"));
@@ -256,31 +298,54 @@ pub fn labels(rows: &[&Keys]) -> Vec<String> {
     let choices: Vec<usize> = (0..1_usize << candidates.len()).skip(1).collect();
     let name = |choice: usize, row: usize| {
         let chosen = candidates.iter().enumerate().filter(|(k, _)| choice & (1 << k) != 0);
-        chosen.map(|(_, c)| c.1[row].as_str()).filter(|v| !v.is_empty()).collect::<Vec<_>>().join(" ")
+        chosen
+            .map(|(_, c)| c.1[row].as_str())
+            .filter(|v| !v.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     let all = |choice: usize| (0..rows.len()).map(|row| name(choice, row)).collect::<Vec<String>>();
-    let apart = |labels: &Vec<String>| labels.iter().collect::<BTreeSet<_>>().len() == rows.len() && labels.iter().all(|l| !l.is_empty());
+    let apart = |labels: &Vec<String>| {
+        labels.iter().collect::<BTreeSet<_>>().len() == rows.len()
+            && labels.iter().all(|l| !l.is_empty())
+    };
     let mut by_size = choices;
     by_size.sort_by_key(|c| c.count_ones());
     let found = by_size.into_iter().map(all).find(apart);
     let fallback = || {
-        let head = ["policy", "mechanism", "topology", "file"].map(|k| first.get(k)).map(str::to_owned);
+        let head =
+            ["policy", "mechanism", "topology", "file"].map(|k| first.get(k)).map(str::to_owned);
         let head = head.into_iter().filter(|v| !v.is_empty()).collect::<Vec<_>>();
-        let common = if rows.len() == 1 { head.first().cloned().unwrap_or_default() } else { head.join(" ") };
-        (0..rows.len()).map(|row| Some(name(usize::MAX, row)).filter(|n| !n.is_empty()).unwrap_or_else(|| common.clone())).collect()
+        let common = if rows.len() == 1 {
+            head.first().cloned().unwrap_or_default()
+        } else {
+            head.join(" ")
+        };
+        (0..rows.len())
+            .map(|row| {
+                Some(name(usize::MAX, row))
+                    .filter(|n| !n.is_empty())
+                    .unwrap_or_else(|| common.clone())
+            })
+            .collect()
     };
     found.unwrap_or_else(fallback)
 }
 
-/// What else policies differ in than who decides, a line; empty if in nothing. `rows`: their names and keys.
+/// What else policies differ in than who decides, a line; empty if in nothing. `rows`: their names
+/// and keys.
 pub fn differences(rows: &[(String, &Keys)]) -> Vec<(String, Vec<(String, String)>)> {
     let keys: BTreeSet<&String> = rows.iter().flat_map(|r| r.1.settings.keys()).collect();
     let decides = |k: &str| DECIDES.iter().any(|d| k == *d || d.ends_with('.') && k.starts_with(d));
     // Results of older versions do not say what their policy was.
     let known = rows.iter().all(|r| !r.1.settings.is_empty());
     let value = |r: &Keys, k: &String| r.settings.get(k).cloned().unwrap_or_else(|| "-".into());
-    let differ = |k: &&String| known && !decides(k) && rows.iter().any(|r| value(r.1, k) != value(rows[0].1, k));
-    let of = |k: &String| (k.clone(), rows.iter().map(|(name, r)| (name.clone(), value(r, k))).collect());
+    let differ = |k: &&String| {
+        known && !decides(k) && rows.iter().any(|r| value(r.1, k) != value(rows[0].1, k))
+    };
+    let of = |k: &String| {
+        (k.clone(), rows.iter().map(|(name, r)| (name.clone(), value(r, k))).collect())
+    };
     keys.into_iter().filter(differ).map(of).collect()
 }
 
@@ -292,7 +357,9 @@ mod tests {
         let parts: Vec<&str> = text.split(' ').collect();
         let names = ["policy", "mechanism", "topology", "workload", "file"];
         let base: Vec<(&str, &str)> = names.into_iter().zip(parts).collect();
-        let map = |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let map = |all: &[(&str, &str)]| {
+            all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        };
         Keys::new(&base, map(options), map(settings))
     }
 
@@ -305,9 +372,18 @@ mod tests {
         let of = |rows: &[&str]| named(&rows.iter().map(|r| keys(r, &[], &[])).collect::<Vec<_>>());
         assert_eq!(of(&["aalo sim net w a", "varys sim net w b"]), ["aalo", "varys"]);
         assert_eq!(of(&["aalo sim net w a", "aalo timed net w b"]), ["sim", "timed"]);
-        assert_eq!(of(&["aalo sim net w a", "varys sim net w a", "aalo sim net w b"]), ["aalo a", "varys a", "aalo b"]);
-        assert_eq!(of(&["aalo timed net w a", "varys timed net w a", "aalo sim net w b"]), ["aalo timed", "varys timed", "aalo sim"]);
-        assert_eq!(of(&["aalo sim net w a", "aalo sim net w a"]), ["aalo sim net a", "aalo sim net a"]);
+        assert_eq!(
+            of(&["aalo sim net w a", "varys sim net w a", "aalo sim net w b"]),
+            ["aalo a", "varys a", "aalo b"]
+        );
+        assert_eq!(
+            of(&["aalo timed net w a", "varys timed net w a", "aalo sim net w b"]),
+            ["aalo timed", "varys timed", "aalo sim"]
+        );
+        assert_eq!(
+            of(&["aalo sim net w a", "aalo sim net w a"]),
+            ["aalo sim net a", "aalo sim net a"]
+        );
         assert_eq!(of(&["aalo sim net w a"]), ["aalo"]);
         assert_eq!(of(&["aalo sim net v a", "aalo sim net w a"]), ["v", "w"]);
         let with = |scale| keys("aalo sim net w a", &[("scale", scale)], &[]);
@@ -332,7 +408,10 @@ mod tests {
         for scale in ["10", "100"] {
             for policy in ["helios", "c-through"] {
                 for seed in 0..3 {
-                    runs.push((keys(&format!("{policy} sim net w d"), &[("scale", scale)], &[]), seed));
+                    runs.push((
+                        keys(&format!("{policy} sim net w d"), &[("scale", scale)], &[]),
+                        seed,
+                    ));
                 }
             }
         }
@@ -340,11 +419,22 @@ mod tests {
             let tables = g.tables(runs.clone()).unwrap();
             tables
                 .iter()
-                .map(|t| (t.caption(), t.rows.iter().map(|r| (r.0.get("policy").to_owned(), r.1.len())).collect::<Vec<_>>()))
+                .map(|t| {
+                    (
+                        t.caption(),
+                        t.rows
+                            .iter()
+                            .map(|r| (r.0.get("policy").to_owned(), r.1.len()))
+                            .collect::<Vec<_>>(),
+                    )
+                })
                 .collect::<Vec<_>>()
         };
         let rows = |n| vec![("helios".to_owned(), n), ("c-through".into(), n)];
-        assert_eq!(shape(&Grouping::default()), [("scale 10".into(), rows(3)), ("scale 100".into(), rows(3))]);
+        assert_eq!(
+            shape(&Grouping::default()),
+            [("scale 10".into(), rows(3)), ("scale 100".into(), rows(3))]
+        );
         let pooled = Grouping { pool: Pool { pool: vec!["scale".into()] }, ..Grouping::default() };
         assert_eq!(shape(&pooled), [(String::new(), rows(6))]);
         assert_eq!(pooled.tables(runs.clone()).unwrap()[0].said(), "Pooled over scale: 10, 100.");
@@ -361,10 +451,19 @@ mod tests {
     #[test]
     fn what_policies_differ_in_besides_their_scheduler_is_listed() {
         let row = |name: &str, lead: &str, scheduler: &str| {
-            (name.to_owned(), keys("x", &[], &[("lead", lead), ("scheduler", scheduler), ("external.command", scheduler)]))
+            (
+                name.to_owned(),
+                keys(
+                    "x",
+                    &[],
+                    &[("lead", lead), ("scheduler", scheduler), ("external.command", scheduler)],
+                ),
+            )
         };
         let [a, b] = [row("a", "5ms", "edmonds"), row("b", "20ms", "external")];
-        let of = |rows: &[&(String, Keys)]| differences(&rows.iter().map(|r| (r.0.clone(), &r.1)).collect::<Vec<_>>());
+        let of = |rows: &[&(String, Keys)]| {
+            differences(&rows.iter().map(|r| (r.0.clone(), &r.1)).collect::<Vec<_>>())
+        };
         let pair = |n: &str, v: &str| (n.to_owned(), v.to_owned());
         assert_eq!(of(&[&a, &b]), [("lead".to_owned(), vec![pair("a", "5ms"), pair("b", "20ms")])]);
         assert_eq!(of(&[&a, &row("c", "5ms", "x")]), []);

@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
 use pcap_file::pcapng::{PcapNgBlock as _, PcapNgWriter};
 use pcap_file::{DataLink, PcapError};
 
@@ -19,15 +21,16 @@ use crate::kernel::sys::Process;
 use crate::runtime::open;
 use crate::units::Span;
 
-/// Writes packets of a running network to a file for Wireshark or tcpdump: heliostat capture r0-ocs0 --to file.pcapng
+/// Writes packets of a running network to a file for Wireshark or tcpdump: heliostat capture
+/// r0-ocs0 --to file.pcapng
 ///
-/// Both directions are written, until Ctrl-C, until --duration or --packets is reached, or until the network ends. Stamps are the kernel's,
-/// in nanoseconds of the wall clock. Packets of bulk TCP may be longer than the MTU, since the kernel cuts them later or has put them
-/// together.
+/// Both directions are written, until Ctrl-C, until --duration or --packets is reached, or until
+/// the network ends. Stamps are the kernel's, in nanoseconds of the wall clock. Packets of bulk TCP
+/// may be longer than the MTU, since the kernel cuts them later or has put them together.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where: a rack's port (r0-ocs1, r0-eps, r0-host2), or a node (h3-1, tor3, eps, sw2, ocs0), of which all interfaces are taken unless
-    /// one is named (tor3/eps0)
+    /// Where: a rack's port (r0-ocs1, r0-eps, r0-host2), or a node (h3-1, tor3, eps, sw2, ocs0), of
+    /// which all interfaces are taken unless one is named (tor3/eps0)
     place: String,
     /// The file (pcapng); `-` is stdout, as in: heliostat capture h0-0 --to - | wireshark -k -i -
     #[arg(long, value_name = "FILE")]
@@ -55,21 +58,25 @@ const LEAST: Duration = Duration::from_millis(1);
 pub fn run(args: &Args) -> Result<(), CliError> {
     let note = running::choose(args.name.as_deref())?;
     let (node, interface) = place(&args.place);
-    let daemon = Process::open(note.pid).map_err(|e| CliError::Unreachable(format!("network {}: {e}", note.fabric)))?;
+    let daemon = Process::open(note.pid)
+        .map_err(|e| CliError::Unreachable(format!("network {}: {e}", note.fabric)))?;
     running::enter(&note, &node)?;
     let failed = |e: io::Error| CliError::Failed(format!("listen at {}: {e}", args.place));
     let mut tap = Tap::open(interface.as_deref()).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => CliError::Invalid(format!("{}: {e}", args.place)),
         _ => failed(e),
     })?;
-    let mut file = PacketFile::create(&args.to, &node, &tap).map_err(|e| unwritten(&args.to, &e))?;
+    let mut file =
+        PacketFile::create(&args.to, &node, &tap).map_err(|e| unwritten(&args.to, &e))?;
     let (stop, until) = (stopped_by_ctrl_c(), args.duration.map(|d| Instant::now() + d.std()));
     let mut packets = 0;
     // When it was to end, since 1970: what came before is still written.
     let mut over = None;
     while args.packets.is_none_or(|most| packets < most) {
         let network_ended = || daemon.ends_within(Duration::ZERO).unwrap_or(false);
-        if over.is_none() && (stop.load(Relaxed) || until.is_some_and(|t| Instant::now() >= t) || network_ended()) {
+        if over.is_none()
+            && (stop.load(Relaxed) || until.is_some_and(|t| Instant::now() >= t) || network_ended())
+        {
             over = Some(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
         }
         let rest = until.map_or(Duration::MAX, |t| t.saturating_duration_since(Instant::now()));
@@ -106,10 +113,15 @@ fn unwritten(file: &Path, e: &PcapError) -> CliError {
 fn place(text: &str) -> (String, Option<String>) {
     let of_rack = |rest: &str| {
         let (rack, port) = rest.split_once('-')?;
-        rack.parse::<u32>().ok().map(|_| (format!("tor{rack}"), Some(if port == "eps" { "eps0" } else { port }.to_owned())))
+        rack.parse::<u32>().ok().map(|_| {
+            (format!("tor{rack}"), Some(if port == "eps" { "eps0" } else { port }.to_owned()))
+        })
     };
     let port = text.strip_prefix('r').and_then(of_rack);
-    port.unwrap_or_else(|| text.split_once('/').map_or((text.into(), None), |(node, port)| (node.into(), Some(port.into()))))
+    port.unwrap_or_else(|| {
+        text.split_once('/')
+            .map_or((text.into(), None), |(node, port)| (node.into(), Some(port.into())))
+    })
 }
 
 /// A pcapng file that is being written. It is whole after each packet that was flushed.
@@ -129,7 +141,11 @@ impl PacketFile {
             const NANOSECONDS: u8 = 9;
             let name = InterfaceDescriptionOption::IfName(Cow::Owned(format!("{node}/{}", i.name)));
             let options = vec![name, InterfaceDescriptionOption::IfTsResol(NANOSECONDS)];
-            let interface = InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: LONGEST as u32, options };
+            let interface = InterfaceDescriptionBlock {
+                linktype: DataLink::ETHERNET,
+                snaplen: LONGEST as u32,
+                options,
+            };
             writer.write_block(&interface.into_block())?;
         }
         let mut it = Self { writer };
@@ -145,7 +161,11 @@ impl PacketFile {
             timestamp: frame.at,
             original_len: frame.length as u32,
             data: Cow::Borrowed(&frame.bytes),
-            options: vec![EnhancedPacketOption::Flags(if frame.outgoing { SENT } else { RECEIVED })],
+            options: vec![EnhancedPacketOption::Flags(if frame.outgoing {
+                SENT
+            } else {
+                RECEIVED
+            })],
         };
         self.writer.write_block(&block.into_block()).map(drop)
     }
@@ -165,7 +185,13 @@ mod tests {
             let (node, interface) = place(text);
             format!("{node} {}", interface.unwrap_or_default())
         };
-        assert_eq!(["r0-ocs1", "r12-eps", "r0-host2"].map(of), ["tor0 ocs1", "tor12 eps0", "tor0 host2"]);
-        assert_eq!(["h3-1", "tor3/eps0", "eps", "rx-1"].map(of), ["h3-1 ", "tor3 eps0", "eps ", "rx-1 "]);
+        assert_eq!(
+            ["r0-ocs1", "r12-eps", "r0-host2"].map(of),
+            ["tor0 ocs1", "tor12 eps0", "tor0 host2"]
+        );
+        assert_eq!(
+            ["h3-1", "tor3/eps0", "eps", "rx-1"].map(of),
+            ["h3-1 ", "tor3 eps0", "eps ", "rx-1 "]
+        );
     }
 }

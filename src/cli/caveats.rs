@@ -10,8 +10,9 @@ use crate::workload::Taken;
 /// Whether a run counts in which a scheduler's fallback decided
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Allow {
-    /// Accepts a run in which the program of the policy ended, could not be reached or answered wrongly, so that the fallback decided in
-    /// its place; results are marked. Else the command fails
+    /// Accepts a run in which the program of the policy ended, could not be reached or answered
+    /// wrongly, so that the fallback decided in its place; results are marked. Else the command
+    /// fails
     #[arg(long)]
     pub allow_fallback: bool,
 }
@@ -23,7 +24,11 @@ impl Allow {
     /// Why it is none of that policy.
     pub fn accept(self, run: &str, caveats: &[Caveat]) -> Result<(), CliError> {
         let refused = disqualifies(caveats).filter(|_| !self.allow_fallback);
-        let why = |c: &Caveat| format!("{run} did not decide for itself: {c}; to accept such a run, marked, give --allow-fallback");
+        let why = |c: &Caveat| {
+            format!(
+                "{run} did not decide for itself: {c}; to accept such a run, marked, give --allow-fallback"
+            )
+        };
         refused.map_or(Ok(()), |c| Err(CliError::Failed(why(c))))
     }
 }
@@ -32,7 +37,9 @@ impl Allow {
 pub fn said_of(taken: &Taken) -> impl Iterator<Item = String> {
     let folded = taken.folded.iter().map(ToString::to_string);
     let left_out = taken.left_out.iter().map(ToString::to_string);
-    let jobs = taken.from_jobs.iter().map(|n| format!("{n} jobs: only their shuffles are run, as coflows, with tasks spread evenly"));
+    let jobs = taken.from_jobs.iter().map(|n| {
+        format!("{n} jobs: only their shuffles are run, as coflows, with tasks spread evenly")
+    });
     let fewer = taken.fewer.iter().map(ToString::to_string);
     folded.chain(left_out).chain(jobs).chain(fewer)
 }
@@ -44,7 +51,10 @@ pub fn say_taken(file: &Path, taken: &Taken) {
 
 /// The same by the caveats of a result that was made of it.
 pub fn say_caveats_of_input(file: &Path, caveats: &[Caveat]) {
-    for c in caveats.iter().filter(|c| matches!(c.kind, Kind::Folded | Kind::LeftOut | Kind::JobsAsCoflows)) {
+    for c in caveats
+        .iter()
+        .filter(|c| matches!(c.kind, Kind::Folded | Kind::LeftOut | Kind::JobsAsCoflows))
+    {
         say!("note: {}: {c}", file.display());
     }
 }
@@ -54,7 +64,12 @@ mod tests {
     use super::*;
 
     fn caveat(kind: Kind) -> Caveat {
-        Caveat { kind, count: 3, what: "3 of 3 cycles by the fallback".into(), why: Some("x.py: has ended".into()) }
+        Caveat {
+            kind,
+            count: 3,
+            what: "3 of 3 cycles by the fallback".into(),
+            why: Some("x.py: has ended".into()),
+        }
     }
 
     #[test]
@@ -67,6 +82,9 @@ mod tests {
             "mine did not decide for itself: 3 of 3 cycles by the fallback: x.py: has ended; to accept such a run, marked, give --allow-fallback"
         );
         assert_eq!(Allow { allow_fallback: true }.accept("mine", &broken), Ok(()));
-        assert_eq!((Allow::default().accept("mine", &late), Allow::default().accept("mine", &[])), (Ok(()), Ok(())));
+        assert_eq!(
+            (Allow::default().accept("mine", &late), Allow::default().accept("mine", &[])),
+            (Ok(()), Ok(()))
+        );
     }
 }

@@ -10,8 +10,9 @@ use crate::config::shipped::Shelf;
 /// Keys of the files that are changed for this run
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Changes {
-    /// Changes a key of the topology or of every policy: ocs.0.delta=50ms, interval=200ms; list items are numbers from 0. May be given
-    /// several times. A key of both files has topology. or policy. before it
+    /// Changes a key of the topology or of every policy: ocs.0.delta=50ms, interval=200ms; list
+    /// items are numbers from 0. May be given several times. A key of both files has topology. or
+    /// policy. before it
     #[arg(id = "set", long = "set", value_name = "KEY=VALUE", value_parser = Change::parse)]
     pub all: Vec<Change>,
 }
@@ -39,7 +40,8 @@ impl Change {
     /// # Errors
     /// What is wrong, and what is allowed.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (key, value) = text.split_once('=').ok_or("KEY=VALUE is wanted, such as ocs.0.delta=50ms")?;
+        let (key, value) =
+            text.split_once('=').ok_or("KEY=VALUE is wanted, such as ocs.0.delta=50ms")?;
         Self::new(key, value)
     }
 
@@ -58,22 +60,36 @@ impl Change {
         let first = &path[0];
         let shelf = match (named, topology.contains(first), policy.contains(first)) {
             (Some(shelf), ..) => shelf,
-            (None, true, true) => return Err(format!("both files have `{first}`: write topology.{key} or policy.{key}")),
+            (None, true, true) => {
+                return Err(format!(
+                    "both files have `{first}`: write topology.{key} or policy.{key}"
+                ));
+            }
             (None, true, false) => Shelf::Topologies,
             (None, false, true) => Shelf::Policies,
             (None, false, false) => {
                 let all = topology.iter().chain(&policy).map(String::as_str);
-                return Err(format!("neither a topology nor a policy has `{first}`{}", did_you_mean(first, all)));
+                return Err(format!(
+                    "neither a topology nor a policy has `{first}`{}",
+                    did_you_mean(first, all)
+                ));
             }
         };
-        let value = config::as_json(text).map_err(|e| format!("`{text}` is no value of YAML: {e}"))?;
+        let value =
+            config::as_json(text).map_err(|e| format!("`{text}` is no value of YAML: {e}"))?;
         Ok(Self { key: key.into(), text: text.into(), shelf, path, value })
     }
 
     fn put(&self, at: &mut Value) -> Result<(), String> {
         let mut at = at;
         for (k, step) in self.path.iter().enumerate() {
-            let parent = || if k == 0 { "the file".to_owned() } else { format!("`{}`", self.path[..k].join(".")) };
+            let parent = || {
+                if k == 0 {
+                    "the file".to_owned()
+                } else {
+                    format!("`{}`", self.path[..k].join("."))
+                }
+            };
             if at.is_null() {
                 *at = Value::Object(Map::new());
             }
@@ -81,7 +97,9 @@ impl Change {
                 Value::Array(list) => {
                     let last = list.len().saturating_sub(1);
                     let item = step.parse::<usize>().ok().and_then(|n| list.get_mut(n));
-                    item.ok_or_else(|| format!("{} has no item {step}: its items are 0 to {last}", parent()))?
+                    item.ok_or_else(|| {
+                        format!("{} has no item {step}: its items are 0 to {last}", parent())
+                    })?
                 }
                 Value::Object(map) => map.entry(step.as_str()).or_insert(Value::Null),
                 _ => return Err(format!("{} has a value of its own, and no key {step}", parent())),
@@ -92,16 +110,26 @@ impl Change {
     }
 }
 
-/// A file's text with the changes that are for files of its kind; `file` is the name that errors show.
+/// A file's text with the changes that are for files of its kind; `file` is the name that errors
+/// show.
 ///
 /// # Errors
 /// A path that leads nowhere in this file.
-pub fn changed(text: String, file: &str, shelf: Shelf, changes: &[Change]) -> Result<String, CliError> {
+pub fn changed(
+    text: String,
+    file: &str,
+    shelf: Shelf,
+    changes: &[Change],
+) -> Result<String, CliError> {
     let mine: Vec<&Change> = changes.iter().filter(|c| c.shelf == shelf).collect();
     // What is no YAML is told by its own reader, with its place.
-    let Some(mut value) = (!mine.is_empty()).then(|| config::as_json(&text).ok()).flatten() else { return Ok(text) };
+    let Some(mut value) = (!mine.is_empty()).then(|| config::as_json(&text).ok()).flatten() else {
+        return Ok(text);
+    };
     for change in mine {
-        change.put(&mut value).map_err(|why| CliError::Usage(format!("--set {}={}: in {file} {why}", change.key, change.text)))?;
+        change.put(&mut value).map_err(|why| {
+            CliError::Usage(format!("--set {}={}: in {file} {why}", change.key, change.text))
+        })?;
     }
     // JSON is YAML, too.
     Ok(format!("{value:#}"))
@@ -112,7 +140,8 @@ mod tests {
     use super::*;
 
     fn topology(changes: &[&str]) -> Result<crate::topology::Topology, String> {
-        let all: Vec<Change> = changes.iter().map(|c| Change::parse(c)).collect::<Result<_, _>>()?;
+        let all: Vec<Change> =
+            changes.iter().map(|c| Change::parse(c)).collect::<Result<_, _>>()?;
         let text = crate::testing::shipped("topologies/hybrid-4x2.yaml");
         let text = changed(text, "t", Shelf::Topologies, &all).map_err(|e| e.to_string())?;
         config::read_topology(&text, "t").map_err(|e| e.to_string())
@@ -141,8 +170,13 @@ mod tests {
     #[test]
     fn a_key_that_a_policy_leaves_out_is_added() {
         let change = Change::parse("elephants.threshold=1MB").unwrap();
-        let text =
-            changed("name: p\ninterval: 100ms\ndemand: backlog\nscheduler: edmonds\n".into(), "p", Shelf::Policies, &[change]).unwrap();
+        let text = changed(
+            "name: p\ninterval: 100ms\ndemand: backlog\nscheduler: edmonds\n".into(),
+            "p",
+            Shelf::Policies,
+            &[change],
+        )
+        .unwrap();
         assert_eq!(config::read_policy(&text, "p").unwrap().policy.elephant_threshold.0, 1_000_000);
     }
 }

@@ -29,20 +29,23 @@ use crate::workload::Workload;
 use crate::workload::coflow_benchmark::Mapping;
 use crate::workload::jobs::{JobList, JobSpec};
 
-/// Checks topologies, policies, workloads, jobs and results, each file alone and all of them together
+/// Checks topologies, policies, workloads, jobs and results, each file alone and all of them
+/// together
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The files, of any kind, or names of shipped ones; - is stdin. Each policy and workload must fit one of the topologies among them
+    /// The files, of any kind, or names of shipped ones; - is stdin. Each policy and workload must
+    /// fit one of the topologies among them
     #[arg(required_unless_present = "schema")]
     files: Vec<PathBuf>,
     /// Prints the JSON Schema of a kind of file instead
     #[arg(long, value_enum, conflicts_with = "files")]
     schema: Option<Kind>,
-    /// Lets ports or nodes of a trace that the topology has no host for fall on hosts that it has, as `simulate --fold` does
+    /// Lets ports or nodes of a trace that the topology has no host for fall on hosts that it has,
+    /// as `simulate --fold` does
     #[arg(long, conflicts_with = "schema")]
     fold: bool,
-    /// Also draws the topology, of which there must be one among the files, into a file (.svg, .png or .pdf): its switches by tier,
-    /// racks, planes and rates
+    /// Also draws the topology, of which there must be one among the files, into a file (.svg, .png
+    /// or .pdf): its switches by tier, racks, planes and rates
     #[arg(long, value_name = "FILE", conflicts_with = "schema")]
     svg: Option<PathBuf>,
 }
@@ -65,7 +68,8 @@ enum Kind {
 const KINDS: [Kind; 4] = [Kind::Topology, Kind::Policy, Kind::Workload, Kind::Jobs];
 
 impl Kind {
-    /// The JSON Schema, whose id has the version of the form: that of the program, or of results their own.
+    /// The JSON Schema, whose id has the version of the form: that of the program, or of results
+    /// their own.
     fn schema(self) -> Value {
         let mut schema = match self {
             Self::Topology => config::schema_topology(),
@@ -118,7 +122,9 @@ struct Found {
 /// Files that are invalid.
 pub fn run(args: &Args) -> Result<(), CliError> {
     if let Some(kind) = args.schema {
-        return print(&(serde_json::to_string_pretty(&kind.schema()).expect("a schema is plain data") + "\n"));
+        return print(
+            &(serde_json::to_string_pretty(&kind.schema()).expect("a schema is plain data") + "\n"),
+        );
     }
     let mut files = Vec::new();
     let mut found = Found { fold: args.fold, ..Found::default() };
@@ -135,11 +141,18 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
     if let (Some(file), true) = (&args.svg, found.errors.is_empty()) {
         let [topology] = &*found.topologies else {
-            return Err(CliError::Usage(format!("--svg draws one topology, and there are {} among the files", found.topologies.len())));
+            return Err(CliError::Usage(format!(
+                "--svg draws one topology, and there are {} among the files",
+                found.topologies.len()
+            )));
         };
         write_sheet(&sketch::sheet(topology).map_err(CliError::Failed)?, file, draw::TWO_A_POINT)?;
     }
-    if found.errors.is_empty() { Ok(()) } else { Err(CliError::Invalid(summary(&found.errors, args.files.len()))) }
+    if found.errors.is_empty() {
+        Ok(())
+    } else {
+        Err(CliError::Invalid(summary(&found.errors, args.files.len())))
+    }
 }
 
 /// The errors, under a line that counts them.
@@ -147,7 +160,12 @@ fn summary(errors: &[String], files: usize) -> String {
     match (errors, files) {
         ([only], 1) => only.clone(),
         ([only], _) => format!("an error in one of {files} files\n{only}"),
-        _ => format!("{} errors in {files} file{}\n{}", errors.len(), if files == 1 { "" } else { "s" }, errors.join("\n")),
+        _ => format!(
+            "{} errors in {files} file{}\n{}",
+            errors.len(),
+            if files == 1 { "" } else { "s" },
+            errors.join("\n")
+        ),
     }
 }
 
@@ -164,14 +182,26 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
         match kind(&file) {
             Ok(Kind::Topology) => match config::read_topology(&file.text, &file.name) {
                 Ok(t) => {
-                    let _ = writeln!(found.said, "{}: topology {}: {}", file.name, t.name, describe_topology(&t));
+                    let _ = writeln!(
+                        found.said,
+                        "{}: topology {}: {}",
+                        file.name,
+                        t.name,
+                        describe_topology(&t)
+                    );
                     found.topologies.push(t);
                 }
                 Err(e) => found.errors.push(e.to_string()),
             },
             Ok(Kind::Policy) => match config::read_policy(&file.text, &file.name) {
                 Ok(p) => {
-                    let _ = writeln!(found.said, "{}: policy {}: {}", file.name, p.policy.name, describe_policy(&p));
+                    let _ = writeln!(
+                        found.said,
+                        "{}: policy {}: {}",
+                        file.name,
+                        p.policy.name,
+                        describe_policy(&p)
+                    );
                     found.policies.push(p);
                 }
                 Err(e) => found.errors.push(e.to_string()),
@@ -181,13 +211,15 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
                 Ok(all) => found.said.push_str(&describe_results(&file.name, &all)),
                 Err(e) => found.errors.push(e.to_string()),
             },
-            Ok(Kind::Jobs) => match config::read_any_jobs(&file.text, &file.name, &JobsReading::default()) {
-                Ok(list) => {
-                    found.said.push_str(&describe(&file.name, &list));
-                    found.jobs.push(list);
+            Ok(Kind::Jobs) => {
+                match config::read_any_jobs(&file.text, &file.name, &JobsReading::default()) {
+                    Ok(list) => {
+                        found.said.push_str(&describe(&file.name, &list));
+                        found.jobs.push(list);
+                    }
+                    Err(e) => found.errors.push(e.to_string()),
                 }
-                Err(e) => found.errors.push(e.to_string()),
-            },
+            }
             Err(e) => found.errors.push(e.to_string()),
         }
     }
@@ -212,21 +244,33 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
     found
 }
 
-/// Policies: each must fit one of the topologies, if there are any. Those that it does not fit are told.
+/// Policies: each must fit one of the topologies, if there are any. Those that it does not fit are
+/// told.
 fn policies(found: &mut Found) {
     for p in &found.policies {
-        let fits: Vec<(&Topology, Result<(), ConfigError>)> = found.topologies.iter().map(|t| (t, config::fit(t, p))).collect();
-        let unfit: Vec<&str> = fits.iter().filter(|(_, fit)| fit.is_err()).map(|(t, _)| &*t.name).collect();
+        let fits: Vec<(&Topology, Result<(), ConfigError>)> =
+            found.topologies.iter().map(|t| (t, config::fit(t, p))).collect();
+        let unfit: Vec<&str> =
+            fits.iter().filter(|(_, fit)| fit.is_err()).map(|(t, _)| &*t.name).collect();
         if !unfit.is_empty() && unfit.len() < fits.len() {
             let (name, all) = (&p.policy.name, fits.len());
-            found.advice.push(format!("policy {name} does not fit {} of the {all} topologies: {}", unfit.len(), unfit.join(", ")));
-        } else if let Some(Err(e)) = fits.into_iter().map(|(_, fit)| fit).min_by_key(|fit| fit.as_ref().err().map(|e| e.problems.len())) {
+            found.advice.push(format!(
+                "policy {name} does not fit {} of the {all} topologies: {}",
+                unfit.len(),
+                unfit.join(", ")
+            ));
+        } else if let Some(Err(e)) = fits
+            .into_iter()
+            .map(|(_, fit)| fit)
+            .min_by_key(|fit| fit.as_ref().err().map(|e| e.problems.len()))
+        {
             found.errors.push(e.to_string());
         }
     }
 }
 
-/// Whether a run of coflows fits into memory; if it does not end by itself, why. It may be meant to be ended before.
+/// Whether a run of coflows fits into memory; if it does not end by itself, why. It may be meant to
+/// be ended before.
 fn runs(t: &Topology, p: &RunPlan, w: &Workload) -> Result<Option<String>, CliError> {
     limits::fits_into_memory(t, p, limits::flows(w))?;
     Ok(limits::ends_in_time(t, p, w, None).err().map(|e| e.to_string()))
@@ -240,9 +284,15 @@ fn runs_jobs(t: &Topology, p: &RunPlan, list: &JobList) -> Result<Option<String>
 
 /// Networks for which this machine lacks the memory of a run, even of one without circuits.
 fn too_large(found: &Found) -> Vec<String> {
-    let least = RunPlan::from(CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() });
+    let least = RunPlan::from(CircuitPolicy {
+        scheduler: SchedulerKind::EpsOnly,
+        ..CircuitPolicy::default()
+    });
     let by = if let [p] = &*found.policies { p } else { &least };
-    let refused = found.topologies.iter().filter_map(|t| limits::fits_into_memory(t, by, Load::default()).err());
+    let refused = found
+        .topologies
+        .iter()
+        .filter_map(|t| limits::fits_into_memory(t, by, Load::default()).err());
     refused.map(|e| e.to_string()).collect()
 }
 
@@ -254,7 +304,13 @@ fn describe_topology(t: &Topology) -> String {
         _ => "none".into(),
     };
     let nics = range(t.hosts.iter().map(|h| h.nic).collect());
-    let graph = |g: &Graph| format!("an EPS graph of {} and {}", several(g.switches.len(), "switch"), several(g.cables.len(), "link"));
+    let graph = |g: &Graph| {
+        format!(
+            "an EPS graph of {} and {}",
+            several(g.switches.len(), "switch"),
+            several(g.cables.len(), "link")
+        )
+    };
     let uplinks = || format!("EPS uplinks {}", range(t.racks.iter().map(|r| r.uplink).collect()));
     let eps = t.eps.graph().map_or_else(uplinks, graph);
     let plane = |p: &Plane| format!("{} with {} of dark time", p.rate, p.delta);
@@ -262,51 +318,86 @@ fn describe_topology(t: &Topology) -> String {
     planes.dedup();
     let each = if planes.is_empty() { String::new() } else { format!(" of {}", planes.join(", ")) };
     let (racks, hosts) = (several(t.rack_count(), "rack"), several(t.hosts.len(), "host"));
-    format!("{racks}, {hosts} with NICs of {nics}, {eps}, {}{each}", several(t.planes.len(), "OCS plane"))
+    format!(
+        "{racks}, {hosts} with NICs of {nics}, {eps}, {}{each}",
+        several(t.planes.len(), "OCS plane")
+    )
 }
 
-/// What is said of a valid policy: who sets circuits by what, how coflows are served, who places tasks.
+/// What is said of a valid policy: who sets circuits by what, how coflows are served, who places
+/// tasks.
 fn describe_policy(p: &RunPlan) -> String {
     let c = &p.policy;
     let network = p.run.network.kind;
     let circuits = match c.scheduler {
         _ if network == NetworkKind::Sunflow => "circuits for each coflow".into(),
         SchedulerKind::EpsOnly => "no circuits".into(),
-        by => format!("circuits by {} from {} every {}, threshold {}", by.name(), word(&c.demand), c.interval, c.elephant_threshold),
+        by => format!(
+            "circuits by {} from {} every {}, threshold {}",
+            by.name(),
+            word(&c.demand),
+            c.interval,
+            c.elephant_threshold
+        ),
     };
-    let strict = if network.service() == Service::Strict { ", strict priorities at every port of the packet network" } else { "" };
-    let placement = p.jobs.as_ref().map_or(String::new(), |j| format!(", tasks placed by {}", j.placement.kind().name()));
+    let strict = if network.service() == Service::Strict {
+        ", strict priorities at every port of the packet network"
+    } else {
+        ""
+    };
+    let placement = p
+        .jobs
+        .as_ref()
+        .map_or(String::new(), |j| format!(", tasks placed by {}", j.placement.kind().name()));
     format!("{circuits}, network {}{strict}{placement}", word(&network))
 }
 
 /// The word that files use for one of a set of choices.
 fn word(choice: &impl serde::Serialize) -> String {
-    serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+    serde_json::to_value(choice)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 /// What is said of a valid list of jobs.
 fn describe(file: &str, list: &JobList) -> String {
-    let (n, tasks) = (several(list.jobs.len(), "job"), list.jobs.iter().map(JobSpec::tasks).sum::<u64>());
+    let (n, tasks) =
+        (several(list.jobs.len(), "job"), list.jobs.iter().map(JobSpec::tasks).sum::<u64>());
     let shuffles: Bytes = list.jobs.iter().map(JobSpec::shuffle_bytes).sum();
     let recurring = list.jobs.iter().filter(|j| j.recurring).count();
-    format!("{file}: jobs {}: {n} ({recurring} recurring), {tasks} tasks, {shuffles} of shuffles\n", list.name)
+    format!(
+        "{file}: jobs {}: {n} ({recurring} recurring), {tasks} tasks, {shuffles} of shuffles\n",
+        list.name
+    )
 }
 
 /// In whose format a workload is; nothing of our own.
 fn of(file: &File) -> String {
-    config::format_of(&file.text).name().map_or(String::new(), |name| format!(" in the format of {name}"))
+    config::format_of(&file.text)
+        .name()
+        .map_or(String::new(), |name| format!(" in the format of {name}"))
 }
 
 /// Workloads: each must fit one of the topologies; by its form alone if there is none.
 fn workloads(found: &mut Found) {
     // A wrong HELIOSTAT_MEMORY is told by `too_large`.
-    let mapping = Mapping { most: limits::most_flows().unwrap_or_default(), fold: found.fold, ..Mapping::default() };
+    let mapping = Mapping {
+        most: limits::most_flows().unwrap_or_default(),
+        fold: found.fold,
+        ..Mapping::default()
+    };
     for file in std::mem::take(&mut found.workloads) {
         let mut errors = Vec::new();
         if found.topologies.is_empty() {
             match config::check_workload_form(&file.text, &file.name) {
                 Ok(()) => {
-                    let _ = writeln!(found.said, "{}: workload{}; name a topology to check its places too", file.name, of(&file));
+                    let _ = writeln!(
+                        found.said,
+                        "{}: workload{}; name a topology to check its places too",
+                        file.name,
+                        of(&file)
+                    );
                 }
                 Err(e) => errors.push(e),
             }
@@ -322,9 +413,18 @@ fn workloads(found: &mut Found) {
                             Err(e) => found.errors.push(e.to_string()),
                         }
                     }
-                    found.advice.extend(said_of(&w.taken).map(|what| format!("{}: {what}", file.name)));
+                    found
+                        .advice
+                        .extend(said_of(&w.taken).map(|what| format!("{}: {what}", file.name)));
                     let (n, b) = (several(w.coflows.len(), "coflow"), w.bytes());
-                    let _ = writeln!(found.said, "{}: workload {}{} on {}: {n}, {b}", file.name, w.name, of(&file), t.name);
+                    let _ = writeln!(
+                        found.said,
+                        "{}: workload {}{} on {}: {n}, {b}",
+                        file.name,
+                        w.name,
+                        of(&file),
+                        t.name
+                    );
                 }
                 Err(e) => errors.push(e),
             }
@@ -344,7 +444,8 @@ fn is_result(text: &str) -> bool {
         #[serde(rename = "summary")]
         _summary: IgnoredAny,
     }
-    serde_json::from_str::<Peek>(text).is_ok() || serde_json::from_str::<Vec<Peek>>(text).is_ok_and(|all| !all.is_empty())
+    serde_json::from_str::<Peek>(text).is_ok()
+        || serde_json::from_str::<Vec<Peek>>(text).is_ok_and(|all| !all.is_empty())
 }
 
 /// Of what results are.
@@ -354,7 +455,11 @@ fn describe_results(name: &str, all: &[AnyResult]) -> String {
         format!("{} on {} ({})", a.policy, a.topology, a.mechanism)
     };
     let of: BTreeSet<String> = all.iter().map(of).collect();
-    format!("{name}: {}: {}\n", several(all.len(), "result"), of.into_iter().collect::<Vec<_>>().join(", "))
+    format!(
+        "{name}: {}: {}\n",
+        several(all.len(), "result"),
+        of.into_iter().collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// Tells what a file is by its keys.
@@ -372,8 +477,15 @@ fn kind(file: &File) -> Result<Kind, ConfigError> {
     let score = |kind: Kind| kind.keys().iter().filter(|k| keys.contains(k)).count();
     let best = KINDS.into_iter().rev().max_by_key(|&k| score(k)).filter(|&k| score(k) > 0);
     best.ok_or_else(|| {
-        let allowed = KINDS.map(|k| format!("{k:?}: {}", k.keys().join(", "))).join("; ").to_lowercase();
-        ConfigError::at(&file.text, &file.name, (1, 1), "neither a topology, nor a policy, nor a workload, nor jobs", allowed)
+        let allowed =
+            KINDS.map(|k| format!("{k:?}: {}", k.keys().join(", "))).join("; ").to_lowercase();
+        ConfigError::at(
+            &file.text,
+            &file.name,
+            (1, 1),
+            "neither a topology, nor a policy, nor a workload, nor jobs",
+            allowed,
+        )
     })
 }
 
@@ -381,8 +493,7 @@ fn kind(file: &File) -> Result<Kind, ConfigError> {
 mod tests {
     use super::*;
 
-    const TOPOLOGY: &str =
-        "name: net\nracks: 4\nhosts_per_rack: 2\nnic: 1Gb/s\neps: {uplink: 100Mb/s}\nocs: [{rate: 1Gb/s, delta: 10ms}]\n";
+    const TOPOLOGY: &str = "name: net\nracks: 4\nhosts_per_rack: 2\nnic: 1Gb/s\neps: {uplink: 100Mb/s}\nocs: [{rate: 1Gb/s, delta: 10ms}]\n";
     const POLICY: &str = "name: p\ninterval: 100ms\ndemand: backlog\nscheduler: edmonds\n";
     const WORKLOAD: &str = "name: w\ncoflows:\n- flows: [{from: h0-0, to: h3-1, bytes: 25MB}]\n";
     const JOBS: &str = "name: j\njobs: [{maps: 4, map_time: 1s, reduces: 2, reduce_time: 1s, shuffle: 8MB, recurring: true}]\n";
@@ -404,24 +515,55 @@ mod tests {
              f0: workload w on net: 1 coflow, 25MB\nf3: workload f3 in the format of coflow-benchmark on net: 1 coflow, 2MB\n\
              p on net: simulated as fair shares of every link\n"
         );
-        assert!(checked(&["a\t1\t1\t5\t0\t7\n", "0 1 5 9\n"]).said.starts_with("f0: jobs f0: 1 job (0 recurring), 1 tasks"));
-        assert!(checked(&[JOBS]).said == "f0: jobs j: 1 job (1 recurring), 6 tasks, 8MB of shuffles\n");
+        assert!(
+            checked(&["a\t1\t1\t5\t0\t7\n", "0 1 5 9\n"])
+                .said
+                .starts_with("f0: jobs f0: 1 job (0 recurring), 1 tasks")
+        );
+        assert!(
+            checked(&[JOBS]).said == "f0: jobs j: 1 job (1 recurring), 6 tasks, 8MB of shuffles\n"
+        );
         let strict = checked(&[&format!("{POLICY}network: priority\n")]).said;
-        assert!(strict.ends_with(", network priority, strict priorities at every port of the packet network\n"), "{strict}");
-        let jobs = checked(&[&format!("{}placement: {{policy: fair}}\n", POLICY.replace("edmonds", "eps-only"))]).said;
+        assert!(
+            strict.ends_with(
+                ", network priority, strict priorities at every port of the packet network\n"
+            ),
+            "{strict}"
+        );
+        let jobs = checked(&[&format!(
+            "{}placement: {{policy: fair}}\n",
+            POLICY.replace("edmonds", "eps-only")
+        )])
+        .said;
         assert_eq!(jobs, "f0: policy p: no circuits, network max-min, tasks placed by fair\n");
         assert!(checked(&[WORKLOAD, TRACE]).said.starts_with("f0: workload; name a topology"));
     }
 
     #[test]
     fn every_file_has_its_error() {
-        let texts = ["name: x\n", "", "[", "racks: 1\n", "interval: 1s\n", "coflows: 3\n", "jobs: 3\n", "1 1\nx\n", TOPOLOGY];
+        let texts = [
+            "name: x\n",
+            "",
+            "[",
+            "racks: 1\n",
+            "interval: 1s\n",
+            "coflows: 3\n",
+            "jobs: 3\n",
+            "1 1\nx\n",
+            TOPOLOGY,
+        ];
         let found = checked(&texts);
         assert_eq!(found.errors.len(), texts.len() - 1, "{:#?}", found.errors);
         for k in 0..texts.len() - 1 {
-            assert!(found.errors.iter().any(|e| e.contains(&format!("f{k}:"))), "f{k} in {:#?}", found.errors);
+            assert!(
+                found.errors.iter().any(|e| e.contains(&format!("f{k}:"))),
+                "f{k} in {:#?}",
+                found.errors
+            );
         }
-        assert!(found.errors[0].contains("neither a topology, nor a policy, nor a workload, nor jobs"));
+        assert!(
+            found.errors[0].contains("neither a topology, nor a policy, nor a workload, nor jobs")
+        );
     }
 
     #[test]
@@ -431,11 +573,27 @@ mod tests {
         let found = checked(&[TOPOLOGY, &slow, &far]);
         assert_eq!(found.errors.len(), 2, "{:#?}", found.errors);
         assert!(found.errors[0].contains("f2:3:"), "{:#?}", found.errors);
-        let endless = checked(&[&TOPOLOGY.replace("1Gb/s", "9b/s").replace("Mb/s", "b/s"), POLICY, &WORKLOAD.replace("25MB", "900TB")]);
-        assert!(endless.advice.iter().any(|a| a.contains("does not end within virtual time")), "{:#?}", endless.advice);
+        let endless = checked(&[
+            &TOPOLOGY.replace("1Gb/s", "9b/s").replace("Mb/s", "b/s"),
+            POLICY,
+            &WORKLOAD.replace("25MB", "900TB"),
+        ]);
+        assert!(
+            endless.advice.iter().any(|a| a.contains("does not end within virtual time")),
+            "{:#?}",
+            endless.advice
+        );
         let slow = checked(&[TOPOLOGY, POLICY, &JOBS.replace("1s", "1000000000s")]);
-        assert!(slow.advice.iter().any(|a| a.contains("control cycles of 100ms")), "{:#?}", slow.advice);
-        assert_eq!((endless.errors, slow.errors), (vec![], vec![]), "they may be meant to be ended before");
+        assert!(
+            slow.advice.iter().any(|a| a.contains("control cycles of 100ms")),
+            "{:#?}",
+            slow.advice
+        );
+        assert_eq!(
+            (endless.errors, slow.errors),
+            (vec![], vec![]),
+            "they may be meant to be ended before"
+        );
         let larger = TOPOLOGY.replace("racks: 4", "racks: 5").replace("net", "larger");
         let found_larger = checked(&[TOPOLOGY, &larger, &far]);
         assert_eq!(found_larger.errors, Vec::<String>::new());
@@ -443,8 +601,19 @@ mod tests {
         assert!(found.errors[1].contains("no time with light"), "{:#?}", found.errors);
         let fast = TOPOLOGY.replace("10ms", "1ms").replace("net", "fast");
         let some = checked(&[TOPOLOGY, &fast, &POLICY.replace("100ms", "12ms")]);
-        assert_eq!((some.errors, some.advice), (vec![], vec!["policy p does not fit 1 of the 2 topologies: net".into()]));
-        let none = checked(&[TOPOLOGY, &TOPOLOGY.replace("net", "other"), &POLICY.replace("100ms", "12ms")]);
-        assert!(none.errors.len() == 1 && none.errors[0].contains("no time with light"), "{:#?}", none.errors);
+        assert_eq!(
+            (some.errors, some.advice),
+            (vec![], vec!["policy p does not fit 1 of the 2 topologies: net".into()])
+        );
+        let none = checked(&[
+            TOPOLOGY,
+            &TOPOLOGY.replace("net", "other"),
+            &POLICY.replace("100ms", "12ms"),
+        ]);
+        assert!(
+            none.errors.len() == 1 && none.errors[0].contains("no time with light"),
+            "{:#?}",
+            none.errors
+        );
     }
 }

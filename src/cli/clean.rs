@@ -5,14 +5,16 @@ use super::{CliError, print};
 use crate::kernel::ownership::{self, Cleaned};
 use crate::kernel::programs::{self, Program};
 
-/// Removes what a killed run left behind: only what carries Heliostat's mark and whose network is not running
+/// Removes what a killed run left behind: only what carries Heliostat's mark and whose network is
+/// not running
 ///
 /// That is namespaces, and queues and filters in Mininet's nodes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only what the network of this name left
     name: Option<String>,
-    /// Ends programs, too, that users started in nodes of networks that are gone; else they are named
+    /// Ends programs, too, that users started in nodes of networks that are gone; else they are
+    /// named
     #[arg(long)]
     end_programs: bool,
 }
@@ -20,17 +22,25 @@ pub struct Args {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// The network of that name is running; something cannot be removed; or stdout cannot be written. Running
-/// fabrics and other people's objects are left alone.
+/// The network of that name is running; something cannot be removed; or stdout cannot be written.
+/// Running fabrics and other people's objects are left alone.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let base = ownership::base();
-    if let Some(name) = args.name.as_ref().filter(|name| ownership::running(&base).iter().any(|n| n.fabric == **name)) {
-        return Err(CliError::Failed(format!("{name} is running, and nothing of it is removed; `heliostat stop {name}` ends it")));
+    if let Some(name) = args
+        .name
+        .as_ref()
+        .filter(|name| ownership::running(&base).iter().any(|n| n.fabric == **name))
+    {
+        return Err(CliError::Failed(format!(
+            "{name} is running, and nothing of it is removed; `heliostat stop {name}` ends it"
+        )));
     }
     let Cleaned { gone, left } = ownership::clean(&base, args.name.as_deref());
     let mut lines: String = gone.iter().map(|g| format!("removed {g}\n")).collect();
     let alive = ownership::held(&base);
-    let is_left = |p: &Program| !alive.contains(&p.fabric) && args.name.as_ref().is_none_or(|n| *n == p.fabric);
+    let is_left = |p: &Program| {
+        !alive.contains(&p.fabric) && args.name.as_ref().is_none_or(|n| *n == p.fabric)
+    };
     let programs: Vec<Program> = programs::all(&base).into_iter().filter(is_left).collect();
     let mut left = left;
     if args.end_programs {
@@ -44,5 +54,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         lines += &format!("{HOW_TO_END}\n");
     }
     print(if lines.is_empty() && left.is_empty() { "nothing to remove\n" } else { &lines })?;
-    if left.is_empty() { Ok(()) } else { Err(CliError::Failed(format!("not removed: {}", left.join("; ")))) }
+    if left.is_empty() {
+        Ok(())
+    } else {
+        Err(CliError::Failed(format!("not removed: {}", left.join("; "))))
+    }
 }

@@ -10,7 +10,8 @@ use crate::kernel::ownership::Note;
 /// Where the daemon is
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Where {
-    /// The daemon's address [default: $HELIOSTAT_CONTROLLER, that of the network that runs on this machine, or http://127.0.0.1:7447]
+    /// The daemon's address [default: $HELIOSTAT_CONTROLLER, that of the network that runs on this
+    /// machine, or http://127.0.0.1:7447]
     #[arg(long, value_name = "URL", global = true)]
     pub controller: Option<String>,
     /// The network, if several are running on this machine; it goes before $HELIOSTAT_CONTROLLER
@@ -28,7 +29,8 @@ impl Where {
     /// A client of that daemon.
     ///
     /// # Errors
-    /// An address that is not `http://host:port`; several networks run, none has the name, or it is still being built.
+    /// An address that is not `http://host:port`; several networks run, none has the name, or it is
+    /// still being built.
     pub fn client(&self) -> Result<Client, CliError> {
         self.client_of(running::choose)
     }
@@ -41,15 +43,27 @@ impl Where {
         self.client_of(running::choose_to_change)
     }
 
-    fn client_of(&self, choose: fn(Option<&str>) -> Result<Note, CliError>) -> Result<Client, CliError> {
+    fn client_of(
+        &self,
+        choose: fn(Option<&str>) -> Result<Note, CliError>,
+    ) -> Result<Client, CliError> {
         let token = files::token(self.token_file.as_deref(), self.token.as_deref())?;
-        let address = match self.controller.clone().or_else(|| running::controller().filter(|_| self.name.is_none())) {
+        let address = match self
+            .controller
+            .clone()
+            .or_else(|| running::controller().filter(|_| self.name.is_none()))
+        {
             Some(url) => url,
             // The daemon of another user, or one in a container.
             None if self.name.is_none() && !running::any() => format!("http://{DEFAULT_ADDRESS}"),
             None => {
                 let note = choose(self.name.as_deref())?;
-                return Ok(Client::of_socket(running::socket(&note), running::api(&note)?, token, TIMEOUT));
+                return Ok(Client::of_socket(
+                    running::socket(&note),
+                    running::api(&note)?,
+                    token,
+                    TIMEOUT,
+                ));
             }
         };
         Client::new(&address, token).map_err(|e| CliError::Usage(format!("--controller: {e}")))

@@ -1,4 +1,5 @@
-//! `heliostat compare`: results of runs against the first of them; of two runs, coflow by coflow or job by job.
+//! `heliostat compare`: results of runs against the first of them; of two runs, coflow by coflow or
+//! job by job.
 
 pub(super) mod groups;
 pub mod jobs;
@@ -21,12 +22,15 @@ use crate::units::{Bytes, Span};
 
 /// Compares results with the first: runs of the same coflows or jobs, one or repeated ones a file
 ///
-/// Two runs are compared coflow by coflow or job by job, such as a live run and its simulation. More results, or files with several of
-/// them, become a row each: means with 95 % intervals, differences of pairs with the same workload, and completion times over those of
-/// the first by class of size. Runs that differ in anything but their seed are never pooled unless --pool says so.
+/// Two runs are compared coflow by coflow or job by job, such as a live run and its simulation.
+/// More results, or files with several of them, become a row each: means with 95 % intervals,
+/// differences of pairs with the same workload, and completion times over those of the first by
+/// class of size. Runs that differ in anything but their seed are never pooled unless --pool says
+/// so.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Results, written by --json; or directories that `heliostat sweep` filled. All are compared with the first
+    /// Results, written by --json; or directories that `heliostat sweep` filled. All are compared
+    /// with the first
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Names of the rows, in their order [default: what tells them apart]
@@ -106,19 +110,31 @@ pub struct Line {
 /// # Errors
 /// Files that cannot be read, are no results, or are of different coflows.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let read = args.files.iter().map(|f| Ok((f.as_path(), results::read(f)?))).collect::<Result<Vec<_>, CliError>>()?;
+    let read = args
+        .files
+        .iter()
+        .map(|f| Ok((f.as_path(), results::read(f)?)))
+        .collect::<Result<Vec<_>, CliError>>()?;
     let [(a_file, a), (b_file, b)] = &read[..] else { return several(args, &read) };
     let grouped = args.grouping.by.is_some() || !args.grouping.pool.pool.is_empty();
     if !args.label.is_empty() || args.against.is_some() || grouped {
         return several(args, &read);
     }
-    let unlike = |why: String| CliError::Invalid(format!("{} and {}: {why}", a_file.display(), b_file.display()));
+    let unlike = |why: String| {
+        CliError::Invalid(format!("{} and {}: {why}", a_file.display(), b_file.display()))
+    };
     let names = Names::of(&read);
     match (&a[..], &b[..]) {
         ([AnyResult::Coflows(x)], [AnyResult::Coflows(y)]) => {
             let c = compare(x, y).map_err(unlike)?;
             let more = names.remarks([&x.caveats, &y.caveats]);
-            show(args.output, &c, || vec![lines(&c, &names), sums(&c, &names)], (&by_class(&read), &more), || exact(&c))
+            show(
+                args.output,
+                &c,
+                || vec![lines(&c, &names), sums(&c, &names)],
+                (&by_class(&read), &more),
+                || exact(&c),
+            )
         }
         ([AnyResult::Jobs(x)], [AnyResult::Jobs(y)]) => {
             let c = jobs::compare(x, y).map_err(unlike)?;
@@ -126,7 +142,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             let tables = || vec![jobs::lines(&c, &names), jobs::sums(&c, &names)];
             show(args.output, &c, tables, (&by_class(&read), &more), || jobs::exact(&c))
         }
-        ([AnyResult::Coflows(_)], [AnyResult::Jobs(_)]) | ([AnyResult::Jobs(_)], [AnyResult::Coflows(_)]) => {
+        ([AnyResult::Coflows(_)], [AnyResult::Jobs(_)])
+        | ([AnyResult::Jobs(_)], [AnyResult::Coflows(_)]) => {
             Err(unlike("one is a run of jobs, the other of coflows".into()))
         }
         _ => several(args, &read),
@@ -142,7 +159,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// As rows of more than two results are called; by their files, if nothing else tells them apart.
+    /// As rows of more than two results are called; by their files, if nothing else tells them
+    /// apart.
     fn of(read: &[(&Path, Vec<AnyResult>)]) -> Self {
         let rows = rows(read);
         let by_file = || (read[0].0.display().to_string(), read[1].0.display().to_string());
@@ -150,15 +168,25 @@ impl Names {
             [(a, _), (b, _)] if a.label != b.label => (a.label.clone(), b.label.clone()),
             _ => by_file(),
         };
-        let named = [&a, &b].into_iter().zip(&rows).map(|(name, row)| (name.clone(), &row.1)).collect::<Vec<_>>();
+        let named = [&a, &b]
+            .into_iter()
+            .zip(&rows)
+            .map(|(name, row)| (name.clone(), &row.1))
+            .collect::<Vec<_>>();
         let differences = study::differences(&apart::differences(&named));
         Self { a, b, differences }
     }
 
-    /// What is said below the tables: against which run, caveats of both, and what else their policies differ in.
+    /// What is said below the tables: against which run, caveats of both, and what else their
+    /// policies differ in.
     fn remarks(&self, caveats: [&[Caveat]; 2]) -> String {
         let both = [(self.a.as_str(), caveats[0]), (self.b.as_str(), caveats[1])];
-        format!("Ratios and differences are against {}.\n{}{}", self.a, study::caveat_lines(&both), self.differences)
+        format!(
+            "Ratios and differences are against {}.\n{}{}",
+            self.a,
+            study::caveat_lines(&both),
+            self.differences
+        )
     }
 
     /// The second over the first.
@@ -179,7 +207,10 @@ impl Names {
 
 /// More than two results, or repeated ones.
 fn several(args: &Args, read: &[(&Path, Vec<AnyResult>)]) -> Result<(), CliError> {
-    print(&study::show(&groups::studies(read, &args.grouping, &args.label, args.against.as_deref())?, args.output))
+    print(&study::show(
+        &groups::studies(read, &args.grouping, &args.label, args.against.as_deref())?,
+        args.output,
+    ))
 }
 
 /// Completion times by class over those of the first.
@@ -206,9 +237,15 @@ fn show(
         DocumentOutput::Json => tables::json(c),
         DocumentOutput::Csv => exact().csv(),
         _ => {
-            let tables = tables().into_iter().filter(|t| !t.rows.is_empty()).map(|t| t.drawn(output, t.header.len(), 1));
+            let tables = tables()
+                .into_iter()
+                .filter(|t| !t.rows.is_empty())
+                .map(|t| t.drawn(output, t.header.len(), 1));
             let classes = (!classes.rows.is_empty()).then(|| classes.drawn(output, 1, 1));
-            tables::document(tables.chain(classes).collect::<Vec<_>>().join("\n\n") + "\n\n" + remarks, output)
+            tables::document(
+                tables.chain(classes).collect::<Vec<_>>().join("\n\n") + "\n\n" + remarks,
+                output,
+            )
         }
     })
 }
@@ -218,17 +255,33 @@ fn show(
 /// # Errors
 /// Which coflows are not the same.
 pub fn compare(a: &RunResult, b: &RunResult) -> Result<Comparison, String> {
-    let index = |r: &RunResult| r.coflows.iter().map(|c| ((c.id, c.name.clone(), c.bytes), c.cct)).collect::<BTreeMap<_, _>>();
+    let index = |r: &RunResult| {
+        r.coflows
+            .iter()
+            .map(|c| ((c.id, c.name.clone(), c.bytes), c.cct))
+            .collect::<BTreeMap<_, _>>()
+    };
     let (in_a, in_b) = (index(a), index(b));
     let only = |x: &RunResult, y: &BTreeMap<_, _>| {
         let odd = |c: &&CoflowRecord| !y.contains_key(&(c.id, c.name.clone(), c.bytes));
-        x.coflows.iter().filter(odd).map(|c| format!("{} `{}` of {}", c.id.0, c.name, tables::bytes(c.bytes))).collect::<Vec<_>>()
+        x.coflows
+            .iter()
+            .filter(odd)
+            .map(|c| format!("{} `{}` of {}", c.id.0, c.name, tables::bytes(c.bytes)))
+            .collect::<Vec<_>>()
     };
     let mut faults = Vec::new();
     for (which, list) in [("first", only(a, &in_b)), ("second", only(b, &in_a))] {
         if !list.is_empty() {
-            let more = if list.len() > 5 { format!(" and {} more", list.len() - 5) } else { String::new() };
-            faults.push(format!("only the {which} has coflow {}{more}", list[..list.len().min(5)].join(", ")));
+            let more = if list.len() > 5 {
+                format!(" and {} more", list.len() - 5)
+            } else {
+                String::new()
+            };
+            faults.push(format!(
+                "only the {which} has coflow {}{more}",
+                list[..list.len().min(5)].join(", ")
+            ));
         }
     }
     if !faults.is_empty() {
@@ -241,8 +294,17 @@ pub fn compare(a: &RunResult, b: &RunResult) -> Result<Comparison, String> {
     };
     let coflows: Vec<Line> = in_a.into_iter().map(line).collect();
     let ratios: Vec<f64> = coflows.iter().filter_map(|l| l.ratio).collect();
-    let mean = |f: fn(f64) -> f64| (!ratios.is_empty()).then(|| ratios.iter().map(|&r| f(r)).sum::<f64>() / ratios.len() as f64);
-    Ok(Comparison { a: label(a), b: label(b), mean_ratio: mean(|r| r), mean_error: mean(|r| (r - 1.0).abs()), coflows })
+    let mean = |f: fn(f64) -> f64| {
+        (!ratios.is_empty())
+            .then(|| ratios.iter().map(|&r| f(r)).sum::<f64>() / ratios.len() as f64)
+    };
+    Ok(Comparison {
+        a: label(a),
+        b: label(b),
+        mean_ratio: mean(|r| r),
+        mean_error: mean(|r| (r - 1.0).abs()),
+        coflows,
+    })
 }
 
 fn label(r: &RunResult) -> Label {
@@ -266,13 +328,24 @@ fn lines(c: &Comparison, names: &Names) -> Rows {
     for l in &c.coflows {
         let difference = l.cct_a.zip(l.cct_b).map_or("-".into(), |(a, b)| difference(a, b));
         let ratio = l.ratio.map_or("-".into(), |r| format!("{r:.3}"));
-        rows.rows.push(vec![l.name.clone(), tables::bytes(l.bytes), cct(l.cct_a), cct(l.cct_b), difference, ratio]);
+        rows.rows.push(vec![
+            l.name.clone(),
+            tables::bytes(l.bytes),
+            cct(l.cct_a),
+            cct(l.cct_b),
+            difference,
+            ratio,
+        ]);
     }
     rows
 }
 
 fn difference(a: Span, b: Span) -> String {
-    if b >= a { format!("+{}", tables::span(b.saturating_sub(a))) } else { format!("-{}", tables::span(a.saturating_sub(b))) }
+    if b >= a {
+        format!("+{}", tables::span(b.saturating_sub(a)))
+    } else {
+        format!("-{}", tables::span(a.saturating_sub(b)))
+    }
 }
 
 fn sums(c: &Comparison, names: &Names) -> Rows {
@@ -302,7 +375,13 @@ fn exact(c: &Comparison) -> Rows {
     let cct = |s: Option<Span>| s.map_or(String::new(), |s| s.0.to_string());
     for l in &c.coflows {
         let ratio = l.ratio.map_or(String::new(), |r| format!("{r:.6}"));
-        rows.rows.push(vec![l.name.clone(), l.bytes.0.to_string(), cct(l.cct_a), cct(l.cct_b), ratio]);
+        rows.rows.push(vec![
+            l.name.clone(),
+            l.bytes.0.to_string(),
+            cct(l.cct_a),
+            cct(l.cct_b),
+            ratio,
+        ]);
     }
     rows
 }
@@ -318,7 +397,14 @@ mod tests {
     use std::sync::Arc;
 
     fn result(uplink: u64, trace: &str) -> RunResult {
-        let t = Arc::new(Topology::uniform("t", 3, 1, BitRate::mbit(1000), BitRate::mbit(uplink), vec![]));
+        let t = Arc::new(Topology::uniform(
+            "t",
+            3,
+            1,
+            BitRate::mbit(1000),
+            BitRate::mbit(uplink),
+            vec![],
+        ));
         let w = parse(trace).unwrap().to_workload("w", &t, &Default::default()).unwrap();
         simulate(&t, &RunPlan::default(), &w, None, &mut |_| ()).unwrap()
     }
@@ -328,19 +414,34 @@ mod tests {
         let trace = "3 2\n1 0 1 0 1 1:2.0\n2 5 1 2 1 2:4.0\n";
         let c = compare(&result(100, trace), &result(200, trace)).unwrap();
         assert!((c.coflows[0].ratio.unwrap() - 0.5).abs() < 1e-6);
-        assert_eq!((c.coflows[1].cct_a, c.coflows[1].ratio), (Some(Span::ZERO), None), "within a host");
-        assert!((c.mean_ratio.unwrap() - 0.5).abs() < 1e-6 && (c.mean_error.unwrap() - 0.5).abs() < 1e-6);
+        assert_eq!(
+            (c.coflows[1].cct_a, c.coflows[1].ratio),
+            (Some(Span::ZERO), None),
+            "within a host"
+        );
+        assert!(
+            (c.mean_ratio.unwrap() - 0.5).abs() < 1e-6
+                && (c.mean_error.unwrap() - 0.5).abs() < 1e-6
+        );
         let names = Names { a: "slow".into(), b: "fast".into(), differences: String::new() };
-        assert_eq!(lines(&c, &names).header, ["coflow", "bytes", "CCT slow", "CCT fast", "difference", "fast/slow"]);
+        assert_eq!(
+            lines(&c, &names).header,
+            ["coflow", "bytes", "CCT slow", "CCT fast", "difference", "fast/slow"]
+        );
         assert_eq!(lines(&c, &names).rows.len(), 2);
         let sums = sums(&c, &names);
         assert_eq!(sums.header, ["summary", "slow", "fast", "fast/slow"]);
-        assert!(lines(&c, &names).rows[0][4].starts_with('-') && sums.table().contains("makespan") && exact(&c).csv().lines().count() == 3);
+        assert!(
+            lines(&c, &names).rows[0][4].starts_with('-')
+                && sums.table().contains("makespan")
+                && exact(&c).csv().lines().count() == 3
+        );
     }
 
     #[test]
     fn runs_are_called_by_what_tells_them_apart() {
-        let of = |uplink| vec![AnyResult::Coflows(Box::new(result(uplink, "3 1\n1 0 1 0 1 1:2.0\n")))];
+        let of =
+            |uplink| vec![AnyResult::Coflows(Box::new(result(uplink, "3 1\n1 0 1 0 1 1:2.0\n")))];
         let mut other = of(200);
         let AnyResult::Coflows(r) = &mut other[0] else { panic!("coflows") };
         r.policy = "other".into();
@@ -348,7 +449,8 @@ mod tests {
         assert_eq!((&*names.b, names.ratio()), ("other", format!("other/{}", names.a)));
         let names = Names::of(&[(Path::new("x.json"), of(100)), (Path::new("y.json"), of(200))]);
         assert_eq!([names.a, names.b], ["x", "y"]);
-        let names = Names::of(&[(Path::new("p/x.json"), of(100)), (Path::new("q/x.json"), of(200))]);
+        let names =
+            Names::of(&[(Path::new("p/x.json"), of(100)), (Path::new("q/x.json"), of(200))]);
         assert_eq!([names.a, names.b], ["p/x.json", "q/x.json"]);
     }
 
@@ -358,7 +460,8 @@ mod tests {
         let b = result(100, "3 1\n7 0 1 0 1 1:2.0\n");
         let e = compare(&a, &b).unwrap_err();
         assert!(
-            e.contains("only the first has coflow 0 `1` of 2MB, 1 `2` of 4MB") && e.contains("only the second has coflow 0 `7`"),
+            e.contains("only the first has coflow 0 `1` of 2MB, 1 `2` of 4MB")
+                && e.contains("only the second has coflow 0 `7`"),
             "{e}"
         );
     }

@@ -1,4 +1,5 @@
-//! `heliostat completions`: a shell's function that asks this program for what fits: commands, options, files, and names, which change.
+//! `heliostat completions`: a shell's function that asks this program for what fits: commands,
+//! options, files, and names, which change.
 
 use clap::CommandFactory;
 use clap_complete::engine::ArgValueCompleter;
@@ -8,11 +9,12 @@ use super::{Cli, CliError, print};
 
 mod names;
 
-/// Prints the completions of a shell, of words and of names that change, such as running networks and their hosts
+/// Prints the completions of a shell, of words and of names that change, such as running networks
+/// and their hosts
 ///
-/// Switched on in bash by `source <(heliostat completions bash)`, in zsh by `source <(heliostat completions zsh)`, in fish by
-/// `heliostat completions fish | source`; put the line into ~/.bashrc, ~/.zshrc or ~/.config/fish/config.fish. The Debian package does
-/// so for all users.
+/// Switched on in bash by `source <(heliostat completions bash)`, in zsh by `source <(heliostat
+/// completions zsh)`, in fish by `heliostat completions fish | source`; put the line into
+/// ~/.bashrc, ~/.zshrc or ~/.config/fish/config.fish. The Debian package does so for all users.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The shell
@@ -22,7 +24,8 @@ pub struct Args {
 /// By this variable of the environment the shell's function asks this program.
 const ASKED: &str = "HELIOSTAT_COMPLETE";
 
-/// In a directory of zsh's functions the file itself is the function: its first call defines the other one, and shall complete, too.
+/// In a directory of zsh's functions the file itself is the function: its first call defines the
+/// other one, and shall complete, too.
 const AUTOLOADED: &str = r#"
 if [ "$funcstack[1]" = "_heliostat" ]; then
     _clap_dynamic_completer_heliostat "$@"
@@ -35,7 +38,9 @@ fi
 /// When stdout cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let (shells, mut out) = (Shells::builtins(), Vec::new());
-    let shell = shells.completer(&args.shell.to_string()).ok_or_else(|| CliError::Usage(format!("no completions for {}", args.shell)))?;
+    let shell = shells
+        .completer(&args.shell.to_string())
+        .ok_or_else(|| CliError::Usage(format!("no completions for {}", args.shell)))?;
     let written = shell.write_registration(ASKED, "heliostat", "heliostat", &program(), &mut out);
     written.map_err(|e| CliError::Failed(e.to_string()))?;
     if args.shell == clap_complete::Shell::Zsh {
@@ -53,13 +58,21 @@ pub fn answer() {
 fn program() -> String {
     let called = std::env::args_os().next().unwrap_or_else(|| "heliostat".into());
     let path = std::path::PathBuf::from(&called);
-    let place = if path.components().count() > 1 { std::path::absolute(&path).unwrap_or(path) } else { path };
+    let place = if path.components().count() > 1 {
+        std::path::absolute(&path).unwrap_or(path)
+    } else {
+        path
+    };
     place.to_string_lossy().into_owned()
 }
 
 /// The command and those below it, with the names that their arguments take.
 fn with_names(command: clap::Command, above: &str) -> clap::Command {
-    let place = if above.is_empty() { command.get_name().to_owned() } else { format!("{above} {}", command.get_name()) };
+    let place = if above.is_empty() {
+        command.get_name().to_owned()
+    } else {
+        format!("{above} {}", command.get_name())
+    };
     let names = |argument: clap::Arg| match names::of(&place, argument.get_id().as_str()) {
         Some(kind) => argument.add(ArgValueCompleter::new(kind)),
         None => argument,
@@ -75,7 +88,9 @@ mod tests {
     fn fits(line: &str) -> Vec<String> {
         let words: Vec<std::ffi::OsString> = line.split(' ').map(Into::into).collect();
         let last = words.len() - 1;
-        let found = clap_complete::engine::complete(&mut with_names(Cli::command(), ""), words, last, None).unwrap();
+        let found =
+            clap_complete::engine::complete(&mut with_names(Cli::command(), ""), words, last, None)
+                .unwrap();
         found.iter().map(|c| c.get_value().to_string_lossy().into_owned()).collect()
     }
 

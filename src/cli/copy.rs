@@ -34,7 +34,10 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 
 fn unknown(name: &str) -> CliError {
     let names: Vec<&str> = Shelf::ALL.into_iter().flat_map(Shelf::files).map(|f| f.name).collect();
-    CliError::Usage(format!("nothing of the name {name} is shipped{}\n   `heliostat list` says what is", did_you_mean(name, names)))
+    CliError::Usage(format!(
+        "nothing of the name {name} is shipped{}\n   `heliostat list` says what is",
+        did_you_mean(name, names)
+    ))
 }
 
 #[cfg(test)]
@@ -47,7 +50,10 @@ mod tests {
         let to = dir.path().join("mine.yaml");
         let copy = |name: &str| run(&Args { name: name.into(), to: Some(to.clone()) });
         copy("varys").unwrap();
-        assert_eq!(std::fs::read_to_string(&to).unwrap(), include_str!("../../policies/varys.yaml"));
+        assert_eq!(
+            std::fs::read_to_string(&to).unwrap(),
+            include_str!("../../policies/varys.yaml")
+        );
         assert!(copy("aalo").unwrap_err().to_string().contains("already"));
         assert!(copy("hybrid-8x3").unwrap_err().to_string().contains("did you mean `hybrid-8x2`?"));
     }

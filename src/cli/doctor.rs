@@ -22,17 +22,19 @@ use crate::units::{BitRate, Span};
 
 mod machine;
 
-/// Tries what an emulation needs of this kernel, and measures what rates and scale this machine carries honestly
+/// Tries what an emulation needs of this kernel, and measures what rates and scale this machine
+/// carries honestly
 ///
-/// What was measured on an otherwise idle machine is left for `run`, which refuses networks that ask for more. Takes about half a
-/// minute.
+/// What was measured on an otherwise idle machine is left for `run`, which refuses networks that
+/// ask for more. Takes about half a minute.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only tries the kernel's features
     #[arg(long)]
     no_measure: bool,
-    /// Also measures networks of packet switches: goodput through one, three and five of them, processor time, building the shipped ones
-    /// and what they carry, changes of lists. Two minutes more
+    /// Also measures networks of packet switches: goodput through one, three and five of them,
+    /// processor time, building the shipped ones and what they carry, changes of lists. Two minutes
+    /// more
     #[arg(long, conflicts_with = "no_measure")]
     switches: bool,
     /// How the result is printed
@@ -85,20 +87,33 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     // Before a user namespace is entered: there, every user is root.
     let base = ownership::base();
     let mininet = mininet();
-    let mut report = Report { features: vec![rights()], mechanism: None, looks: vec![], capacity: None, switches: None, remarks: vec![] };
+    let mut report = Report {
+        features: vec![rights()],
+        mechanism: None,
+        looks: vec![],
+        capacity: None,
+        switches: None,
+        remarks: vec![],
+    };
     if report.features[0].ok {
         report.features.extend(features::probe());
     }
     report.features.push(mininet);
     report.mechanism = mechanism(&report.features).map(Mechanism::name);
     if args.output == Output::Table {
-        print(&format!("{}\n\n{}\n\n{}\n", machine::line(), features_table(&report.features), verdict(&report)))?;
+        print(&format!(
+            "{}\n\n{}\n\n{}\n",
+            machine::line(),
+            features_table(&report.features),
+            verdict(&report)
+        ))?;
     }
     let result = match mechanism(&report.features) {
         None => Err(CliError::Failed("nothing can run here: see what is missing above".into())),
         Some(_) if args.no_measure => Ok(()),
-        Some(m) => measured(&mut report, m, &base, args.output)
-            .and_then(|()| if args.switches { through_switches(&mut report, m, args.output) } else { Ok(()) }),
+        Some(m) => measured(&mut report, m, &base, args.output).and_then(|()| {
+            if args.switches { through_switches(&mut report, m, args.output) } else { Ok(()) }
+        }),
     };
     if args.output == Output::Json {
         print(&tables::json(&report))?;
@@ -117,7 +132,9 @@ fn rights() -> Feature {
     } else {
         match sys::become_namespace_root() {
             Ok(()) => (true, "not root; a user namespace".into(), ""),
-            Err(e) => (false, format!("not root, and no user namespace: {e}"), user_namespace::REMEDY),
+            Err(e) => {
+                (false, format!("not root, and no user namespace: {e}"), user_namespace::REMEDY)
+            }
         }
     };
     Feature { name: "rights", need: Need::Run, ok, found, remedy }
@@ -126,7 +143,10 @@ fn rights() -> Feature {
 fn mininet() -> Feature {
     let has = |python: &str| {
         let mut c = Command::new(python);
-        c.args(["-c", "import mininet.net"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        c.args(["-c", "import mininet.net"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         c.status().is_ok_and(|s| s.success())
     };
     let ok = ["python3", "/usr/bin/python3"].into_iter().any(has);
@@ -160,7 +180,10 @@ fn features_table(features: &[Feature]) -> String {
         l.trim_end().to_owned()
     };
     let lines: Vec<String> = features.iter().map(line).collect();
-    format!("What a run needs of this machine (MISSING: nothing runs; missing: something less works)\n{}", lines.join("\n"))
+    format!(
+        "What a run needs of this machine (MISSING: nothing runs; missing: something less works)\n{}",
+        lines.join("\n")
+    )
 }
 
 fn verdict(report: &Report) -> String {
@@ -171,14 +194,24 @@ fn verdict(report: &Report) -> String {
 }
 
 /// Measures, prints the table, and leaves the note for `run`.
-fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: Output) -> Result<(), CliError> {
+fn measured(
+    report: &mut Report,
+    m: Mechanism,
+    base: &std::path::Path,
+    output: Output,
+) -> Result<(), CliError> {
     for other in ownership::running(base) {
-        report.remarks.push(format!("the fabric {} is running: what it takes is missing from what was measured", other.fabric));
+        report.remarks.push(format!(
+            "the fabric {} is running: what it takes is missing from what was measured",
+            other.fabric
+        ));
     }
     let before = measure::others(Span::millis(400));
     let Tcp { congestion, .. } = Tcp::default();
     if report.features.iter().any(|f| f.name == congestion && !f.ok) {
-        return Err(CliError::Failed(format!("cannot measure without the congestion control {congestion}")));
+        return Err(CliError::Failed(format!(
+            "cannot measure without the congestion control {congestion}"
+        )));
     }
     let failed = |e: std::io::Error| CliError::Failed(format!("measuring failed: {e}"));
     let tell = |l: &Look| {
@@ -205,11 +238,17 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
     }
     if let Some(text) = output.text() {
         let looks = format!("{LOOKS}\n{}", text(&looks_table(&report.looks)));
-        print(&format!("\n{looks}\n\n{}\n\n{}\n", text(&capacity_table(&capacity)), fits(&capacity)))?;
+        print(&format!(
+            "\n{looks}\n\n{}\n\n{}\n",
+            text(&capacity_table(&capacity)),
+            fits(&capacity)
+        ))?;
         report.remarks.iter().try_for_each(|r| print(&format!("{r}\n")))?;
     }
     if idle {
-        capacity.note(base).map_err(|e| CliError::Failed(format!("leave the result in {}: {e}", base.display())))?;
+        capacity.note(base).map_err(|e| {
+            CliError::Failed(format!("leave the result in {}: {e}", base.display()))
+        })?;
     }
     report.capacity = Some(capacity);
     Ok(())
@@ -235,11 +274,26 @@ impl Output {
 
 /// Measures networks of packet switches, and prints the tables.
 fn through_switches(report: &mut Report, m: Mechanism, output: Output) -> Result<(), CliError> {
-    let failed = |e: std::io::Error| CliError::Failed(format!("measuring networks of switches failed: {e}"));
-    let goodput = RATES.iter().map(|&rate| switches::goodput(rate, m)).collect::<Result<Vec<_>, _>>().map_err(failed)?.concat();
-    let shipped = Shelf::Topologies.files().map(|f| config::read_topology(f.text, f.name)).collect::<Result<Vec<_>, _>>()?;
-    let few = |t: &&Topology| t.eps.graph().is_some_and(|g| g.cables.len() + t.hosts.len() <= MOST_LINKS);
-    let built = shipped.iter().filter(few).map(|t| switches::build(t, m)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let failed =
+        |e: std::io::Error| CliError::Failed(format!("measuring networks of switches failed: {e}"));
+    let goodput = RATES
+        .iter()
+        .map(|&rate| switches::goodput(rate, m))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed)?
+        .concat();
+    let shipped = Shelf::Topologies
+        .files()
+        .map(|f| config::read_topology(f.text, f.name))
+        .collect::<Result<Vec<_>, _>>()?;
+    let few =
+        |t: &&Topology| t.eps.graph().is_some_and(|g| g.cables.len() + t.hosts.len() <= MOST_LINKS);
+    let built = shipped
+        .iter()
+        .filter(few)
+        .map(|t| switches::build(t, m))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed)?;
     let mut carried = vec![];
     for t in shipped.iter().filter(few) {
         for rate in FLOWS {
@@ -250,38 +304,90 @@ fn through_switches(report: &mut Report, m: Mechanism, output: Output) -> Result
             carried.push(found);
         }
     }
-    let found = Switches { goodput, built, carried, changes: switches::changes(m).map_err(failed)? };
+    let found =
+        Switches { goodput, built, carried, changes: switches::changes(m).map_err(failed)? };
     if let Some(text) = output.text() {
-        let asks = |b: &Built| shipped.iter().find(|t| t.name == b.network).and_then(|t| report.capacity.as_ref()?.exceeded_by(t));
+        let asks = |b: &Built| {
+            shipped
+                .iter()
+                .find(|t| t.name == b.network)
+                .and_then(|t| report.capacity.as_ref()?.exceeded_by(t))
+        };
         print(&format!("\n{}\n", switches_tables(&found, asks, text)))?;
     }
     report.switches = Some(found);
     Ok(())
 }
 
-fn switches_tables(s: &Switches, too_much: impl Fn(&Built) -> Option<String>, text: fn(&Rows) -> String) -> String {
+fn switches_tables(
+    s: &Switches,
+    too_much: impl Fn(&Built) -> Option<String>,
+    text: fn(&Rows) -> String,
+) -> String {
     let processors = |p: Option<f64>| p.map_or("-".into(), |p| format!("{p:.3}"));
-    let mut flows = Rows::new(&["links of", "switches", "of what the rate allows", "processors a Gb/s and link"]);
+    let mut flows = Rows::new(&[
+        "links of",
+        "switches",
+        "of what the rate allows",
+        "processors a Gb/s and link",
+    ]);
     for g in &s.goodput {
-        flows.rows.push(vec![g.rate.to_string(), g.switches.to_string(), format!("{:.1} %", g.share * 100.0), processors(g.processors)]);
+        flows.rows.push(vec![
+            g.rate.to_string(),
+            g.switches.to_string(),
+            format!("{:.1} %", g.share * 100.0),
+            processors(g.processors),
+        ]);
     }
-    let mut built = Rows::new(&["network", "nodes", "links", "built in", "a link", "gone in", "a link", "all racks at once"]);
+    let mut built = Rows::new(&[
+        "network",
+        "nodes",
+        "links",
+        "built in",
+        "a link",
+        "gone in",
+        "a link",
+        "all racks at once",
+    ]);
     for b in &s.built {
         let each = |t: Span| Span(t.0 / b.links.max(1) as u64);
         let fits = if too_much(b).is_none() { "at full rate" } else { "slower than their links" };
         let times = [b.up, each(b.up), b.gone, each(b.gone)].map(tables::span);
-        built.rows.push([vec![b.network.clone(), b.nodes.to_string(), b.links.to_string()], times.to_vec(), vec![fits.into()]].concat());
+        built.rows.push(
+            [
+                vec![b.network.clone(), b.nodes.to_string(), b.links.to_string()],
+                times.to_vec(),
+                vec![fits.into()],
+            ]
+            .concat(),
+        );
     }
-    let mut carried = Rows::new(&["network", "flows of", "at once", "in all", "links a flow", "processors a Gb/s and link"]);
+    let mut carried = Rows::new(&[
+        "network",
+        "flows of",
+        "at once",
+        "in all",
+        "links a flow",
+        "processors a Gb/s and link",
+    ]);
     for c in &s.carried {
         let at_once = if c.all { format!("{} (all hosts)", c.flows) } else { c.flows.to_string() };
         let (links, work) = (format!("{:.2}", c.links), processors(c.processors));
-        carried.rows.push(vec![c.network.clone(), c.rate.to_string(), at_once, c.total.to_string(), links, work]);
+        carried.rows.push(vec![
+            c.network.clone(),
+            c.rate.to_string(),
+            at_once,
+            c.total.to_string(),
+            links,
+            work,
+        ]);
     }
     let Changes { median, p99 } = s.changes;
     let (median, p99) = (tables::span(median), tables::span(p99));
     let [flows, built, carried] = [flows, built, carried].map(|rows| text(&rows));
-    format!("{flows}\n\n{built}\n\n{carried}\n\na change of a list of five switches: half take at most {median}, 99 of 100 {p99}")
+    format!(
+        "{flows}\n\n{built}\n\n{carried}\n\na change of a list of five switches: half take at most {median}, 99 of 100 {p99}"
+    )
 }
 
 /// What the table of looks is of.
@@ -289,7 +395,14 @@ const LOOKS: &str = "Measured: all racks send at once, and a scale is honest if 
                      is looked at once more.";
 
 fn looks_table(looks: &[Look]) -> Rows {
-    let mut rows = Rows::new(&["racks", "circuits of", "all racks together", "average rack", "worst rack", "honest"]);
+    let mut rows = Rows::new(&[
+        "racks",
+        "circuits of",
+        "all racks together",
+        "average rack",
+        "worst rack",
+        "honest",
+    ]);
     for l in looks {
         rows.rows.push(vec![
             l.racks.to_string(),
@@ -305,16 +418,28 @@ fn looks_table(looks: &[Look]) -> Rows {
 
 /// Which shipped networks this machine carries at full rate.
 fn fits(c: &Capacity) -> String {
-    let shipped = Shelf::Topologies.files().filter_map(|f| config::read_topology(f.text, f.name).ok());
+    let shipped =
+        Shelf::Topologies.files().filter_map(|f| config::read_topology(f.text, f.name).ok());
     let (too_large, fit): (Vec<_>, Vec<_>) = shipped.partition(|t| c.exceeded_by(t).is_some());
-    let names = |all: &[Topology]| if all.is_empty() { "none".into() } else { all.iter().map(|t| &*t.name).collect::<Vec<_>>().join(", ") };
-    let lines = [("Shipped topologies at full rate", &fit), ("Only slower than their links (--force)", &too_large)];
+    let names = |all: &[Topology]| {
+        if all.is_empty() {
+            "none".into()
+        } else {
+            all.iter().map(|t| &*t.name).collect::<Vec<_>>().join(", ")
+        }
+    };
+    let lines = [
+        ("Shipped topologies at full rate", &fit),
+        ("Only slower than their links (--force)", &too_large),
+    ];
     lines.map(|(what, all)| tables::wrapped(&format!("{what}: {}", names(all)), 2)).join("\n")
 }
 
 fn capacity_table(c: &Capacity) -> Rows {
     let mut rows = Rows::new(&["circuits of", "this machine carries at once"]);
-    for (of, total) in [("1 Gb/s and more", c.fast), ("250 Mb/s and more", c.middle), ("less", c.slow)] {
+    for (of, total) in
+        [("1 Gb/s and more", c.fast), ("250 Mb/s and more", c.middle), ("less", c.slow)]
+    {
         rows.rows.push(vec![of.into(), total.to_string()]);
     }
     rows
@@ -349,14 +474,20 @@ mod tests {
     fn what_is_missing_is_told_with_its_remedy() {
         let text = features_table(&[feature(Need::Run, false), feature(Need::Better, true)]);
         assert!(
-            text.starts_with("What a run needs of this machine") && text.ends_with("\nf  MISSING  why\n            how\nf  ok       why"),
+            text.starts_with("What a run needs of this machine")
+                && text.ends_with("\nf  MISSING  why\n            how\nf  ok       why"),
             "{text}"
         );
     }
 
     #[test]
     fn shipped_networks_are_told_by_what_the_machine_carries() {
-        let all = |rate: u64| Capacity { fast: BitRate(rate), middle: BitRate(rate), slow: BitRate(rate), measured: true };
+        let all = |rate: u64| Capacity {
+            fast: BitRate(rate),
+            middle: BitRate(rate),
+            slow: BitRate(rate),
+            measured: true,
+        };
         let (none, every) = (fits(&all(1)), fits(&all(1 << 50)));
         assert!(none.contains("at full rate: none") && none.contains("hybrid-64x1"), "{none}");
         assert!(every.contains("hybrid-8x2") && every.ends_with("(--force): none"), "{every}");
@@ -365,6 +496,11 @@ mod tests {
     #[test]
     fn the_first_line_is_of_the_machine() {
         let line = machine::line();
-        assert!(line.starts_with("Heliostat ") && line.contains("; Linux ") && line.contains(" of memory"), "{line}");
+        assert!(
+            line.starts_with("Heliostat ")
+                && line.contains("; Linux ")
+                && line.contains(" of memory"),
+            "{line}"
+        );
     }
 }

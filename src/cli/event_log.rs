@@ -1,4 +1,5 @@
-//! The lines of an event log (`--events` of `run` and `simulate`): written as the API tells events, read in that form and in the older one.
+//! The lines of an event log (`--events` of `run` and `simulate`): written as the API tells events,
+//! read in that form and in the older one.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,8 @@ const FORMAT: u32 = 1;
 pub enum Clock {
     /// A simulation's, which begins with the run.
     Virtual,
-    /// The daemon's, which begins with it; a live result says in `zero_ns` when its own zero was by this clock.
+    /// The daemon's, which begins with it; a live result says in `zero_ns` when its own zero was by
+    /// this clock.
     Live,
 }
 
@@ -43,7 +45,8 @@ pub struct Head {
     /// What was drawn, was drawn from this; absent of live runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// When the log begins, in UTC (RFC 3339); of simulations only if asked for, as results have it.
+    /// When the log begins, in UTC (RFC 3339); of simulations only if asked for, as results have
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
 }
@@ -79,10 +82,12 @@ impl Head {
             event_log: u32,
         }
         match serde_json::from_str::<Any>(line) {
-            Ok(Any { event_log }) if event_log > FORMAT => {
-                Err(format!("an event log of format {event_log}; this version of heliostat reads formats up to {FORMAT}"))
-            }
-            Ok(_) => serde_json::from_str(line).map(Some).map_err(|e| format!("the first line of an event log: {e}")),
+            Ok(Any { event_log }) if event_log > FORMAT => Err(format!(
+                "an event log of format {event_log}; this version of heliostat reads formats up to {FORMAT}"
+            )),
+            Ok(_) => serde_json::from_str(line)
+                .map(Some)
+                .map_err(|e| format!("the first line of an event log: {e}")),
             Err(_) => Ok(None),
         }
     }
@@ -141,8 +146,15 @@ mod tests {
     #[test]
     fn both_forms_of_a_line_tell_the_same() {
         let (plane, input, output) = (PlaneId(1), RackId(2), RackId(3));
-        let set =
-            What::CircuitSet { plane, input, output, setup_at: Time(4), up_from: Time(5), until: Some(Time(6)), demand: Some(Bytes(1)) };
+        let set = What::CircuitSet {
+            plane,
+            input,
+            output,
+            setup_at: Time(4),
+            up_from: Time(5),
+            until: Some(Time(6)),
+            demand: Some(Bytes(1)),
+        };
         let end = What::CircuitEnd { plane, input, up_from: Time(5), until: Time(7) };
         let cycle = What::Cycle { cycle: 8, demand: Bytes(9), ops: 1, late: false };
         for what in [set, end, cycle, What::PolicyChanged { name: "x".into() }] {
@@ -162,7 +174,10 @@ mod tests {
         );
         let line = of_jobs::Line::Jobs { at: Time(1), job_action: &Action::FinishJob(JobId(2)) };
         assert_eq!(of_jobs(&line), "{\"at_ns\":1,\"job_action\":{\"FinishJob\":2}}\n");
-        assert!(is_of_jobs(&of_jobs(&line)) && is_of_jobs("{\"at\":1,\"job_action\":{\"FinishJob\":2}}"));
+        assert!(
+            is_of_jobs(&of_jobs(&line))
+                && is_of_jobs("{\"at\":1,\"job_action\":{\"FinishJob\":2}}")
+        );
     }
 
     #[test]
@@ -172,13 +187,26 @@ mod tests {
         let head = Head::new(Clock::Virtual, &origin, of("w"));
         let line = head.line();
         assert!(
-            line.starts_with("{\"event_log\":1,\"version\":\"") && line.contains("\"clock\":\"virtual\"") && line.contains("\"seed\":7"),
+            line.starts_with("{\"event_log\":1,\"version\":\"")
+                && line.contains("\"clock\":\"virtual\"")
+                && line.contains("\"seed\":7"),
             "{line}"
         );
         assert_eq!(Head::read(&line), Ok(Some(head)));
         assert_eq!(Head::new(Clock::Live, &origin, of("")).workload, None);
-        assert_eq!(Head::read(&of_network(&Record { seq: 0, at: Time(3), what: What::PolicyChanged { name: "x".into() } })), Ok(None));
-        assert!(Head::read("{\"event_log\":2,\"new\":1}").unwrap_err().contains("reads formats up to 1"));
+        assert_eq!(
+            Head::read(&of_network(&Record {
+                seq: 0,
+                at: Time(3),
+                what: What::PolicyChanged { name: "x".into() }
+            })),
+            Ok(None)
+        );
+        assert!(
+            Head::read("{\"event_log\":2,\"new\":1}")
+                .unwrap_err()
+                .contains("reads formats up to 1")
+        );
         assert!(Head::read("{\"event_log\":1}").unwrap_err().contains("missing field"));
     }
 

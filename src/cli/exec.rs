@@ -11,8 +11,8 @@ use crate::runtime::open;
 
 /// Runs a command in a host's (or switch's) network namespace: heliostat exec h3-1 iperf3 -s
 ///
-/// The command sees the node's name as the name of its machine, and finds all hosts by their names: /etc/hosts and /etc/resolv.conf are the
-/// network's own. There is no name server.
+/// The command sees the node's name as the name of its machine, and finds all hosts by their names:
+/// /etc/hosts and /etc/resolv.conf are the network's own. There is no name server.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The network, if several are running; before NODE
@@ -43,14 +43,17 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let e = command.exec();
     let program = command.get_program().display().to_string();
     let (why, code) = match e.kind() {
-        std::io::ErrorKind::NotFound if !program.contains('/') => ("not installed on this machine".to_owned(), 127),
+        std::io::ErrorKind::NotFound if !program.contains('/') => {
+            ("not installed on this machine".to_owned(), 127)
+        }
         std::io::ErrorKind::NotFound => (open::plain(&e), 127),
         _ => (open::plain(&e), 126),
     };
     Err(CliError::NotStarted(format!("{program}: {why}"), code))
 }
 
-/// The command; a shell, whose prompt says where it is, if none was given. What comes of a command is the exit code.
+/// The command; a shell, whose prompt says where it is, if none was given. What comes of a command
+/// is the exit code.
 fn command(args: &Args, note: &Note) -> Command {
     if let [program, rest @ ..] = &args.command[..] {
         let mut c = Command::new(program);
@@ -60,6 +63,8 @@ fn command(args: &Args, note: &Note) -> Command {
     let mut shell = Command::new(std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into()));
     let prompt = format!("{} of {}", args.node, note.fabric);
     // bash sets PS1 from its own files, and runs PROMPT_COMMAND after them.
-    shell.env("PS1", format!("[{prompt}] $ ")).env("PROMPT_COMMAND", format!("PS1='[{prompt}] \\w \\$ '"));
+    shell
+        .env("PS1", format!("[{prompt}] $ "))
+        .env("PROMPT_COMMAND", format!("PS1='[{prompt}] \\w \\$ '"));
     shell
 }

@@ -21,10 +21,14 @@ pub fn find(jobs: &JobList, job: &str) -> Result<JobId, CliError> {
     let number = || job.parse::<usize>().ok().and_then(|n| jobs.jobs.get(n));
     let found = by_name.or_else(number).map(|j| j.id);
     found.ok_or_else(|| {
-        let some: Vec<String> = jobs.jobs.iter().take(NAMED).map(|j| format!("`{}`", j.name)).collect();
+        let some: Vec<String> =
+            jobs.jobs.iter().take(NAMED).map(|j| format!("`{}`", j.name)).collect();
         let more = if jobs.jobs.len() > NAMED { " .." } else { "" };
         let last = jobs.jobs.len().saturating_sub(1);
-        CliError::Usage(format!("--explain: no job `{job}`; there are {}{more}, or by number 0 to {last}", some.join(", ")))
+        CliError::Usage(format!(
+            "--explain: no job `{job}`; there are {}{more}, or by number 0 to {last}",
+            some.join(", ")
+        ))
     })
 }
 
@@ -92,13 +96,19 @@ fn because(w: &Why) -> String {
 
 /// The jobs before it that left the slot to it, and why.
 fn left_by(r: &JobsResult, w: &Why) -> String {
-    let name = |job: JobId| r.jobs.get(job.index()).map_or_else(|| job.to_string(), |j| j.name.clone());
+    let name =
+        |job: JobId| r.jobs.get(job.index()).map_or_else(|| job.to_string(), |j| j.name.clone());
     let why = |refusal| match refusal {
         Refusal::Locality => "locality",
         Refusal::Network => "network",
         Refusal::Hinders => "too long",
     };
-    let mut cells: Vec<String> = w.left_by.iter().take(NAMED).map(|&(job, refusal)| format!("{} ({})", name(job), why(refusal))).collect();
+    let mut cells: Vec<String> = w
+        .left_by
+        .iter()
+        .take(NAMED)
+        .map(|&(job, refusal)| format!("{} ({})", name(job), why(refusal)))
+        .collect();
     if w.left_by.len() > NAMED {
         cells.push(format!("{} more", w.left_by.len() - NAMED));
     }
@@ -119,9 +129,19 @@ mod tests {
         let plan = config::read_policy(&shipped(policy), policy).unwrap();
         let jobs_by: JobPolicy = plan.jobs.clone().unwrap();
         let jobs = config::read_jobs(&shipped("workloads/jobs-8.yaml"), "jobs").unwrap();
-        let course = JobRunOptions { explain: Some(find(&jobs, "sort-1").unwrap()), ..JobRunOptions::default() };
-        let ask =
-            SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+        let course = JobRunOptions {
+            explain: Some(find(&jobs, "sort-1").unwrap()),
+            ..JobRunOptions::default()
+        };
+        let ask = SimulatedJobs {
+            topology: &topology,
+            plan: &plan,
+            jobs_by: &jobs_by,
+            jobs: &jobs,
+            failures: &[],
+            faults: &[],
+            until: None,
+        };
         simulate_with(&ask, &course, &mut |_| {}).unwrap()
     }
 
@@ -131,9 +151,16 @@ mod tests {
             let r = explained(policy);
             let job = r.jobs.iter().find(|j| j.name == "sort-1").unwrap();
             assert_eq!(r.explained.len() as u64, job.tasks, "{policy}");
-            assert!(r.explained.iter().all(|e| e.task.job == job.id && e.why.is_some() == says_why && e.started >= e.waited_since));
+            assert!(r.explained.iter().all(|e| e.task.job == job.id
+                && e.why.is_some() == says_why
+                && e.started >= e.waited_since));
             let rows = table(&r);
-            assert_eq!((rows.rows.len() as u64, rows.table().contains("arrival, ")), (job.tasks, says_why), "{}", rows.table());
+            assert_eq!(
+                (rows.rows.len() as u64, rows.table().contains("arrival, ")),
+                (job.tasks, says_why),
+                "{}",
+                rows.table()
+            );
         }
     }
 
@@ -165,6 +192,9 @@ mod tests {
         let jobs = config::read_jobs(&shipped("workloads/jobs-8.yaml"), "jobs").unwrap();
         assert_eq!(find(&jobs, "1").unwrap(), JobId(1));
         let refused = find(&jobs, "no-such-job").unwrap_err().to_string();
-        assert!(refused.contains("no job `no-such-job`") && refused.contains(&jobs.jobs[0].name), "{refused}");
+        assert!(
+            refused.contains("no job `no-such-job`") && refused.contains(&jobs.jobs[0].name),
+            "{refused}"
+        );
     }
 }

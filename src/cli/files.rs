@@ -1,4 +1,5 @@
-//! Files that are read and written: never more of them than is wanted, and a result's file is old or new, never half.
+//! Files that are read and written: never more of them than is wanted, and a result's file is old
+//! or new, never half.
 
 use std::fs::Permissions;
 use std::io::{self, Write as _};
@@ -25,7 +26,8 @@ const RESULT: u64 = 4_000_000_000;
 /// A file of ours as text, other than a workload: faults, notes.
 ///
 /// # Errors
-/// When it cannot be read, is not UTF-8, or is longer than such a file may be. No more of it is read than that.
+/// When it cannot be read, is not UTF-8, or is longer than such a file may be. No more of it is
+/// read than that.
 pub fn read_text(file: &Path) -> Result<String, CliError> {
     read(file, config::MAX_BYTES as u64)
 }
@@ -44,11 +46,13 @@ pub fn read_topology(file: &Path) -> Result<Topology, CliError> {
 /// As [`read_topology`], and a change that leads nowhere.
 pub fn read_topology_with(file: &Path, changes: &[Change]) -> Result<Topology, CliError> {
     let name = file.display().to_string();
-    let text = changed(read_shipped(Shelf::Topologies, file, &[])?, &name, Shelf::Topologies, changes)?;
+    let text =
+        changed(read_shipped(Shelf::Topologies, file, &[])?, &name, Shelf::Topologies, changes)?;
     Ok(config::read_topology(&text, &name)?)
 }
 
-/// A policy: a file, or the name of a shipped one. Programs that a file names are started in its directory.
+/// A policy: a file, or the name of a shipped one. Programs that a file names are started in its
+/// directory.
 ///
 /// # Errors
 /// As [`read_topology`].
@@ -102,7 +106,8 @@ pub fn read_any(file: &Path) -> Result<String, CliError> {
     shipped.map_or_else(|| read_text(file), |s| Ok(s.text.into()))
 }
 
-/// A file as text, or if there is none, the shipped one of that name. `others` are names that the caller knows besides.
+/// A file as text, or if there is none, the shipped one of that name. `others` are names that the
+/// caller knows besides.
 ///
 /// # Errors
 /// As [`read_text`]; of a name that is none, which there are.
@@ -112,11 +117,14 @@ pub fn read_shipped(shelf: Shelf, file: &Path, others: &[String]) -> Result<Stri
         return read(file, most);
     }
     let name = file.to_str().unwrap_or_default();
-    // Of a path, the last part may be a name that is known: policies/varys.yaml, away from the sources.
+    // Of a path, the last part may be a name that is known: policies/varys.yaml, away from the
+    // sources.
     let meant = file.file_stem().and_then(|s| s.to_str()).unwrap_or_default();
     match shelf.find(name) {
         Some(shipped) => Ok(shipped.text.into()),
-        None => Err(CliError::Invalid(format!("{}: {}", file.display(), shelf.unknown(meant, others)))),
+        None => {
+            Err(CliError::Invalid(format!("{}: {}", file.display(), shelf.unknown(meant, others))))
+        }
     }
 }
 
@@ -141,7 +149,8 @@ pub fn read_bytes(file: &Path, most: u64) -> Result<Vec<u8>, CliError> {
 /// # Errors
 /// As [`read_text`].
 pub fn read_stdin() -> Result<String, CliError> {
-    open::text_of(io::stdin().lock(), config::MAX_BYTES as u64).map_err(|e| unread(Path::new("stdin"), &e))
+    open::text_of(io::stdin().lock(), config::MAX_BYTES as u64)
+        .map_err(|e| unread(Path::new("stdin"), &e))
 }
 
 fn read(file: &Path, most: u64) -> Result<String, CliError> {
@@ -153,7 +162,8 @@ pub fn unread(file: &Path, e: &Unread) -> CliError {
     CliError::Invalid(format!("{}{}: {e}", open::name(file), e.place()))
 }
 
-/// A token for the API: that of a file, of which no other user may know, else the one that is given.
+/// A token for the API: that of a file, of which no other user may know, else the one that is
+/// given.
 ///
 /// # Errors
 /// The file cannot be read, is empty, has more than one line, or other users may read it.
@@ -161,13 +171,18 @@ pub fn token(file: Option<&Path>, given: Option<&str>) -> Result<Option<String>,
     let Some(file) = file else { return Ok(given.map(str::to_owned)) };
     let text = read_text(file)?;
     let bad = |why: &str| Err(CliError::Invalid(format!("{}: {why}", file.display())));
-    let mode = std::fs::metadata(file).map_err(|e| unread(file, &e.into()))?.permissions().mode() & 0o777;
+    let mode =
+        std::fs::metadata(file).map_err(|e| unread(file, &e.into()))?.permissions().mode() & 0o777;
     if mode & 0o007 != 0 {
-        return bad(&format!("every user of the machine may read this token or change it (mode {mode:o}); allowed: 600 or 640"));
+        return bad(&format!(
+            "every user of the machine may read this token or change it (mode {mode:o}); allowed: 600 or 640"
+        ));
     }
     match text.trim_end_matches(['\r', '\n']) {
         "" => bad("the file is empty; allowed: one line with the token"),
-        line if !line.bytes().all(|b| b.is_ascii_graphic()) => bad("a token is one line of visible ASCII characters without spaces"),
+        line if !line.bytes().all(|b| b.is_ascii_graphic()) => {
+            bad("a token is one line of visible ASCII characters without spaces")
+        }
         line => Ok(Some(line.to_owned())),
     }
 }
@@ -189,7 +204,10 @@ pub fn can_write(files: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<()
 /// One that is there already or cannot be written.
 pub fn write_new(file: &Path, text: &str) -> Result<(), CliError> {
     let fail = |e: io::Error| match e.kind() {
-        io::ErrorKind::AlreadyExists => CliError::Failed(format!("{}: the file exists already; name another one", file.display())),
+        io::ErrorKind::AlreadyExists => CliError::Failed(format!(
+            "{}: the file exists already; name another one",
+            file.display()
+        )),
         _ => failed(file, &e),
     };
     std::fs::File::create_new(file).and_then(|mut f| f.write_all(text.as_bytes())).map_err(fail)
@@ -210,7 +228,9 @@ pub fn write_text(file: &Path, text: &str) -> Result<(), CliError> {
 pub fn write_bytes(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
     let Some(place) = place(file) else {
         // A pipe or a device cannot be replaced.
-        return open::to_write(file, true).and_then(|mut f| f.write_all(bytes)).map_err(|e| failed(file, &e));
+        return open::to_write(file, true)
+            .and_then(|mut f| f.write_all(bytes))
+            .map_err(|e| failed(file, &e));
     };
     let write = || {
         let mut new = fresh(&place)?;
@@ -229,7 +249,8 @@ pub fn can_draw(file: &Path) -> Result<(), CliError> {
     Format::of(file).map(drop).map_err(CliError::Usage)
 }
 
-/// Writes a sheet to a file, in the format that its name says; `dpi` is the number of pixels an inch in a PNG file.
+/// Writes a sheet to a file, in the format that its name says; `dpi` is the number of pixels an
+/// inch in a PNG file.
 ///
 /// # Errors
 /// Another format, a picture of too many pixels, or a file that cannot be written.
@@ -260,7 +281,10 @@ fn fresh(place: &Path) -> io::Result<tempfile::NamedTempFile> {
     let directory = place.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // The mode of the file that is replaced; of a new one, that which the umask leaves.
     let mode = std::fs::metadata(place).map_or(0o666, |m| m.permissions().mode());
-    let new = tempfile::Builder::new().prefix(".heliostat-").permissions(Permissions::from_mode(0o666)).tempfile_in(directory)?;
+    let new = tempfile::Builder::new()
+        .prefix(".heliostat-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory)?;
     if mode != 0o666 {
         new.as_file().set_permissions(Permissions::from_mode(mode))?;
     }
@@ -274,7 +298,10 @@ mod tests {
     use super::*;
 
     fn names(dir: &Path) -> Vec<String> {
-        let mut all: Vec<String> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        let mut all: Vec<String> = std::fs::read_dir(dir)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
         all.sort();
         all
     }
@@ -332,7 +359,10 @@ mod tests {
         // A terabyte, if all of it were read.
         File::options().write(true).open(&file).and_then(|f| f.set_len(1 << 40)).unwrap();
         let told = read_text(&file).unwrap_err().to_string();
-        assert!(told.contains("t.yaml: the file is too long; allowed: at most 4000000 bytes"), "{told}");
+        assert!(
+            told.contains("t.yaml: the file is too long; allowed: at most 4000000 bytes"),
+            "{told}"
+        );
     }
 
     #[test]
@@ -346,9 +376,12 @@ mod tests {
         };
         assert_eq!(of("0123456789abcdef\n", 0o600), Ok(Some("0123456789abcdef".into())));
         assert_eq!(of("0123456789abcdef\r\n", 0o640), Ok(Some("0123456789abcdef".into())));
-        for (text, mode, why) in
-            [("x\n", 0o644, "(mode 644)"), ("\n", 0o600, "empty"), ("a b\n", 0o600, "one line"), ("a\nb\n", 0o600, "one line")]
-        {
+        for (text, mode, why) in [
+            ("x\n", 0o644, "(mode 644)"),
+            ("\n", 0o600, "empty"),
+            ("a b\n", 0o600, "one line"),
+            ("a\nb\n", 0o600, "one line"),
+        ] {
             let told = of(text, mode).unwrap_err();
             assert!(told.starts_with(&file.display().to_string()) && told.contains(why), "{told}");
         }
@@ -363,7 +396,13 @@ mod tests {
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for file in [Path::new("/dev/zero"), &pipe] {
             let told = read_text(file).unwrap_err().to_string();
-            assert!(told.contains(&format!("{}: it is a device or a named pipe; allowed: a file", file.display())), "{told}");
+            assert!(
+                told.contains(&format!(
+                    "{}: it is a device or a named pipe; allowed: a file",
+                    file.display()
+                )),
+                "{told}"
+            );
         }
         let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(b"racks: 2").unwrap();

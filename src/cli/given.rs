@@ -60,18 +60,25 @@ impl Cli {
     ///
     /// # Errors
     /// Where they make no sense.
-    pub fn try_read_from(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+    pub fn try_read_from(
+        arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
         let mut command = with_short_help(with_negatives(Self::command()));
         let mut matches = command.try_get_matches_from_mut(arguments).map_err(in_plain_words)?;
-        let read = Self::from_arg_matches_mut(&mut matches.clone()).map_err(|e| e.format(&mut command))?;
+        let read =
+            Self::from_arg_matches_mut(&mut matches.clone()).map_err(|e| e.format(&mut command))?;
         Ok(read.noted(&mut matches))
     }
 
     fn noted(mut self, matches: &mut ArgMatches) -> Self {
         let Some((name, matches)) = matches.remove_subcommand() else { return self };
         match &mut self.command {
-            Command::Simulate(args) => args.given = with_changes(shaping(&name, &matches), &args.changes),
-            Command::Run(args) => args.given = with_changes(shaping(&name, &matches), &args.changes),
+            Command::Simulate(args) => {
+                args.given = with_changes(shaping(&name, &matches), &args.changes)
+            }
+            Command::Run(args) => {
+                args.given = with_changes(shaping(&name, &matches), &args.changes)
+            }
             Command::Schedule(args) => args.given = shaping(&name, &matches),
             _ => {}
         }
@@ -79,13 +86,21 @@ impl Cli {
     }
 }
 
-/// Options whose values may begin with a minus sign, so that a negative number is refused as a number and not as an option.
+/// Options whose values may begin with a minus sign, so that a negative number is refused as a
+/// number and not as an option.
 fn with_negatives(command: clap::Command) -> clap::Command {
-    let number = |a: clap::Arg| if a.is_positional() || !a.get_action().takes_values() { a } else { a.allow_negative_numbers(true) };
+    let number = |a: clap::Arg| {
+        if a.is_positional() || !a.get_action().takes_values() {
+            a
+        } else {
+            a.allow_negative_numbers(true)
+        }
+    };
     command.mut_args(number).mut_subcommands(with_negatives)
 }
 
-/// A command with more options than this prints the short help by --help, too, and all that there is to say by --help-all.
+/// A command with more options than this prints the short help by --help, too, and all that there
+/// is to say by --help-all.
 const MANY: usize = 20;
 /// Headings whose options short help leaves out.
 const LEFT_OUT: [&str; 2] = ["Model of tasks", "Errors of foresight (jobs)"];
@@ -112,27 +127,38 @@ fn with_short_help(command: clap::Command) -> clap::Command {
     command.mut_subcommands(short)
 }
 
-/// What is wrong with the arguments, where the parser says it in words of Rust or does not see what was meant: a name that stands where no
-/// option is could be a policy's or a workload's.
+/// What is wrong with the arguments, where the parser says it in words of Rust or does not see what
+/// was meant: a name that stands where no option is could be a policy's or a workload's.
 fn in_plain_words(mut e: clap::Error) -> clap::Error {
     if let Some(number) = e.source().and_then(|why| why.downcast_ref::<ParseIntError>()) {
         let large = matches!(number.kind(), IntErrorKind::PosOverflow);
-        let wanted = if large { "this number is too large" } else { "a whole number is wanted, 0 or more" };
+        let wanted =
+            if large { "this number is too large" } else { "a whole number is wanted, 0 or more" };
         let of = |kind| e.get(kind).map(ToString::to_string).unwrap_or_default();
         let (value, option) = (of(ContextKind::InvalidValue), of(ContextKind::InvalidArg));
-        return clap::Error::raw(e.kind(), format!("invalid value '{value}' for '{option}': {wanted}\n"));
+        return clap::Error::raw(
+            e.kind(),
+            format!("invalid value '{value}' for '{option}': {wanted}\n"),
+        );
     }
     let Some(ContextValue::String(word)) = e.get(ContextKind::InvalidArg) else { return e };
     let usage = e.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    if e.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') && ["run", "simulate"].iter().any(|c| usage.contains(c)) {
-        let tip = format!("a policy is named by '--policy {word}', a workload by '--workload {word}'");
+    if e.kind() == ErrorKind::UnknownArgument
+        && !word.starts_with('-')
+        && ["run", "simulate"].iter().any(|c| usage.contains(c))
+    {
+        let tip =
+            format!("a policy is named by '--policy {word}', a workload by '--workload {word}'");
         e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     e
 }
 
 /// Each changed key counts as an option of its own.
-fn with_changes(mut given: BTreeMap<String, String>, changes: &Changes) -> BTreeMap<String, String> {
+fn with_changes(
+    mut given: BTreeMap<String, String>,
+    changes: &Changes,
+) -> BTreeMap<String, String> {
     given.extend(changes.all.iter().map(|c| (c.key.clone(), c.text.clone())));
     given
 }
@@ -141,7 +167,9 @@ fn with_changes(mut given: BTreeMap<String, String>, changes: &Changes) -> BTree
 fn shaping(name: &str, matches: &ArgMatches) -> BTreeMap<String, String> {
     let command = Cli::command();
     let known = command.find_subcommand(name).into_iter().flat_map(clap::Command::get_arguments);
-    let shaping = known.filter_map(|a| Some((a.get_long().filter(|long| !APART.contains(long))?, a.get_id().as_str())));
+    let shaping = known.filter_map(|a| {
+        Some((a.get_long().filter(|long| !APART.contains(long))?, a.get_id().as_str()))
+    });
     let given = shaping.filter(|(_, id)| matches.try_contains_id(id).is_ok_and(|there| there));
     let given = given.filter(|(_, id)| matches.value_source(id) == Some(ValueSource::CommandLine));
     let text = |id: &str| {
@@ -158,7 +186,9 @@ mod tests {
 
     fn given(text: &str) -> Vec<(String, String)> {
         let cli = Cli::try_read_from(text.split(' ')).unwrap();
-        let (Command::Simulate(simulate::Args { given, .. }) | Command::Run(crate::cli::run::Args { given, .. })) = cli.command else {
+        let (Command::Simulate(simulate::Args { given, .. })
+        | Command::Run(crate::cli::run::Args { given, .. })) = cli.command
+        else {
             panic!("{text}")
         };
         given.into_iter().collect()
@@ -166,13 +196,19 @@ mod tests {
 
     #[test]
     fn help_fits_three_screens_and_all_of_it_can_be_had() {
-        let help = |c: &str, option: &str| Cli::try_read_from(["heliostat", c, option]).unwrap_err().to_string();
+        let help = |c: &str, option: &str| {
+            Cli::try_read_from(["heliostat", c, option]).unwrap_err().to_string()
+        };
         for c in Cli::command().get_subcommands().map(clap::Command::get_name) {
             let lines = help(c, "--help").lines().count();
             assert!(lines < 120, "{c}: {lines} lines");
         }
         let (short, all) = (help("simulate", "--help"), help("simulate", "--help-all"));
-        assert!(!short.contains("--map-rate") && short.contains("--help-all and the man pages") && short == help("simulate", "-h"));
+        assert!(
+            !short.contains("--map-rate")
+                && short.contains("--help-all and the man pages")
+                && short == help("simulate", "-h")
+        );
         assert!(all.contains("--map-rate") && all.lines().count() > short.lines().count());
     }
 
@@ -181,28 +217,50 @@ mod tests {
         let why = |text: &str| Cli::try_read_from(text.split(' ')).unwrap_err().to_string();
         for command in ["simulate", "run"] {
             let said = why(&format!("heliostat {command} hybrid-8x2 c-through facebook"));
-            assert!(said.contains("'--policy c-through', a workload by '--workload c-through'"), "{said}");
+            assert!(
+                said.contains("'--policy c-through', a workload by '--workload c-through'"),
+                "{said}"
+            );
         }
         for (option, value) in [("--coflows", "-5"), ("--seed", "-1"), ("--scale", "-2")] {
-            let said = why(&format!("heliostat simulate net --policy a --workload w {option} {value}"));
+            let said =
+                why(&format!("heliostat simulate net --policy a --workload w {option} {value}"));
             assert!(said.contains(&format!("invalid value '{value}' for '{option}")), "{said}");
             assert!(said.contains("a whole number is wanted"), "{said}");
         }
         let said = why("heliostat simulate net --policy a --polcy b");
-        assert!(said.contains("similar argument exists: '--policy'") && !said.contains("a workload by"), "{said}");
+        assert!(
+            said.contains("similar argument exists: '--policy'") && !said.contains("a workload by"),
+            "{said}"
+        );
     }
 
     #[test]
     fn options_that_shape_a_result_are_kept_with_their_values() {
-        let of = |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>();
+        let of = |all: &[(&str, &str)]| {
+            all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>()
+        };
         let plain = "heliostat simulate net --policy a --workload w";
         assert_eq!(given(plain), of(&[]));
-        let neutral = format!("{plain} --seed 3 --json x.json -o csv --threads 2 --timing --allow-fallback --bucket 1s");
+        let neutral = format!(
+            "{plain} --seed 3 --json x.json -o csv --threads 2 --timing --allow-fallback --bucket 1s"
+        );
         assert_eq!(given(&neutral), of(&[]));
-        let shaped = format!("{plain} --scale 10 --coflows 5 --fold --fault r0.tor=down@1s --fault r1.tor=down@2s --until 4s");
-        let want = [("coflows", "5"), ("fault", "r0.tor=down@1s,r1.tor=down@2s"), ("fold", "true"), ("scale", "10"), ("until", "4s")];
+        let shaped = format!(
+            "{plain} --scale 10 --coflows 5 --fold --fault r0.tor=down@1s --fault r1.tor=down@2s --until 4s"
+        );
+        let want = [
+            ("coflows", "5"),
+            ("fault", "r0.tor=down@1s,r1.tor=down@2s"),
+            ("fold", "true"),
+            ("scale", "10"),
+            ("until", "4s"),
+        ];
         assert_eq!(given(&shaped), of(&want));
-        assert_eq!(given("heliostat run net --workload w --scale 4 --listen 127.0.0.1:0 --force"), of(&[("scale", "4")]));
+        assert_eq!(
+            given("heliostat run net --workload w --scale 4 --listen 127.0.0.1:0 --force"),
+            of(&[("scale", "4")])
+        );
         let jobs = "heliostat simulate net --policy a --jobs j --first 3 --model corral";
         assert_eq!(given(jobs), of(&[("first", "3"), ("model", "corral")]));
     }

@@ -10,13 +10,15 @@ use tokio::sync::watch;
 
 use super::log;
 
-/// For commands that run in virtual time. Becomes true at the first Ctrl-C from here on. A second one ends the process, should the run
-/// not look in time.
+/// For commands that run in virtual time. Becomes true at the first Ctrl-C from here on. A second
+/// one ends the process, should the run not look in time.
 pub fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let (flag, (listens, heard)) = (stop.clone(), std::sync::mpsc::channel());
     std::thread::spawn(move || {
-        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+            return;
+        };
         runtime.block_on(async {
             let Ok(mut signals) = signal(SignalKind::interrupt()) else { return };
             let _ = listens.send(());
@@ -33,28 +35,51 @@ pub fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
     stop
 }
 
-/// How long a network may take to go when the process is asked to stop: whatever hangs in it, the process ends then.
+/// How long a network may take to go when the process is asked to stop: whatever hangs in it, the
+/// process ends then.
 const GOING: Duration = Duration::from_secs(8);
 
-/// Becomes true when the process is asked to stop. Asked a second time, or where the network's `note` is still there after `GOING`, it
-/// ends at once: `abandon` removes what does not go with the process, and says what it cannot remove.
-pub async fn wait_for_signal(stop: Arc<AtomicBool>, (note, abandon): (PathBuf, impl FnOnce() -> Vec<String> + Send + 'static)) {
-    let named = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()];
+/// Becomes true when the process is asked to stop. Asked a second time, or where the network's
+/// `note` is still there after `GOING`, it ends at once: `abandon` removes what does not go with
+/// the process, and says what it cannot remove.
+pub async fn wait_for_signal(
+    stop: Arc<AtomicBool>,
+    (note, abandon): (PathBuf, impl FnOnce() -> Vec<String> + Send + 'static),
+) {
+    let named = [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::quit(),
+        SignalKind::hangup(),
+    ];
     // What would end the process at once, and leave its network behind, ends it as the others do.
-    let others = [libc::SIGUSR2, libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF, libc::SIGXCPU, libc::SIGIO, libc::SIGPWR, libc::SIGSTKFLT];
-    let others = others.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).map(SignalKind::from_raw);
+    let others = [
+        libc::SIGUSR2,
+        libc::SIGALRM,
+        libc::SIGVTALRM,
+        libc::SIGPROF,
+        libc::SIGXCPU,
+        libc::SIGIO,
+        libc::SIGPWR,
+        libc::SIGSTKFLT,
+    ];
+    let others =
+        others.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).map(SignalKind::from_raw);
     let kinds = named.into_iter().chain(others);
     // A file that has grown to the limit of size is an error of writing, which is said.
     let _limit = signal(SignalKind::from_raw(libc::SIGXFSZ));
     let (asked, mut heard) = tokio::sync::mpsc::channel(1);
     for kind in kinds {
         let (Ok(mut signals), asked) = (signal(kind), asked.clone()) else { continue };
-        tokio::spawn(async move { while signals.recv().await.is_some() && asked.send(kind).await.is_ok() {} });
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() && asked.send(kind).await.is_ok() {}
+        });
     }
     heard.recv().await;
     stop.store(true, Relaxed);
     tracing::info!("stopping; ask again to stop at once");
-    // A terminal that is closed, or a service that is stopped, may send a hang-up beside another signal.
+    // A terminal that is closed, or a service that is stopped, may send a hang-up beside another
+    // signal.
     let again = async { while heard.recv().await == Some(SignalKind::hangup()) {} };
     let hangs = async {
         tokio::time::sleep(GOING).await;

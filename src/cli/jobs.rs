@@ -35,9 +35,8 @@ pub struct Virtual {
 /// Which jobs are run, and what is drawn of them
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Tuning {
-    /// Draws the tasks on their slots over time into this file (.svg, .png or .pdf), 7 in wide; in other sizes, `heliostat plot --kind
-    /// timeline`
-    /// draws it of the result
+    /// Draws the tasks on their slots over time into this file (.svg, .png or .pdf), 7 in wide; in
+    /// other sizes, `heliostat plot --kind timeline` draws it of the result
     #[arg(help_heading = "Jobs", long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
     /// Keeps only jobs that shuffle at least this
@@ -52,8 +51,8 @@ pub struct Tuning {
     /// All jobs arrive at once
     #[arg(help_heading = "Jobs", long)]
     pub batch: bool,
-    /// Says to the scheduler that a host or rack fails at that time, and is back after +TIME: h3-1@10s, r2@10s+30s; may be given more
-    /// than once
+    /// Says to the scheduler that a host or rack fails at that time, and is back after +TIME:
+    /// h3-1@10s, r2@10s+30s; may be given more than once
     #[arg(help_heading = "Jobs", long, value_name = "WHAT@TIME[+TIME]")]
     pub fail: Vec<String>,
     /// How a trace's bytes become tasks.
@@ -64,7 +63,8 @@ pub struct Tuning {
 /// What is foreseen wrongly, in virtual time
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Wrong {
-    /// Planners see the sizes of recurring jobs too large or too small by at most this share: 0.5 is half of the size
+    /// Planners see the sizes of recurring jobs too large or too small by at most this share: 0.5
+    /// is half of the size
     #[arg(help_heading = "Errors of foresight (jobs)", long, value_name = "SHARE", value_parser = share)]
     pub size_error: Option<u32>,
     /// Some jobs arrive up to TIME sooner or later than foreseen
@@ -73,7 +73,8 @@ pub struct Wrong {
     /// The share of the jobs that do [default: 0.5]
     #[arg(help_heading = "Errors of foresight (jobs)", long, value_name = "SHARE", value_parser = share, requires = "arrival_delay")]
     pub delayed: Option<u32>,
-    /// The remaining times of running tasks are estimated too long or too short by at most this share
+    /// The remaining times of running tasks are estimated too long or too short by at most this
+    /// share
     #[arg(help_heading = "Errors of foresight (jobs)", long, value_name = "SHARE", value_parser = share)]
     pub remaining_error: Option<u32>,
 }
@@ -81,7 +82,11 @@ pub struct Wrong {
 /// A share from 0 to 1 as per cent.
 fn share(text: &str) -> Result<u32, String> {
     let share: f64 = text.parse().map_err(|_| "not a number; 0 to 1".to_owned())?;
-    if (0.0..=1.0).contains(&share) { Ok((share * 100.0).round() as u32) } else { Err("a share is 0 to 1".into()) }
+    if (0.0..=1.0).contains(&share) {
+        Ok((share * 100.0).round() as u32)
+    } else {
+        Err("a share is 0 to 1".into())
+    }
 }
 
 impl Wrong {
@@ -90,7 +95,11 @@ impl Wrong {
         Errors {
             shuffle_percent: 0,
             size_percent: self.size_error.unwrap_or(0),
-            delayed_percent: if self.arrival_delay.is_some() { self.delayed.unwrap_or(50) } else { 0 },
+            delayed_percent: if self.arrival_delay.is_some() {
+                self.delayed.unwrap_or(50)
+            } else {
+                0
+            },
             delay: self.arrival_delay.unwrap_or(Span::ZERO),
             remaining_percent: self.remaining_error.unwrap_or(0),
             seed,
@@ -117,7 +126,8 @@ impl From<GrainArg> for Grain {
 }
 
 impl Tuning {
-    /// Refuses options that say something of jobs only, where none are run; `jobs` is the option that would run them.
+    /// Refuses options that say something of jobs only, where none are run; `jobs` is the option
+    /// that would run them.
     ///
     /// # Errors
     /// The first such option.
@@ -147,14 +157,22 @@ impl Tuning {
         Ok(all)
     }
 
-    /// Reads the jobs: our YAML, a SWIM trace, TPC-H queries, or coflows of a trace as jobs. Or draws those of a mix, 50 unless
-    /// `--first` says how many.
+    /// Reads the jobs: our YAML, a SWIM trace, TPC-H queries, or coflows of a trace as jobs. Or
+    /// draws those of a mix, 50 unless `--first` says how many.
     ///
     /// # Errors
-    /// A file that cannot be read or makes no sense, a mix of coflows, types of lists that the network has not.
-    pub fn read(&self, file: &Path, on: (&RunPlan, &Topology), reading: &Reading, seed: u64) -> Result<JobList, CliError> {
+    /// A file that cannot be read or makes no sense, a mix of coflows, types of lists that the
+    /// network has not.
+    pub fn read(
+        &self,
+        file: &Path,
+        on: (&RunPlan, &Topology),
+        reading: &Reading,
+        seed: u64,
+    ) -> Result<JobList, CliError> {
         let (plan, topology) = on;
-        let reading = Reading { scale: Some(reading.scale.unwrap_or(plan.run.scale)), ..reading.clone() };
+        let reading =
+            Reading { scale: Some(reading.scale.unwrap_or(plan.run.scale)), ..reading.clone() };
         let args = JobsArgs {
             model: self.model.clone(),
             seed,
@@ -168,9 +186,14 @@ impl Tuning {
         };
         let how = args.how(&reading)?;
         match Mix::named(file) {
-            Some(mix) => Ok(how.select.of(mix.draw_jobs(&self.model, self.first.unwrap_or(50), seed)?, seed)),
+            Some(mix) => {
+                Ok(how.select.of(mix.draw_jobs(&self.model, self.first.unwrap_or(50), seed)?, seed))
+            }
             None => {
-                let (text, name) = (read_shipped(Shelf::Workloads, file, &Mix::of_jobs())?, file.display().to_string());
+                let (text, name) = (
+                    read_shipped(Shelf::Workloads, file, &Mix::of_jobs())?,
+                    file.display().to_string(),
+                );
                 let list = config::read_any_jobs(&text, &name, &how)?;
                 config::check_types(&list, topology, &text, &name)?;
                 Ok(list)
@@ -184,13 +207,29 @@ impl Tuning {
 /// # Errors
 /// A policy without a `placement` section.
 pub fn scheduling(plan: &RunPlan, file: &str) -> Result<JobPolicy, CliError> {
-    let placing = || Shelf::Policies.files().filter(|f| f.text.contains("\nplacement:")).map(|f| f.name).collect::<Vec<_>>().join(", ");
-    let why = || format!("{file}: no `placement` section, which says where tasks go; shipped policies with one: {}", placing());
+    let placing = || {
+        Shelf::Policies
+            .files()
+            .filter(|f| f.text.contains("\nplacement:"))
+            .map(|f| f.name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let why = || {
+        format!(
+            "{file}: no `placement` section, which says where tasks go; shipped policies with one: {}",
+            placing()
+        )
+    };
     plan.jobs.clone().ok_or_else(|| CliError::Invalid(why()))
 }
 
 fn refuse(given: &[(&str, bool)], jobs: &str) -> Result<(), CliError> {
-    let why = |option| CliError::Usage(format!("{option} says something of jobs, and none are run; it is allowed with {jobs} FILE"));
+    let why = |option| {
+        CliError::Usage(format!(
+            "{option} says something of jobs, and none are run; it is allowed with {jobs} FILE"
+        ))
+    };
     given.iter().find(|g| g.1).map_or(Ok(()), |g| Err(why(g.0)))
 }
 
@@ -225,7 +264,10 @@ impl Virtual {
     pub fn grain(&self, topology: &Topology, policy: Kind) -> Result<Grain, CliError> {
         match self.grain {
             Some(GrainArg::Rack) if policy.is_by_host() => {
-                let why = format!("`{}` looks at the hosts' interfaces; it needs --grain host", policy.name());
+                let why = format!(
+                    "`{}` looks at the hosts' interfaces; it needs --grain host",
+                    policy.name()
+                );
                 Err(CliError::Usage(format!("--grain rack: {why}")))
             }
             Some(GrainArg::Rack) => Ok(Grain::Rack),
@@ -235,13 +277,19 @@ impl Virtual {
     }
 }
 
-/// A run of jobs as it is printed. Table: the jobs, then what was run and the sums. JSON: the whole [`JobsResult`]. CSV: the jobs in base
-/// units. With `--summary`, all but the jobs.
+/// A run of jobs as it is printed. Table: the jobs, then what was run and the sums. JSON: the whole
+/// [`JobsResult`]. CSV: the jobs in base units. With `--summary`, all but the jobs.
 pub fn result(r: &JobsResult, shown: Shown) -> String {
     match (shown.output, shown.summary) {
         (Output::Table, summary_only) => {
-            let jobs = if summary_only { String::new() } else { format!("{}\n\n", table(r).table()) };
-            format!("{jobs}{}\n{}\n{}", caption(r), summary(r).table(), outcome::caveats(&r.caveats))
+            let jobs =
+                if summary_only { String::new() } else { format!("{}\n\n", table(r).table()) };
+            format!(
+                "{jobs}{}\n{}\n{}",
+                caption(r),
+                summary(r).table(),
+                outcome::caveats(&r.caveats)
+            )
         }
         (Output::Json, false) => tables::json(r),
         (Output::Csv, false) => exact(r).csv(),
@@ -264,7 +312,17 @@ fn caption(r: &JobsResult) -> String {
 }
 
 fn table(r: &JobsResult) -> Rows {
-    let mut rows = Rows::new(&["job", "queue", "tasks", "near/rack/far", "JCT", "slot time", "shuffle", "sent", "shuffle CCT"]);
+    let mut rows = Rows::new(&[
+        "job",
+        "queue",
+        "tasks",
+        "near/rack/far",
+        "JCT",
+        "slot time",
+        "shuffle",
+        "sent",
+        "shuffle CCT",
+    ]);
     for j in &r.jobs {
         let cct = j.shuffle_ccts.iter().max();
         rows.rows.push(vec![
@@ -335,8 +393,13 @@ pub fn summary(r: &JobsResult) -> Rows {
     let s = &r.summary;
     let mut rows = Rows::new(&["summary", ""]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
-    let of = if s.unfinished == 0 { String::new() } else { format!(" of {}", s.finished + s.unfinished) };
-    let three = |a, b, c| format!("{} / {} / {}", tables::span(a), tables::span(b), tables::span(c));
+    let of = if s.unfinished == 0 {
+        String::new()
+    } else {
+        format!(" of {}", s.finished + s.unfinished)
+    };
+    let three =
+        |a, b, c| format!("{} / {} / {}", tables::span(a), tables::span(b), tables::span(c));
     row("jobs finished", format!("{}{of}", s.finished));
     row("makespan", tables::span(s.makespan));
     row("JCT average / median / p95", three(s.average_jct, s.median_jct, s.p95_jct));
@@ -346,14 +409,24 @@ pub fn summary(r: &JobsResult) -> Rows {
         row("OCS share", tables::percent(s.ocs_share));
     }
     row("slot time", tables::span(s.slot_time));
-    row("bytes planned / received", format!("{} / {}", tables::bytes(s.bytes_planned), tables::bytes(s.bytes_received)));
+    row(
+        "bytes planned / received",
+        format!("{} / {}", tables::bytes(s.bytes_planned), tables::bytes(s.bytes_received)),
+    );
     let wire = tables::bytes(r.network.bytes_on_wire);
-    row("between racks planned / on the wire", format!("{} / {wire}", tables::bytes(s.bytes_between_racks)));
+    row(
+        "between racks planned / on the wire",
+        format!("{} / {wire}", tables::bytes(s.bytes_between_racks)),
+    );
     if let Some(again) = r.network.bytes_sent_again {
         row("of that sent again by TCP", tables::bytes(again));
     }
-    row("tasks at their block / in its rack / far", format!("{} / {} / {}", s.near[0], s.near[1], s.near[2]));
-    // Rows of what seldom happens are there only if it did. Older results have this of each job only.
+    row(
+        "tasks at their block / in its rack / far",
+        format!("{} / {} / {}", s.near[0], s.near[1], s.near[2]),
+    );
+    // Rows of what seldom happens are there only if it did. Older results have this of each job
+    // only.
     let again = s.reruns.max(r.jobs.iter().map(|j| u64::from(j.reruns)).sum());
     let seldom = [
         ("tasks started again", again),
@@ -372,16 +445,19 @@ pub fn summary(r: &JobsResult) -> Rows {
 /// # Errors
 /// What is no host or rack, or no time.
 pub(super) fn failure(text: &str, topology: &Topology) -> Result<Vec<(Time, Event)>, CliError> {
-    let bad = |why: String| CliError::Usage(format!("--fail {text}: {why}; write h3-1@10s or r2@10s+30s"));
+    let bad = |why: String| {
+        CliError::Usage(format!("--fail {text}: {why}; write h3-1@10s or r2@10s+30s"))
+    };
     let (what, when) = text.split_once('@').ok_or_else(|| bad("no time".into()))?;
     let (at, long) = when.split_once('+').map_or((when, None), |(a, b)| (a, Some(b)));
     let at = Time::ZERO + at.parse::<Span>().map_err(|e| bad(e.to_string()))?;
     let long = long.map(|l| l.parse::<Span>().map_err(|e| bad(e.to_string()))).transpose()?;
     let rack = what.strip_prefix('r').and_then(|r| r.parse().ok()).map(crate::ids::RackId);
-    let (down, up) = match (topology.host_by_name(what), rack.filter(|r| r.index() < topology.rack_count())) {
-        (Some(h), _) => (Event::HostFailed(h), Event::HostRecovered(h)),
-        (_, Some(r)) => (Event::RackFailed(r), Event::RackRecovered(r)),
-        _ => return Err(bad(format!("no host or rack {what}"))),
-    };
+    let (down, up) =
+        match (topology.host_by_name(what), rack.filter(|r| r.index() < topology.rack_count())) {
+            (Some(h), _) => (Event::HostFailed(h), Event::HostRecovered(h)),
+            (_, Some(r)) => (Event::RackFailed(r), Event::RackRecovered(r)),
+            _ => return Err(bad(format!("no host or rack {what}"))),
+        };
     Ok([Some((at, down)), long.map(|l| (at + l, up))].into_iter().flatten().collect())
 }

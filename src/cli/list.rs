@@ -49,10 +49,16 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 fn listed(shelves: &[Shelf], output: Output) -> String {
     let all = shelves.iter().map(|&shelf| (shelf, entries(shelf)));
     match output {
-        Output::Table => all.map(|(shelf, list)| plain(shelf, &list)).collect::<Vec<_>>().join("\n"),
+        Output::Table => {
+            all.map(|(shelf, list)| plain(shelf, &list)).collect::<Vec<_>>().join("\n")
+        }
         Output::Csv | Output::Json => {
             let mut rows = Rows::new(&["kind", "name", "about"]);
-            rows.rows = all.flat_map(|(shelf, list)| list.into_iter().map(move |(n, a)| vec![shelf.one().into(), n, a])).collect();
+            rows.rows = all
+                .flat_map(|(shelf, list)| {
+                    list.into_iter().map(move |(n, a)| vec![shelf.one().into(), n, a])
+                })
+                .collect();
             if output == Output::Csv { rows.csv() } else { rows.json() }
         }
     }
@@ -62,13 +68,17 @@ fn listed(shelves: &[Shelf], output: Output) -> String {
 fn entries(shelf: Shelf) -> Vec<(String, String)> {
     let files = shelf.files().map(|f| (f.name.to_owned(), f.about()));
     let mixes = Mix::described().into_iter().filter(|_| shelf == Shelf::Workloads);
-    files.chain(mixes.map(|(name, about)| (name, format!("Drawn from the seed. {about}")))).collect()
+    files
+        .chain(mixes.map(|(name, about)| (name, format!("Drawn from the seed. {about}"))))
+        .collect()
 }
 
-/// One line each, as long as it is: no terminal is asked how wide it is, so that `grep` finds whole lines.
+/// One line each, as long as it is: no terminal is asked how wide it is, so that `grep` finds whole
+/// lines.
 fn plain(shelf: Shelf, list: &[(String, String)]) -> String {
     let width = list.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let lines: String = list.iter().map(|(name, about)| format!("  {name:width$}  {about}\n")).collect();
+    let lines: String =
+        list.iter().map(|(name, about)| format!("  {name:width$}  {about}\n")).collect();
     format!("{}\n{lines}", shelf.many())
 }
 
@@ -82,10 +92,19 @@ mod tests {
         for line in ["topologies\n  bcube-64 ", "\n  hybrid-8x2 ", "\n  varys ", "\n  facebook "] {
             assert!(all.contains(line), "{line:?} in {all}");
         }
-        assert!(all.contains(" The demo's network: 8 racks of 2 hosts") && all.contains(" Drawn from the seed. Coflows: the four"));
+        assert!(
+            all.contains(" The demo's network: 8 racks of 2 hosts")
+                && all.contains(" Drawn from the seed. Coflows: the four")
+        );
         let csv = listed(&[Shelf::Policies], Output::Csv);
         assert!(!csv.contains("topology") && csv.contains("policy,varys,"));
-        let json: serde_json::Value = serde_json::from_str(&listed(&[Shelf::Workloads], Output::Json)).unwrap();
-        assert!(json.as_array().unwrap().iter().any(|w| w["name"] == "shuffle-8" && w["kind"] == "workload"));
+        let json: serde_json::Value =
+            serde_json::from_str(&listed(&[Shelf::Workloads], Output::Json)).unwrap();
+        assert!(
+            json.as_array()
+                .unwrap()
+                .iter()
+                .any(|w| w["name"] == "shuffle-8" && w["kind"] == "workload")
+        );
     }
 }

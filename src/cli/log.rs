@@ -1,10 +1,13 @@
-//! What commands say on stderr: the lines of the log, and notes beside them. None of it can harm what a command does.
+//! What commands say on stderr: the lines of the log, and notes beside them. None of it can harm
+//! what a command does.
 //!
-//! A reader of stderr may be gone, a disk under it may be full, and a pipe that no program reads is full one day. Where text cannot be
-//! written the command goes on. Most commands write at once. One that controls a network has a thread that writes for all its others, since
-//! each of them would wait for a reader that does not read: the control loop at real-time priority, too. It writes what stands beside the
-//! log as well (progress, errors, panics), in the order in which it was said, and tells where lines are missing; `tracing-appender` has
-//! the lines of the log only, and tells nothing.
+//! A reader of stderr may be gone, a disk under it may be full, and a pipe that no program reads is
+//! full one day. Where text cannot be written the command goes on. Most commands write at once. One
+//! that controls a network has a thread that writes for all its others, since each of them would
+//! wait for a reader that does not read: the control loop at real-time priority, too. It writes
+//! what stands beside the log as well (progress, errors, panics), in the order in which it was
+//! said, and tells where lines are missing; `tracing-appender` has the lines of the log only, and
+//! tells nothing.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
@@ -41,22 +44,24 @@ pub fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
 }
 
-/// Starts the log, whose lines go to stderr, so that stdout has data only. Those of a process in the background have times, in
-/// UTC.
+/// Starts the log, whose lines go to stderr, so that stdout has data only. Those of a process in
+/// the background have times, in UTC.
 ///
 /// # Errors
 /// The filter makes no sense.
 pub fn start(filter: Option<&str>, in_the_background: bool) -> Result<(), CliError> {
     let from_env = std::env::var("HELIOSTAT_LOG").ok();
     let filter = filter.or(from_env.as_deref()).unwrap_or("info");
-    let filter = EnvFilter::try_new(filter).map_err(|e| CliError::Usage(format!("--log {filter}: {e}")))?;
+    let filter =
+        EnvFilter::try_new(filter).map_err(|e| CliError::Usage(format!("--log {filter}: {e}")))?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Stderr)
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal() && !no_color())
         .with_target(false);
-    // A log in the background is read later; a terminal and the journal of systemd have times of their own.
+    // A log in the background is read later; a terminal and the journal of systemd have times of
+    // their own.
     if in_the_background {
         lines.init()
     } else {
@@ -65,8 +70,9 @@ pub fn start(filter: Option<&str>, in_the_background: bool) -> Result<(), CliErr
     Ok(())
 }
 
-/// From here on a thread of its own writes what all others say, panics included, and no other waits for stderr. [`flush`] must come before
-/// the end. Must not be called before a user namespace is entered, which a process with two threads cannot.
+/// From here on a thread of its own writes what all others say, panics included, and no other waits
+/// for stderr. [`flush`] must come before the end. Must not be called before a user namespace is
+/// entered, which a process with two threads cannot.
 ///
 /// # Errors
 /// No thread can be had.
@@ -74,7 +80,8 @@ pub fn in_background() -> Result<(), CliError> {
     if LINES.get().is_some() {
         return Ok(());
     }
-    let lines = io::stderr().as_fd().try_clone_to_owned().and_then(|fd| Lines::start(File::from(fd), ROOM));
+    let lines =
+        io::stderr().as_fd().try_clone_to_owned().and_then(|fd| Lines::start(File::from(fd), ROOM));
     // Only the main thread gets here, so there is none yet.
     let _ = LINES.set(lines.map_err(|e| CliError::Failed(format!("start the log: {e}")))?);
     std::panic::set_hook(Box::new(|panic| {
@@ -90,8 +97,8 @@ pub fn in_background() -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes a text, with codes for what would move a terminal's cursor. What cannot be written is counted where a thread writes, and
-/// else dropped.
+/// Writes a text, with codes for what would move a terminal's cursor. What cannot be written is
+/// counted where a thread writes, and else dropped.
 pub fn write(text: &str) {
     let text = &text::printed(text);
     match LINES.get() {
@@ -100,7 +107,8 @@ pub fn write(text: &str) {
     }
 }
 
-/// Says why a command ends, with the last line that it says: what threads log that have not heard of it is dropped.
+/// Says why a command ends, with the last line that it says: what threads log that have not heard
+/// of it is dropped.
 pub fn end(why: &CliError) {
     let text = text::lines_escaped(&format!("heliostat: {why}\n")).into_owned();
     match LINES.get() {
@@ -109,7 +117,8 @@ pub fn end(why: &CliError) {
     }
 }
 
-/// Waits until all that was said is written, as long as some of it still is; for the end of the process.
+/// Waits until all that was said is written, as long as some of it still is; for the end of the
+/// process.
 pub fn flush() {
     if let Some(lines) = LINES.get() {
         lines.flush(PATIENCE);
@@ -207,13 +216,18 @@ impl Lines {
             return;
         }
         // Without a reader of the queue there is no log any more.
-        let _ = self.queue.send(Message::Line { text: text.to_vec(), missing: self.missing.swap(0, Relaxed), last });
+        let _ = self.queue.send(Message::Line {
+            text: text.to_vec(),
+            missing: self.missing.swap(0, Relaxed),
+            last,
+        });
     }
 
     /// Waits until all is written, or until nothing was written for as long as `patience`.
     fn flush(&self, patience: Duration) {
         let (done, heard) = mpsc::channel();
-        if self.queue.send(Message::Flush { missing: self.missing.swap(0, Relaxed), done }).is_err() {
+        if self.queue.send(Message::Flush { missing: self.missing.swap(0, Relaxed), done }).is_err()
+        {
             return;
         }
         let mut waiting = self.waiting.load(Relaxed);
@@ -245,7 +259,8 @@ impl<W: Write> Out<W> {
         }
     }
 
-    /// Tells how many lines are missing, if there are any; false when that cannot be written either.
+    /// Tells how many lines are missing, if there are any; false when that cannot be written
+    /// either.
     fn tell(&mut self, more: u64) -> bool {
         if more > 0 {
             self.missing += more;
@@ -254,9 +269,13 @@ impl<W: Write> Out<W> {
         if self.missing == 0 {
             return true;
         }
-        let (begin, lines) = (if self.cut { "\n" } else { "" }, if self.missing == 1 { "line" } else { "lines" });
+        let (begin, lines) =
+            (if self.cut { "\n" } else { "" }, if self.missing == 1 { "line" } else { "lines" });
         let are = if self.missing == 1 { "is" } else { "are" };
-        let note = format!("{begin}heliostat: {} {lines} of the log {are} missing here: {}\n", self.missing, self.why);
+        let note = format!(
+            "{begin}heliostat: {} {lines} of the log {are} missing here: {}\n",
+            self.missing, self.why
+        );
         let told = self.whole(note.as_bytes());
         if told {
             (self.missing, self.cut) = (0, false);
@@ -271,7 +290,8 @@ impl<W: Write> Out<W> {
                 Ok(n) if n > 0 => text = &text[n..],
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 failed => {
-                    self.why = failed.map_or_else(|e| e.to_string(), |_| "no byte was taken".into());
+                    self.why =
+                        failed.map_or_else(|e| e.to_string(), |_| "no byte was taken".into());
                     self.cut |= text.len() < whole;
                     return false;
                 }
@@ -304,7 +324,12 @@ mod tests {
     impl Write for Fake {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             // All, once it is told nothing more.
-            let n = self.takes.recv().unwrap_or(Ok(usize::MAX)).map_err(io::Error::from)?.min(bytes.len());
+            let n = self
+                .takes
+                .recv()
+                .unwrap_or(Ok(usize::MAX))
+                .map_err(io::Error::from)?
+                .min(bytes.len());
             self.text.lock().push_str(std::str::from_utf8(&bytes[..n]).expect("text"));
             Ok(n)
         }
@@ -336,7 +361,10 @@ mod tests {
         log.put(b"five\n");
         drop(tell);
         log.flush(LONG);
-        assert_eq!(*text.lock(), "one\ntwo\nheliostat: 2 lines of the log are missing here: stderr was not read\nfive\n");
+        assert_eq!(
+            *text.lock(),
+            "one\ntwo\nheliostat: 2 lines of the log are missing here: stderr was not read\nfive\n"
+        );
         assert_eq!(log.waiting.load(Relaxed), 0);
     }
 
@@ -362,6 +390,9 @@ mod tests {
             log.put(line.as_bytes());
         }
         log.flush(LONG);
-        assert_eq!(*text.lock(), "on\nheliostat: 2 lines of the log are missing here: no storage space\nthree\n");
+        assert_eq!(
+            *text.lock(),
+            "on\nheliostat: 2 lines of the log are missing here: no storage space\nthree\n"
+        );
     }
 }

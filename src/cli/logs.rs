@@ -29,7 +29,10 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let mut log = open::to_read(&file).map_err(failed)?;
     loop {
         // Whether it runs is asked first: what it writes before it ends is read then.
-        let last = !args.follow || !runs.as_ref().is_some_and(|n| ownership::running(&base).iter().any(|r| r.pid == n.pid));
+        let last = !args.follow
+            || !runs
+                .as_ref()
+                .is_some_and(|n| ownership::running(&base).iter().any(|r| r.pid == n.pid));
         let mut text = vec![];
         log.read_to_end(&mut text).map_err(failed)?;
         print(&String::from_utf8_lossy(&text))?;
@@ -46,8 +49,14 @@ fn find(base: &Path, name: Option<&str>) -> Result<(PathBuf, Option<Note>), CliE
     match (running::choose(name), kept) {
         (Ok(note), _) => {
             // Its error output, wherever that goes.
-            let file = fs::read_link(format!("/proc/{}/fd/2", note.pid)).ok().filter(|f| f.is_file());
-            let elsewhere = || CliError::Failed(format!("{} was not started with --detach: its log is where it was started", note.fabric));
+            let file =
+                fs::read_link(format!("/proc/{}/fd/2", note.pid)).ok().filter(|f| f.is_file());
+            let elsewhere = || {
+                CliError::Failed(format!(
+                    "{} was not started with --detach: its log is where it was started",
+                    note.fabric
+                ))
+            };
             Ok((file.ok_or_else(elsewhere)?, Some(note)))
         }
         (Err(_), Some(file)) => Ok((file, None)),

@@ -13,7 +13,11 @@ pub fn kernel() -> String {
 /// Model of the processors; empty if the kernel does not say.
 pub fn processor() -> String {
     let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let named = |l: &str| l.strip_prefix("model name").and_then(|l| l.split_once(':')).map(|(_, name)| name.trim().to_owned());
+    let named = |l: &str| {
+        l.strip_prefix("model name")
+            .and_then(|l| l.split_once(':'))
+            .map(|(_, name)| name.trim().to_owned())
+    };
     cpuinfo.lines().find_map(named).unwrap_or_default()
 }
 
@@ -41,7 +45,13 @@ impl Watch {
     pub fn facts(&self) -> Machine {
         let said = |text: String| Some(text).filter(|t| !t.is_empty());
         let revision = option_env!("HELIOSTAT_REVISION").map(str::to_owned);
-        Machine { kernel: said(kernel()), processor: said(processor()), cores: Some(cores()), revision, ..Machine::default() }
+        Machine {
+            kernel: said(kernel()),
+            processor: said(processor()),
+            cores: Some(cores()),
+            revision,
+            ..Machine::default()
+        }
     }
 
     /// What it is, and what it did until now.
@@ -65,7 +75,9 @@ struct Look {
 impl Look {
     fn now() -> Self {
         let machine = read_to_string("/proc/stat").ok().and_then(|text| of_machine(&text));
-        let waited = PRESSURES.map(|name| read_to_string(format!("/proc/pressure/{name}")).ok().and_then(|text| waited(&text)));
+        let waited = PRESSURES.map(|name| {
+            read_to_string(format!("/proc/pressure/{name}")).ok().and_then(|text| waited(&text))
+        });
         Self { machine, own: own(), waited }
     }
 
@@ -74,20 +86,34 @@ impl Look {
         let (now, then) = (self.machine?, first.machine?);
         let [user, system, stolen, all] = [0, 1, 2, 3].map(|k| now[k].saturating_sub(then[k]));
         let [own_user, own_system] = [0, 1].map(|k| self.own[k].saturating_sub(first.own[k]));
-        // Work of the network is counted by itself, and again as of the program that it interrupted: each kind is taken alone.
+        // Work of the network is counted by itself, and again as of the program that it
+        // interrupted: each kind is taken alone.
         let others = user.saturating_sub(own_user) + system.saturating_sub(own_system);
         let share = |ticks: u64| if all == 0 { 0.0 } else { ticks as f64 / all as f64 };
         let pressed = |k: usize| {
             let more = self.waited[k]?.saturating_sub(first.waited[k]?);
             Some((more as f64 / took.as_micros().max(1) as f64).min(1.0))
         };
-        Some(Busy { others: share(others), stolen: share(stolen), cpu: pressed(0), memory: pressed(1), io: pressed(2) })
+        Some(Busy {
+            others: share(others),
+            stolen: share(stolen),
+            cpu: pressed(0),
+            memory: pressed(1),
+            io: pressed(2),
+        })
     }
 }
 
 /// The first line of `/proc/stat`: user, system, stolen, all.
 fn of_machine(text: &str) -> Option<[u64; 4]> {
-    let ticks: Vec<u64> = text.lines().next()?.split_whitespace().skip(1).take(8).map_while(|w| w.parse().ok()).collect();
+    let ticks: Vec<u64> = text
+        .lines()
+        .next()?
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .map_while(|w| w.parse().ok())
+        .collect();
     let [user, nice, system, .., stolen] = ticks[..] else { return None };
     (ticks.len() == 8).then(|| [user + nice, system, stolen, ticks.iter().sum()])
 }
@@ -99,8 +125,15 @@ fn waited(text: &str) -> Option<u64> {
 
 /// Of this process and those that it started, ended ones too. O(processes of the machine).
 fn own() -> [u64; 2] {
-    let numbers = std::fs::read_dir("/proc").into_iter().flatten().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
-    let all: Vec<Process> = numbers.filter_map(|pid: u32| Process::read(pid, &read_to_string(format!("/proc/{pid}/stat")).ok()?)).collect();
+    let numbers = std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+    let all: Vec<Process> = numbers
+        .filter_map(|pid: u32| {
+            Process::read(pid, &read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        })
+        .collect();
     let mut ours = vec![std::process::id()];
     let mut k = 0;
     while k < ours.len() {
@@ -127,7 +160,12 @@ impl Process {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |k: usize| fields.get(k)?.parse::<u64>().ok();
         let parent = fields.get(1)?.parse().ok()?;
-        Some(Self { pid, parent, user: number(11)? + number(13)?, system: number(12)? + number(14)? })
+        Some(Self {
+            pid,
+            parent,
+            user: number(11)? + number(13)?,
+            system: number(12)? + number(14)?,
+        })
     }
 }
 
@@ -145,13 +183,23 @@ mod tests {
         // In four seconds of two processors: 200 ticks of ours, 160 of others, 80 stolen.
         let then = look([380, 130, 80, 1800], [160, 60], 1_000_000);
         let busy = then.since(&first, Duration::from_secs(4)).unwrap();
-        assert_eq!((busy.others, busy.stolen, busy.cpu, busy.io), (160.0 / 800.0, 0.1, Some(0.25), None));
+        assert_eq!(
+            (busy.others, busy.stolen, busy.cpu, busy.io),
+            (160.0 / 800.0, 0.1, Some(0.25), None)
+        );
         let of = |load| Machine { load: Some(load), ..Machine::default() }.busy();
-        assert_eq!(of(busy).as_deref(), Some("processors: 20 % busy with other programs, 10 % stolen by the host"));
+        assert_eq!(
+            of(busy).as_deref(),
+            Some("processors: 20 % busy with other programs, 10 % stolen by the host")
+        );
         assert_eq!(of(Busy { others: 0.09, ..Busy::default() }), None);
-        assert_eq!(of(Busy { stolen: 0.5, ..Busy::default() }).as_deref(), Some("processors: 50 % stolen by the host"));
+        assert_eq!(
+            of(Busy { stolen: 0.5, ..Busy::default() }).as_deref(),
+            Some("processors: 50 % stolen by the host")
+        );
         // Interrupts by the network count as ours, and are in no other program's time.
-        let network = look([120, 55, 0, 1800], [20, 200], 0).since(&first, Duration::from_secs(4)).unwrap();
+        let network =
+            look([120, 55, 0, 1800], [20, 200], 0).since(&first, Duration::from_secs(4)).unwrap();
         assert_eq!(network.others, 10.0 / 800.0);
     }
 
@@ -159,9 +207,15 @@ mod tests {
     fn the_kernels_files_are_read() {
         assert_eq!(of_machine("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1\n"), Some([3, 3, 8, 36]));
         assert_eq!((of_machine("cpu 1 2"), of_machine("")), (None, None));
-        assert_eq!(waited("some avg10=0.00 avg60=0.00 avg300=0.00 total=1234\nfull total=9\n"), Some(1234));
+        assert_eq!(
+            waited("some avg10=0.00 avg60=0.00 avg300=0.00 total=1234\nfull total=9\n"),
+            Some(1234)
+        );
         let stat = "7 (a) b) S 3 7 7 0 -1 4194304 100 0 0 0 11 12 13 14 20 0 1 0";
-        assert_eq!(Process::read(7, stat), Some(Process { pid: 7, parent: 3, user: 24, system: 26 }));
+        assert_eq!(
+            Process::read(7, stat),
+            Some(Process { pid: 7, parent: 3, user: 24, system: 26 })
+        );
         let here = Watch::start().end();
         assert!(here.kernel.is_some() && here.cores.is_some() && here.load.is_some(), "{here:?}");
     }

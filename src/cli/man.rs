@@ -6,7 +6,8 @@ use clap::CommandFactory;
 
 use super::{Cli, CliError};
 
-/// Writes the manual pages, one a subcommand, into a directory: heliostat man /usr/local/share/man/man1
+/// Writes the manual pages, one a subcommand, into a directory: heliostat man
+/// /usr/local/share/man/man1
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The directory; it is made if it is not there
@@ -18,7 +19,8 @@ pub struct Args {
 /// # Errors
 /// A directory that cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let written = std::fs::create_dir_all(&args.directory).and_then(|()| clap_mangen::generate_to(Cli::command(), &args.directory));
+    let written = std::fs::create_dir_all(&args.directory)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.directory));
     written.map_err(|e| CliError::Failed(format!("{}: {e}", args.directory.display())))
 }
 
@@ -33,10 +35,25 @@ mod tests {
         run(&Args { directory: directory.clone() }).unwrap();
         let command = Cli::command();
         for s in command.get_subcommands().filter(|s| !s.is_hide_set()) {
-            let page = std::fs::read_to_string(directory.join(format!("heliostat-{}.1", s.get_name()))).unwrap();
-            assert!(page.contains(".SH SYNOPSIS") && page.contains(".SH OPTIONS"), "{}", s.get_name());
+            let page =
+                std::fs::read_to_string(directory.join(format!("heliostat-{}.1", s.get_name())))
+                    .unwrap();
+            assert!(
+                page.contains(".SH SYNOPSIS") && page.contains(".SH OPTIONS"),
+                "{}",
+                s.get_name()
+            );
         }
-        assert!(std::fs::read_to_string(directory.join("heliostat.1")).unwrap().contains("heliostat\\-capture(1)"));
-        assert!(run(&Args { directory: "/dev/null/man".into() }).unwrap_err().to_string().contains("/dev/null/man"));
+        assert!(
+            std::fs::read_to_string(directory.join("heliostat.1"))
+                .unwrap()
+                .contains("heliostat\\-capture(1)")
+        );
+        assert!(
+            run(&Args { directory: "/dev/null/man".into() })
+                .unwrap_err()
+                .to_string()
+                .contains("/dev/null/man")
+        );
     }
 }

@@ -20,8 +20,9 @@ pub struct Available {
     pub from: &'static str,
 }
 
-/// What may be taken in all: `$HELIOSTAT_MEMORY`, else what was free when this was first asked, by the kernel's estimate or within the
-/// limit of the control group; `None` where the kernel does not say.
+/// What may be taken in all: `$HELIOSTAT_MEMORY`, else what was free when this was first asked, by
+/// the kernel's estimate or within the limit of the control group; `None` where the kernel does not
+/// say.
 ///
 /// # Errors
 /// A value of the variable that is no amount.
@@ -49,7 +50,8 @@ fn meminfo(root: &Path) -> Option<Bytes> {
     Some(Bytes(kilobytes.saturating_mul(1024)))
 }
 
-/// The directories of this process's control groups that may limit memory, and of those around them.
+/// The directories of this process's control groups that may limit memory, and of those around
+/// them.
 fn groups(root: &Path) -> Vec<PathBuf> {
     let text = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let mut out = Vec::new();
@@ -67,15 +69,26 @@ fn groups(root: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// What a control group's limit leaves, if it has one: pages of files and kernel tables that can be dropped can be had as well.
+/// What a control group's limit leaves, if it has one: pages of files and kernel tables that can be
+/// dropped can be had as well.
 fn left(group: &Path) -> Option<Bytes> {
-    let number = |names: [&str; 2]| names.iter().find_map(|n| std::fs::read_to_string(group.join(n)).ok()?.trim().parse::<u64>().ok());
+    let number = |names: [&str; 2]| {
+        names
+            .iter()
+            .find_map(|n| std::fs::read_to_string(group.join(n)).ok()?.trim().parse::<u64>().ok())
+    };
     let most = number(["memory.max", "memory.limit_in_bytes"])?;
     let used = number(["memory.current", "memory.usage_in_bytes"])?;
     let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
-    let field = |name: &str| stat.lines().find_map(|l| l.strip_prefix(name)?.trim().parse::<u64>().ok());
-    let kind = |name: &str| field(&format!("total_{name} ")).or_else(|| field(&format!("{name} "))).unwrap_or(0);
-    let idle = ["inactive_file", "active_file", "slab_reclaimable"].into_iter().map(kind).fold(0, u64::saturating_add);
+    let field =
+        |name: &str| stat.lines().find_map(|l| l.strip_prefix(name)?.trim().parse::<u64>().ok());
+    let kind = |name: &str| {
+        field(&format!("total_{name} ")).or_else(|| field(&format!("{name} "))).unwrap_or(0)
+    };
+    let idle = ["inactive_file", "active_file", "slab_reclaimable"]
+        .into_iter()
+        .map(kind)
+        .fold(0, u64::saturating_add);
     Some(Bytes(most.saturating_sub(used.saturating_sub(idle))))
 }
 
@@ -90,7 +103,8 @@ static LEDGER: Ledger = Ledger::new();
 /// Memory that a run has been promised until this is dropped, in bytes.
 pub struct Promise(u64, &'static Ledger);
 
-/// Promises memory to a run, of `most` in all. Waits while runs of other threads have too much of it; a run alone never waits.
+/// Promises memory to a run, of `most` in all. Waits while runs of other threads have too much of
+/// it; a run alone never waits.
 pub fn promise(need: Bytes, most: Bytes) -> Promise {
     LEDGER.promise(need, most)
 }
@@ -137,14 +151,24 @@ mod tests {
         let root = dir.path();
         assert_eq!(free(root), None);
         put(root, "proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    8000 kB\n");
-        assert_eq!(free(root), Some(Available { bytes: Bytes(8_192_000), from: "free on this machine" }));
+        assert_eq!(
+            free(root),
+            Some(Available { bytes: Bytes(8_192_000), from: "free on this machine" })
+        );
         // Version 2: the group itself has no limit, and the one around it has.
         put(root, "proc/self/cgroup", "0::/outer/inner\n");
         put(root, "sys/fs/cgroup/outer/inner/memory.max", "max\n");
         put(root, "sys/fs/cgroup/outer/memory.max", "5000000\n");
         put(root, "sys/fs/cgroup/outer/memory.current", "3000000\n");
-        put(root, "sys/fs/cgroup/outer/memory.stat", "anon 1\nactive_file 300000\ninactive_file 600000\nslab_reclaimable 100000\n");
-        assert_eq!(free(root), Some(Available { bytes: Bytes(3_000_000), from: "left in this control group" }));
+        put(
+            root,
+            "sys/fs/cgroup/outer/memory.stat",
+            "anon 1\nactive_file 300000\ninactive_file 600000\nslab_reclaimable 100000\n",
+        );
+        assert_eq!(
+            free(root),
+            Some(Available { bytes: Bytes(3_000_000), from: "left in this control group" })
+        );
         // Version 1, in which a limit that is none is a large number.
         put(root, "proc/self/cgroup", "5:cpu,cpuacct:/a\n4:memory:/b\n");
         put(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");

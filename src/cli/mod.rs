@@ -1,12 +1,13 @@
 //! The command line: one file a subcommand. Data goes to stdout, everything else to stderr.
 //!
-//! A new subcommand is a file with `Args` and `run(&Args)`, its `pub mod`, and its line in `commands!` below.
+//! A new subcommand is a file with `Args` and `run(&Args)`, its `pub mod`, and its line in
+//! `commands!` below.
 
 use std::io::{self, Write as _};
 
 pub use files::{
-    can_draw, can_write, read_policy, read_policy_with, read_result, read_text, read_topology, read_topology_with, read_workload,
-    write_bytes, write_sheet, write_text,
+    can_draw, can_write, read_policy, read_policy_with, read_result, read_text, read_topology,
+    read_topology_with, read_workload, write_bytes, write_sheet, write_text,
 };
 
 use crate::config::ConfigError;
@@ -139,12 +140,13 @@ commands! {
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 invalid input, 4 daemon unreachable, 5 timed out.
 ///
-/// HELIOSTAT_MEMORY in the environment is the memory that runs may take, such as 8GB, whatever is free.
+/// HELIOSTAT_MEMORY in the environment is the memory that runs may take, such as 8GB, whatever is
+/// free.
 #[derive(clap::Parser, Debug)]
 #[command(name = "heliostat", version)]
 pub struct Cli {
-    /// What goes to the log on stderr: error, warn, info, debug, trace, or a filter such as heliostat_run=debug
-    /// [default: $HELIOSTAT_LOG, or info]
+    /// What goes to the log on stderr: error, warn, info, debug, trace, or a filter such as
+    /// heliostat_run=debug [default: $HELIOSTAT_LOG, or info]
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<String>,
     /// What to do.
@@ -170,7 +172,8 @@ pub enum CliError {
     /// It took too long.
     #[error("{0}")]
     TimedOut(String),
-    /// A program could not be started, and the exit code of shells for that: 127 there is none, 126 it may not be run.
+    /// A program could not be started, and the exit code of shells for that: 127 there is none, 126
+    /// it may not be run.
     #[error("{0}")]
     NotStarted(String, u8),
 }
@@ -193,7 +196,8 @@ impl CliError {
         }
     }
 
-    /// The exit code: 1 failed, 2 usage, 3 invalid input, 4 daemon unreachable, 5 timed out, 126 and 127 of `exec`.
+    /// The exit code: 1 failed, 2 usage, 3 invalid input, 4 daemon unreachable, 5 timed out, 126
+    /// and 127 of `exec`.
     pub fn code(&self) -> u8 {
         match self {
             Self::Failed(_) => 1,
@@ -244,8 +248,8 @@ impl From<Output> for DocumentOutput {
     }
 }
 
-/// Writes to stdout, with codes for what would move a terminal's cursor in it. A reader that has gone away (`| head`) has seen enough:
-/// that is no error.
+/// Writes to stdout, with codes for what would move a terminal's cursor in it. A reader that has
+/// gone away (`| head`) has seen enough: that is no error.
 ///
 /// # Errors
 /// When stdout cannot be written.
@@ -260,7 +264,9 @@ fn write_stdout(text: &str) -> Result<(), CliError> {
     }
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Failed(format!("stdout: {}", crate::runtime::open::plain(&e)))),
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CliError::Failed(format!("stdout: {}", crate::runtime::open::plain(&e))))
+        }
         _ => Ok(()),
     }
 }
@@ -276,7 +282,12 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-        for bad in [&["heliostat"][..], &["heliostat", "show"], &["heliostat", "show", "x"], &["heliostat", "check", "--schema", "x"]] {
+        for bad in [
+            &["heliostat"][..],
+            &["heliostat", "show"],
+            &["heliostat", "show", "x"],
+            &["heliostat", "check", "--schema", "x"],
+        ] {
             assert_eq!(Cli::try_parse_from(bad).unwrap_err().exit_code(), 2, "{bad:?}");
         }
     }

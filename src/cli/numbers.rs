@@ -15,7 +15,10 @@ pub fn whole(text: &str) -> Result<u64, String> {
 /// # Errors
 /// What is wanted.
 pub fn positive(text: &str) -> Result<u64, String> {
-    whole(text).ok().filter(|n| *n > 0).ok_or_else(|| "a whole number is wanted, 1 or more".to_owned())
+    whole(text)
+        .ok()
+        .filter(|n| *n > 0)
+        .ok_or_else(|| "a whole number is wanted, 1 or more".to_owned())
 }
 
 /// An address and a port to listen on.
@@ -31,7 +34,9 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     let host = if matches!(host, "" | "localhost" | "*") { "127.0.0.1" } else { host };
     let meant: Option<SocketAddr> = format!("{host}:{port}").parse().ok();
     let hint = meant.map_or(String::new(), |m| format!("; did you mean {m}?"));
-    Err(format!("an address and a port are wanted, such as 127.0.0.1:7447 or [::1]:7447: numbers, no name{hint}"))
+    Err(format!(
+        "an address and a port are wanted, such as 127.0.0.1:7447 or [::1]:7447: numbers, no name{hint}"
+    ))
 }
 
 /// A number of things: 1 coflow, 2 coflows, 3 switches.
@@ -53,7 +58,11 @@ mod tests {
 
     #[test]
     fn an_address_that_is_none_is_told_what_it_would_be() {
-        let listen = |text| Cli::try_parse_from(["heliostat", "run", "hybrid-4x2", "--listen", text]).map(drop).map_err(|e| e.to_string());
+        let listen = |text| {
+            Cli::try_parse_from(["heliostat", "run", "hybrid-4x2", "--listen", text])
+                .map(drop)
+                .map_err(|e| e.to_string())
+        };
         for (text, meant) in [
             ("7807", "127.0.0.1:7807"),
             (":7807", "127.0.0.1:7807"),
@@ -61,26 +70,45 @@ mod tests {
             ("http://127.0.0.1:7807/", "127.0.0.1:7807"),
         ] {
             let told = listen(text).unwrap_err();
-            assert!(told.contains("such as 127.0.0.1:7447") && told.contains(&format!("did you mean {meant}?")), "{told}");
+            assert!(
+                told.contains("such as 127.0.0.1:7447")
+                    && told.contains(&format!("did you mean {meant}?")),
+                "{told}"
+            );
         }
-        assert!(listen("here:x").is_err_and(|told| told.contains("numbers, no name") && !told.contains("did you mean")));
-        assert!(["127.0.0.1:0", "[::1]:7447", "0.0.0.0:1"].into_iter().all(|text| listen(text).is_ok()));
+        assert!(
+            listen("here:x").is_err_and(
+                |told| told.contains("numbers, no name") && !told.contains("did you mean")
+            )
+        );
+        assert!(
+            ["127.0.0.1:0", "[::1]:7447", "0.0.0.0:1"].into_iter().all(|text| listen(text).is_ok())
+        );
     }
 
     #[test]
     fn numbers_are_refused_in_plain_words() {
-        let run = ["heliostat", "simulate", "hybrid-4x2", "--policy", "varys", "--workload", "facebook"];
-        let said = |option: [&str; 2]| Cli::try_parse_from(run.into_iter().chain(option)).map(drop).map_err(|e| e.to_string());
+        let run =
+            ["heliostat", "simulate", "hybrid-4x2", "--policy", "varys", "--workload", "facebook"];
+        let said = |option: [&str; 2]| {
+            Cli::try_parse_from(run.into_iter().chain(option)).map(drop).map_err(|e| e.to_string())
+        };
         assert_eq!(said(["--seed", "7"]), Ok(()));
         for wrong in ["x", "1.5", ""] {
-            assert!(said(["--seed", wrong]).unwrap_err().contains("a whole number is wanted, 0 to"), "{wrong}");
+            assert!(
+                said(["--seed", wrong]).unwrap_err().contains("a whole number is wanted, 0 to"),
+                "{wrong}"
+            );
         }
-        assert!(said(["--scale", "0"]).unwrap_err().contains("a whole number is wanted, 1 or more"));
+        assert!(
+            said(["--scale", "0"]).unwrap_err().contains("a whole number is wanted, 1 or more")
+        );
     }
 
     #[test]
     fn one_thing_is_no_many() {
-        let told = [(0, "coflow"), (1, "coflow"), (2, "coflow"), (1, "switch"), (3, "switch")].map(|(n, what)| several(n, what));
+        let told = [(0, "coflow"), (1, "coflow"), (2, "coflow"), (1, "switch"), (3, "switch")]
+            .map(|(n, what)| several(n, what));
         assert_eq!(told, ["0 coflows", "1 coflow", "2 coflows", "1 switch", "3 switches"]);
     }
 }

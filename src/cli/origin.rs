@@ -1,4 +1,5 @@
-//! Where a result comes from: its input files, and for runs that depend on them, the machine and the time.
+//! Where a result comes from: its input files, and for runs that depend on them, the machine and
+//! the time.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,7 +23,9 @@ pub fn of(topology: Option<&Path>, policy: Option<&Path>, workload: Option<&Path
 
 /// The same with this machine and the time now.
 pub fn here_and_now(origin: &Origin) -> Origin {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .ok()
+        .map(|name| name.trim().to_owned());
     Origin { host, started_at: Some(epoch(Time::ZERO)), ..origin.clone() }
 }
 
@@ -33,7 +36,12 @@ pub fn epoch(now: Time) -> String {
 
 /// The instant of these milliseconds since 1970, as ISO 8601 in UTC.
 pub fn at_ms(ms: u64) -> String {
-    instant(i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).unwrap_or_default())
+    instant(
+        i64::try_from(ms)
+            .ok()
+            .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
+            .unwrap_or_default(),
+    )
 }
 
 fn instant(t: jiff::Timestamp) -> String {
@@ -41,7 +49,8 @@ fn instant(t: jiff::Timestamp) -> String {
     format!("{t:.3}")
 }
 
-/// The hash of a file, or of the shipped one of that name; none of a mix, nor of a pipe, which gives its text only once.
+/// The hash of a file, or of the shipped one of that name; none of a mix, nor of a pipe, which
+/// gives its text only once.
 fn sha256(shelf: Shelf, file: &Path) -> Option<String> {
     if file.exists() && !file.is_file() {
         return None;
@@ -60,7 +69,8 @@ mod tests {
 
     #[test]
     fn a_file_and_a_shipped_name_have_the_hash_of_their_text_and_a_mix_has_none() {
-        let [by_name, by_file] = ["varys", "policies/varys.yaml"].map(|p| sha256(Shelf::Policies, Path::new(p)));
+        let [by_name, by_file] =
+            ["varys", "policies/varys.yaml"].map(|p| sha256(Shelf::Policies, Path::new(p)));
         assert_eq!(by_name, by_file);
         assert_eq!(by_name.map(|h| h.len()), Some(64));
         assert_eq!(sha256(Shelf::Workloads, Path::new("facebook")), None);
@@ -72,7 +82,9 @@ mod tests {
         let now = here_and_now(&Origin::default());
         assert!(
             now.host.is_some()
-                && now.started_at.is_some_and(|t| t.starts_with("20") && t.ends_with('Z') && t.len() == "2026-01-02T03:04:05.678Z".len())
+                && now.started_at.is_some_and(|t| t.starts_with("20")
+                    && t.ends_with('Z')
+                    && t.len() == "2026-01-02T03:04:05.678Z".len())
         );
     }
 }

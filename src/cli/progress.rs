@@ -1,4 +1,5 @@
-//! How far a run in virtual time is, on stderr: a line that changes on a terminal, and a last line on any.
+//! How far a run in virtual time is, on stderr: a line that changes on a terminal, and a last line
+//! on any.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -34,7 +35,10 @@ impl Clock {
         self.events.set(events);
         if !self.bar.is_hidden() {
             let rate = events as f64 / self.began.elapsed().as_secs_f64().max(1e-3);
-            self.bar.set_message(format!("{:.1} s simulated, {rate:.0} events/s, {rest}", now.0 as f64 / 1e9));
+            self.bar.set_message(format!(
+                "{:.1} s simulated, {rate:.0} events/s, {rest}",
+                now.0 as f64 / 1e9
+            ));
         }
     }
 
@@ -50,7 +54,11 @@ impl Clock {
         }
         if took >= WORTH_TELLING {
             let seconds = took.as_secs_f64();
-            say!("{} in {seconds:.2} s, {:.0} events/s", several(events as usize, "event"), events as f64 / seconds);
+            say!(
+                "{} in {seconds:.2} s, {:.0} events/s",
+                several(events as usize, "event"),
+                events as f64 / seconds
+            );
         }
         took
     }

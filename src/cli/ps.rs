@@ -27,7 +27,8 @@ pub struct Args {
 /// When stdout cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let base = ownership::base();
-    let mut networks: Vec<Network> = ownership::running(&base).into_iter().map(|note| Network::look(&base, note)).collect();
+    let mut networks: Vec<Network> =
+        ownership::running(&base).into_iter().map(|note| Network::look(&base, note)).collect();
     let mut programs = programs::all(&base);
     for n in &mut networks {
         n.programs = programs.extract_if(.., |p| p.fabric == n.note.fabric).collect();
@@ -61,11 +62,14 @@ impl Network {
             match client.ask("GET", "/livez", &[], "") {
                 Ok((200, _)) => {}
                 Ok((_, body)) => state = format!("hangs: {}", detail(&body)),
-                Err(Error::TimedOut(_)) => state = format!("does not answer within {} s", ANSWER.as_secs()),
+                Err(Error::TimedOut(_)) => {
+                    state = format!("does not answer within {} s", ANSWER.as_secs())
+                }
                 Err(e) => state = format!("does not answer: {e}"),
             }
             let named = client.get("/api/v1/policy").ok();
-            let named = named.and_then(|body| serde_json::from_str::<serde_json::Value>(&body).ok());
+            let named =
+                named.and_then(|body| serde_json::from_str::<serde_json::Value>(&body).ok());
             policy = named.and_then(|p| Some(p["name"].as_str()?.to_owned())).unwrap_or(policy);
         }
         Self { note, state, policy, programs: vec![] }
@@ -75,7 +79,9 @@ impl Network {
 /// What a problem's body says.
 fn detail(body: &str) -> String {
     let problem: Option<serde_json::Value> = serde_json::from_str(body).ok();
-    problem.and_then(|p| Some(p["detail"].as_str()?.to_owned())).unwrap_or_else(|| "its state is not well".into())
+    problem
+        .and_then(|p| Some(p["detail"].as_str()?.to_owned()))
+        .unwrap_or_else(|| "its state is not well".into())
 }
 
 /// How long a network has for an answer.
@@ -86,15 +92,27 @@ fn outlived(programs: &[Program]) -> String {
     if programs.is_empty() {
         return String::new();
     }
-    let line = |p: &Program| format!("a program runs on in a node of {}, which is gone: {p}\n", p.fabric);
+    let line =
+        |p: &Program| format!("a program runs on in a node of {}, which is gone: {p}\n", p.fabric);
     programs.iter().map(line).collect::<String>() + HOW_TO_END + "\n"
 }
 
-const HEADER: [&str; 11] =
-    ["name", "state", "process", "started_at", "racks", "hosts", "mechanism", "policy", "workload", "programs", "api"];
+const HEADER: [&str; 11] = [
+    "name",
+    "state",
+    "process",
+    "started_at",
+    "racks",
+    "hosts",
+    "mechanism",
+    "policy",
+    "workload",
+    "programs",
+    "api",
+];
 
-/// For programs: a row a network, with the numbers of the processes that users run in its nodes; then networks that are gone and in whose
-/// nodes some run on.
+/// For programs: a row a network, with the numbers of the processes that users run in its nodes;
+/// then networks that are gone and in whose nodes some run on.
 fn exact(networks: &[Network], outlived: &[Program]) -> Rows {
     let mut rows = rows(networks, HEADER, |n| origin::at_ms(n.started_ms));
     let mut gone: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -115,19 +133,46 @@ fn exact(networks: &[Network], outlived: &[Program]) -> Rows {
 /// For people.
 fn table(networks: &[Network]) -> Rows {
     let age = |n: &Note| Duration::from_millis(ownership::now_ms().saturating_sub(n.started_ms));
-    let header = ["name", "state", "process", "up for", "racks", "hosts", "mechanism", "policy", "workload", "programs", "API"];
+    let header = [
+        "name",
+        "state",
+        "process",
+        "up for",
+        "racks",
+        "hosts",
+        "mechanism",
+        "policy",
+        "workload",
+        "programs",
+        "API",
+    ];
     rows(networks, header, |n| FormattedDuration(age(n)).to_string())
 }
 
 fn rows(networks: &[Network], header: [&str; 11], since: impl Fn(&Note) -> String) -> Rows {
     let mut rows = Rows::new(&header);
     for Network { note: n, state, policy, programs } in networks {
-        let count = |prefix: &str| n.nodes.keys().filter(|node| is_numbered(node, prefix)).count().to_string();
+        let count = |prefix: &str| {
+            n.nodes.keys().filter(|node| is_numbered(node, prefix)).count().to_string()
+        };
         let or_none = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
         let pids = programs.iter().map(|p| p.pid.to_string()).collect::<Vec<_>>().join(" ");
         let (process, api) = (n.pid.to_string(), n.api.clone().unwrap_or_default());
-        let network = [n.fabric.clone(), state.clone(), process, since(n), count("tor"), count("h"), n.mechanism.clone()];
-        rows.rows.push(network.into_iter().chain([policy, &n.workload, &pids, &api].map(|t| or_none(t))).collect());
+        let network = [
+            n.fabric.clone(),
+            state.clone(),
+            process,
+            since(n),
+            count("tor"),
+            count("h"),
+            n.mechanism.clone(),
+        ];
+        rows.rows.push(
+            network
+                .into_iter()
+                .chain([policy, &n.workload, &pids, &api].map(|t| or_none(t)))
+                .collect(),
+        );
     }
     rows
 }

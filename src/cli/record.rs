@@ -9,7 +9,8 @@ use crate::runtime::record::{Pace, Recorder, Recording};
 /// The options of a run that can be recorded.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct RecordArgs {
-    /// Also writes every event and action of the controller and the scheduler to this file, for `heliostat replay`
+    /// Also writes every event and action of the controller and the scheduler to this file, for
+    /// `heliostat replay`
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
@@ -33,7 +34,8 @@ impl RecordArgs {
         let Some(file) = &self.record else { return work(None) };
         let name = file.display();
         let fail = |e: std::io::Error| CliError::Failed(format!("--record {name}: {e}"));
-        let recording = Recording::start(open::to_write(file, false).map_err(fail)?, pace, seed).map_err(fail)?;
+        let recording = Recording::start(open::to_write(file, false).map_err(fail)?, pace, seed)
+            .map_err(fail)?;
         let done = work(Some(&recording.recorder()));
         let written = recording.finish().map_err(fail);
         if let Ok(w) = &written {

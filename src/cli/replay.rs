@@ -12,14 +12,17 @@ use crate::runtime::open;
 use crate::runtime::record::replay::{Ending, ReplayError, Replayed, replay};
 use crate::units::{Bytes, Span, Time};
 
-/// Plays a recorded run again, without a kernel: the controller and the scheduler must want what they wanted then, byte for byte
+/// Plays a recorded run again, without a kernel: the controller and the scheduler must want what
+/// they wanted then, byte for byte
 ///
-/// Exit code 1 and both texts at the first difference, 3 for a file that is damaged. A file that was cut off is played as far as it goes.
+/// Exit code 1 and both texts at the first difference, 3 for a file that is damaged. A file that
+/// was cut off is played as far as it goes.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// What `run --record` or `simulate --record` wrote
     file: PathBuf,
-    /// Stops before the first event after this time of the run, such as 2s, and shows the state then
+    /// Stops before the first event after this time of the run, such as 2s, and shows the state
+    /// then
     #[arg(long, value_name = "TIME")]
     at: Option<Span>,
     /// What is printed; JSON holds the whole state at the end, or at the time asked for
@@ -34,10 +37,15 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let name = open::name(&args.file);
     let file = open::to_read(&args.file).map_err(|e| unread(&args.file, &e.into()))?;
-    let done = replay(BufReader::new(file), args.at.map(|at| Time::ZERO + at)).map_err(|e| match e {
-        ReplayError::Io(_) | ReplayError::Malformed { .. } => CliError::Invalid(format!("{name}: {e}")),
-        ReplayError::Differs { .. } | ReplayError::Panicked { .. } => CliError::Failed(format!("{name}: {e}")),
-    })?;
+    let done =
+        replay(BufReader::new(file), args.at.map(|at| Time::ZERO + at)).map_err(|e| match e {
+            ReplayError::Io(_) | ReplayError::Malformed { .. } => {
+                CliError::Invalid(format!("{name}: {e}"))
+            }
+            ReplayError::Differs { .. } | ReplayError::Panicked { .. } => {
+                CliError::Failed(format!("{name}: {e}"))
+            }
+        })?;
     if let Some(why) = incomplete(&done.ending) {
         tracing::warn!("{name}: {why}; what comes before is as recorded");
     }
@@ -53,8 +61,12 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 fn incomplete(ending: &Ending) -> Option<String> {
     match ending {
         Ending::Complete | Ending::Asked => None,
-        Ending::CutOff { within_line: false } => Some("the recording was cut off: its last line is no `end`".into()),
-        Ending::CutOff { within_line: true } => Some("the recording was cut off within its last line, which is not played".into()),
+        Ending::CutOff { within_line: false } => {
+            Some("the recording was cut off: its last line is no `end`".into())
+        }
+        Ending::CutOff { within_line: true } => {
+            Some("the recording was cut off within its last line, which is not played".into())
+        }
         Ending::Lost { why } => Some(format!("the recording ends before the run did: {why}")),
     }
 }
@@ -81,12 +93,26 @@ fn summary(r: &Replayed, exact: bool) -> Rows {
     row("cycles", r.snapshot.stats.cycles.to_string());
     let stats = &r.snapshot.stats;
     if let Some(why) = &stats.first_fallback {
-        row("cycles decided by the fallback", format!("{} (the first time: {why})", stats.fallbacks));
+        row(
+            "cycles decided by the fallback",
+            format!("{} (the first time: {why})", stats.fallbacks),
+        );
     }
-    row("coflows", format!("{open} open, {} finished, {} cancelled", totals.finished, totals.cancelled));
+    row(
+        "coflows",
+        format!("{open} open, {} finished, {} cancelled", totals.finished, totals.cancelled),
+    );
     if let Some(jobs) = &r.jobs {
         let done = jobs.jobs.iter().filter(|j| j.finished.is_some()).count();
-        row("jobs", format!("{done} of {} finished; {} tasks compute, {} wait for bytes", jobs.jobs.len(), jobs.computing, jobs.fetching));
+        row(
+            "jobs",
+            format!(
+                "{done} of {} finished; {} tasks compute, {} wait for bytes",
+                jobs.jobs.len(),
+                jobs.computing,
+                jobs.fetching
+            ),
+        );
     }
     for f in &r.snapshot.failures {
         row(&f.trouble.to_string(), format!("{} ({} times)", f.why, f.attempts));
@@ -101,8 +127,18 @@ fn state(s: &Snapshot) -> String {
     let mut coflows = Rows::new(&["coflow", "id", "bytes", "received", "open for"]);
     for c in s.coflows.live.iter().filter(|c| c.closed().is_none()) {
         let age = span(s.now.since(c.arrival));
-        coflows.rows.push(vec![c.name.clone(), c.id.0.to_string(), bytes(c.bytes), bytes(c.received), age]);
+        coflows.rows.push(vec![
+            c.name.clone(),
+            c.id.0.to_string(),
+            bytes(c.bytes),
+            bytes(c.received),
+            age,
+        ]);
     }
-    let demand = format!("demand {}, waiting {}", bytes(Bytes(s.demand.total())), bytes(Bytes(s.backlog.total())));
+    let demand = format!(
+        "demand {}, waiting {}",
+        bytes(Bytes(s.demand.total())),
+        bytes(Bytes(s.backlog.total()))
+    );
     [show::circuits(&circuits, false).table(), coflows.table(), demand].join("\n\n")
 }

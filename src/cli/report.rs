@@ -1,4 +1,5 @@
-//! `heliostat report`: results of runs as one web page that needs nothing else: no network, no server, no other file.
+//! `heliostat report`: results of runs as one web page that needs nothing else: no network, no
+//! server, no other file.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +17,10 @@ use crate::runtime::study::{Account, Figure, Unit};
 /// Writes results of runs as one HTML file: tables, completion times, timelines
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Results (run --json, simulate --json, schedule --json, -o json), directories that `heliostat sweep` filled, and event logs (run
-    /// --events, simulate --events). Several runs of one policy in a file are shown by their means, and an event log with the result of
-    /// the run that its first line names, or, if it has none, of the same name
+    /// Results (run --json, simulate --json, schedule --json, -o json), directories that `heliostat
+    /// sweep` filled, and event logs (run --events, simulate --events). Several runs of one policy
+    /// in a file are shown by their means, and an event log with the result of the run that its
+    /// first line names, or, if it has none, of the same name
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Where to
@@ -59,9 +61,12 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     let inputs: Vec<input::Input> = runs.iter().map(|r| r.input.clone()).collect();
     let labels = labels(&inputs, &a.label)?;
     let named: Vec<_> = labels.iter().cloned().zip(inputs.iter().map(|i| &i.keys)).collect();
-    let differs: Vec<Value> =
-        differences(&named).into_iter().map(|(key, of)| json!([key, of.into_iter().map(|v| v.1).collect::<Vec<_>>()])).collect();
-    let all: Vec<Value> = runs.iter().zip(labels).map(|(r, label)| of_run(r, &label)).collect::<Result<_, _>>()?;
+    let differs: Vec<Value> = differences(&named)
+        .into_iter()
+        .map(|(key, of)| json!([key, of.into_iter().map(|v| v.1).collect::<Vec<_>>()]))
+        .collect();
+    let all: Vec<Value> =
+        runs.iter().zip(labels).map(|(r, label)| of_run(r, &label)).collect::<Result<_, _>>()?;
     let data = json!({"title": a.title, "version": env!("CARGO_PKG_VERSION"), "runs": all, "differs": differs});
     write_text(&a.to, &html(&data))?;
     say!("wrote {}", a.to.display());
@@ -71,9 +76,18 @@ pub fn run(a: &Args) -> Result<(), CliError> {
 /// The results in a directory that a sweep filled.
 fn results_of(directory: &Path) -> Result<Vec<Value>, CliError> {
     let files = results::files_in(directory)?;
-    let all =
-        files.iter().map(|f| value_of(&rows::text(f)?).ok_or_else(|| no_result(f, "something else"))).collect::<Result<Vec<_>, _>>()?;
-    if all.is_empty() { Err(CliError::Invalid(format!("{}: no results (*.json) in this directory", directory.display()))) } else { Ok(all) }
+    let all = files
+        .iter()
+        .map(|f| value_of(&rows::text(f)?).ok_or_else(|| no_result(f, "something else")))
+        .collect::<Result<Vec<_>, _>>()?;
+    if all.is_empty() {
+        Err(CliError::Invalid(format!(
+            "{}: no results (*.json) in this directory",
+            directory.display()
+        )))
+    } else {
+        Ok(all)
+    }
 }
 
 /// A text as a result or a list of them. Event logs are many lines, and no JSON as a whole.
@@ -82,7 +96,10 @@ fn value_of(text: &str) -> Option<Value> {
 }
 
 fn no_result(file: &Path, holds: &str) -> CliError {
-    CliError::Invalid(format!("{}: neither a result nor an event log; it has: {holds}", file.display()))
+    CliError::Invalid(format!(
+        "{}: neither a result nor an event log; it has: {holds}",
+        file.display()
+    ))
 }
 
 /// Adds a file to the runs.
@@ -100,8 +117,14 @@ fn take(runs: &mut Vec<Run>, file: &Path, text: &str, pool: &Pool) -> Result<(),
     Ok(())
 }
 
-/// Adds results of one file or directory: a run each, or where several differ in their seed alone, these as one.
-fn take_all(runs: &mut Vec<Run>, file: &Path, all: Vec<Value>, pool: &Pool) -> Result<(), CliError> {
+/// Adds results of one file or directory: a run each, or where several differ in their seed alone,
+/// these as one.
+fn take_all(
+    runs: &mut Vec<Run>,
+    file: &Path,
+    all: Vec<Value>,
+    pool: &Pool,
+) -> Result<(), CliError> {
     let begin = runs.len();
     for value in all {
         let mut one = vec![];
@@ -120,16 +143,21 @@ fn take_all(runs: &mut Vec<Run>, file: &Path, all: Vec<Value>, pool: &Pool) -> R
     if runs.len() > begin { Ok(()) } else { Err(no_result(file, "an empty list")) }
 }
 
-/// Means over several runs with halves of their 95 % intervals, by the names that results have; times are nanoseconds.
+/// Means over several runs with halves of their 95 % intervals, by the names that results have;
+/// times are nanoseconds.
 fn means(values: &[Value]) -> Result<Value, CliError> {
     let text = |v: &Value| results::parse(&v.to_string(), Path::new("result"));
-    let accounts =
-        values.iter().map(|v| Ok(text(v)?.iter().map(Account::from).collect::<Vec<_>>())).collect::<Result<Vec<_>, CliError>>()?;
+    let accounts = values
+        .iter()
+        .map(|v| Ok(text(v)?.iter().map(Account::from).collect::<Vec<_>>()))
+        .collect::<Result<Vec<_>, CliError>>()?;
     let accounts = accounts.concat();
     let figures = accounts.first().map_or(&[][..], |a| a.figures());
     let mean = |(k, f): (usize, &Figure)| {
         let factor = if matches!(f.unit, Unit::Seconds | Unit::Gigabytes) { 1e9 } else { 1.0 };
-        let e = Estimate::of(&accounts.iter().map(|a| a.figures()[k].value * factor).collect::<Vec<f64>>());
+        let e = Estimate::of(
+            &accounts.iter().map(|a| a.figures()[k].value * factor).collect::<Vec<f64>>(),
+        );
         (f.key.to_owned(), json!({"mean": e.mean, "half": e.half}))
     };
     Ok(figures.iter().enumerate().map(mean).collect::<serde_json::Map<_, _>>().into())
@@ -141,16 +169,30 @@ fn of_run(run: &Run, label: &str) -> Result<Value, CliError> {
     let value = run.values.first().unwrap_or(&none);
     let many = run.values.len() > 1;
     let mut about: serde_json::Map<String, Value> =
-        ["policy", "placement", "topology", "workload", "mechanism", "end"].iter().map(|k| ((*k).into(), value[k].clone())).collect();
+        ["policy", "placement", "topology", "workload", "mechanism", "end"]
+            .iter()
+            .map(|k| ((*k).into(), value[k].clone()))
+            .collect();
     if many {
         // What single runs differ in is none of the row's.
-        about.iter_mut().filter(|(k, _)| *k != "end").for_each(|(k, v)| *v = run.input.keys.get(k).into());
+        about
+            .iter_mut()
+            .filter(|(k, _)| *k != "end")
+            .for_each(|(k, v)| *v = run.input.keys.get(k).into());
     }
     let caveats: Vec<String> = run.input.caveats().iter().map(ToString::to_string).collect();
     // A run of jobs has the network's counters apart.
-    let stats = [&value["network"]["stats"], &value["summary"]["stats"]].into_iter().find(|s| !s.is_null()).unwrap_or(&none);
+    let stats = [&value["network"]["stats"], &value["summary"]["stats"]]
+        .into_iter()
+        .find(|s| !s.is_null())
+        .unwrap_or(&none);
     let keep = |list: &str, keys: &[&str]| -> Option<Vec<Value>> {
-        let item = |x: &Value| keys.iter().map(|k| ((*k).to_owned(), x[k].clone())).collect::<serde_json::Map<_, _>>().into();
+        let item = |x: &Value| {
+            keys.iter()
+                .map(|k| ((*k).to_owned(), x[k].clone()))
+                .collect::<serde_json::Map<_, _>>()
+                .into()
+        };
         let all: Vec<&Vec<Value>> = run.values.iter().filter_map(|v| v[list].as_array()).collect();
         (!all.is_empty()).then(|| all.into_iter().flatten().map(item).collect())
     };
@@ -158,9 +200,15 @@ fn of_run(run: &Run, label: &str) -> Result<Value, CliError> {
     let of_one = |v: &Value| if many { Value::Null } else { v.clone() };
     let circuits = run.input.circuits.as_ref();
     let bars = circuits.map(|c| c.bars.iter().map(bar).collect::<Vec<Value>>());
-    let demand = run.input.demand.as_ref().map(|d| d.iter().map(|(t, v)| json!([t.0, v])).collect::<Vec<Value>>());
+    let demand = run
+        .input
+        .demand
+        .as_ref()
+        .map(|d| d.iter().map(|(t, v)| json!([t.0, v])).collect::<Vec<Value>>());
     let (sums, network) = (&value["summary"], &value["network"]);
-    let ended = [&sums["ended_ns"], &network["ended_ns"], &sums["makespan_ns"]].into_iter().find_map(Value::as_u64);
+    let ended = [&sums["ended_ns"], &network["ended_ns"], &sums["makespan_ns"]]
+        .into_iter()
+        .find_map(Value::as_u64);
     Ok(json!({
         "label": label,
         "about": about,
@@ -212,13 +260,23 @@ mod tests {
 
     #[test]
     fn the_page_has_all_its_parts_and_no_name_ends_the_data() {
-        let text = html(&json!({"title": "</script><script>alert(1)</script>", "version": "1", "runs": []}));
+        let text = html(
+            &json!({"title": "</script><script>alert(1)</script>", "version": "1", "runs": []}),
+        );
         for place in ["style", "data", "echarts", "units", "charts", "report"] {
-            assert!(page::REPORT_PAGE.contains(&format!("{{{{{place}}}}}")) && !text.contains(&format!("{{{{{place}}}}}")), "{place}");
+            assert!(
+                page::REPORT_PAGE.contains(&format!("{{{{{place}}}}}"))
+                    && !text.contains(&format!("{{{{{place}}}}}")),
+                "{place}"
+            );
         }
         for part in [page::ECHARTS, page::STYLE, page::UNITS, page::CHARTS, page::REPORT] {
             assert!(text.contains(part.text), "{} is missing", part.name);
-            assert!(!part.text.contains("</script") && !part.text.contains("</style"), "{} ends its element", part.name);
+            assert!(
+                !part.text.contains("</script") && !part.text.contains("</style"),
+                "{} ends its element",
+                part.name
+            );
         }
         // Its own five scripts, none of the title's.
         assert_eq!(text.matches("</script>").count(), 5);
@@ -237,27 +295,60 @@ mod tests {
         );
         let read = |files: &[(&str, &str)]| {
             let mut runs = vec![];
-            files.iter().for_each(|(name, text)| take(&mut runs, Path::new(name), text, &Pool::default()).unwrap());
-            input::paired(runs, |r| &mut r.input).iter().map(|r| of_run(r, "x").unwrap()).collect::<Vec<Value>>()
+            files.iter().for_each(|(name, text)| {
+                take(&mut runs, Path::new(name), text, &Pool::default()).unwrap()
+            });
+            input::paired(runs, |r| &mut r.input)
+                .iter()
+                .map(|r| of_run(r, "x").unwrap())
+                .collect::<Vec<Value>>()
         };
         let both = read(&[("a.json", result), ("a.jsonl", log)]);
         assert_eq!(both, read(&[("a.jsonl", log), ("a.json", result)]));
         assert_eq!(both.len(), 1);
-        assert_eq!(both[0]["circuits"], json!([{"plane": 0, "input": 1, "output": 2, "setup": 1, "up": 2, "until": 7, "demand": null}]));
+        assert_eq!(
+            both[0]["circuits"],
+            json!([{"plane": 0, "input": 1, "output": 2, "setup": 1, "up": 2, "until": 7, "demand": null}])
+        );
         assert_eq!(both[0]["coflows"][0]["name"], "c");
-        assert_eq!((both[0]["ended_ns"].as_u64(), both[0]["demand"].clone()), (Some(9), json!([[8, 5.0]])));
+        assert_eq!(
+            (both[0]["ended_ns"].as_u64(), both[0]["demand"].clone()),
+            (Some(9), json!([[8, 5.0]]))
+        );
         assert_eq!(read(&[("a.json", result), ("b.jsonl", log)]).len(), 2);
-        assert!(read(&[("a.json", result), ("a.json", result)]).iter().all(|r| !r["summary"].is_null()), "one file twice");
-        assert!(["{}", "[]", "[{}]"].iter().all(|no| take(&mut vec![], Path::new("x.json"), no, &Pool::default()).is_err()));
-        // A log that says of which run it is needs no name; of a live run, it is told by the result's clock.
-        let head =
-            |policy| format!(r#"{{"event_log":1,"version":"0","clock":"live","mechanism":"m","topology":"t","policy":"{policy}"}}"#) + "\n";
+        assert!(
+            read(&[("a.json", result), ("a.json", result)]).iter().all(|r| !r["summary"].is_null()),
+            "one file twice"
+        );
+        assert!(
+            ["{}", "[]", "[{}]"].iter().all(|no| take(
+                &mut vec![],
+                Path::new("x.json"),
+                no,
+                &Pool::default()
+            )
+            .is_err())
+        );
+        // A log that says of which run it is needs no name; of a live run, it is told by the
+        // result's clock.
+        let head = |policy| {
+            format!(
+                r#"{{"event_log":1,"version":"0","clock":"live","mechanism":"m","topology":"t","policy":"{policy}"}}"#
+            ) + "\n"
+        };
         let live = result.replacen('{', r#"{"zero_ns": 1, "#, 1);
         let found = read(&[("a.json", &live), ("b.jsonl", &(head("p") + log))]);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0]["circuits"], json!([{"plane": 0, "input": 1, "output": 2, "setup": 0, "up": 1, "until": 6, "demand": null}]));
+        assert_eq!(
+            found[0]["circuits"],
+            json!([{"plane": 0, "input": 1, "output": 2, "setup": 0, "up": 1, "until": 6, "demand": null}])
+        );
         assert_eq!(found[0]["demand"], json!([[7, 5.0]]));
-        assert_eq!(read(&[("a.json", &live), ("a.jsonl", &(head("other") + log))]).len(), 2, "another run's log");
+        assert_eq!(
+            read(&[("a.json", &live), ("a.jsonl", &(head("other") + log))]).len(),
+            2,
+            "another run's log"
+        );
     }
 
     #[test]
@@ -270,18 +361,30 @@ mod tests {
             v["summary"]["average_jct_ns"] = jct.into();
             v
         };
-        let list = json!([with("a", 2_000_000_000), with("b", 7), with("a", 4_000_000_000)]).to_string();
+        let list =
+            json!([with("a", 2_000_000_000), with("b", 7), with("a", 4_000_000_000)]).to_string();
         let mut runs = vec![];
         take(&mut runs, Path::new("study.json"), &list, &Pool::default()).unwrap();
         let found: Vec<Value> = runs.iter().map(|r| of_run(r, "x").unwrap()).collect();
         assert_eq!(found.iter().map(|r| r["runs"].as_u64().unwrap()).collect::<Vec<_>>(), [2, 1]);
         let e = &found[0]["means"]["average_jct_ns"];
         assert_eq!(e["mean"], 3e9);
-        // Student's t for one degree of freedom is 12.706; the standard error of 2 s and 4 s is 1 s.
+        // Student's t for one degree of freedom is 12.706; the standard error of 2 s and 4 s is 1
+        // s.
         assert!((e["half"].as_f64().unwrap() - 12.706e9).abs() < 1e7, "{e}");
         let jobs = one["jobs"].as_array().unwrap().len();
-        assert_eq!(found.iter().map(|r| r["jobs"].as_array().unwrap().len()).collect::<Vec<_>>(), [2 * jobs, jobs]);
-        assert!(found[0]["timeline"].is_null() && found[0]["summary"].is_null() && found[1]["timeline"].is_array());
-        assert_eq!((&found[1]["means"], found[1]["summary"]["average_jct_ns"].as_u64()), (&Value::Null, Some(7)));
+        assert_eq!(
+            found.iter().map(|r| r["jobs"].as_array().unwrap().len()).collect::<Vec<_>>(),
+            [2 * jobs, jobs]
+        );
+        assert!(
+            found[0]["timeline"].is_null()
+                && found[0]["summary"].is_null()
+                && found[1]["timeline"].is_array()
+        );
+        assert_eq!(
+            (&found[1]["means"], found[1]["summary"]["average_jct_ns"].as_u64()),
+            (&Value::Null, Some(7))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Results of runs, read from the files that `--json` wrote: one, a list of them, or a directory that `sweep` or `--rows` filled.
+//! Results of runs, read from the files that `--json` wrote: one, a list of them, or a directory
+//! that `sweep` or `--rows` filled.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -15,8 +16,8 @@ use crate::runtime::report::caveats::Given;
 use crate::runtime::report::form::{self, FORMAT};
 use crate::runtime::study::AnyResult;
 
-/// The results in a file, in their order; in a directory, that of its rows, those of the sweep that ran last in it, in the order of its
-/// grid, or those of its files that end in `.json`, by name.
+/// The results in a file, in their order; in a directory, that of its rows, those of the sweep that
+/// ran last in it, in the order of its grid, or those of its files that end in `.json`, by name.
 ///
 /// # Errors
 /// What cannot be read or is no result.
@@ -24,15 +25,21 @@ pub fn read(file: &Path) -> Result<Vec<AnyResult>, CliError> {
     if !file.is_dir() {
         return parse(&rows::text(file)?, file);
     }
-    let all: Vec<Vec<AnyResult>> = files_in(file)?.iter().map(|f| parse(&rows::text(f)?, f)).collect::<Result<_, CliError>>()?;
+    let all: Vec<Vec<AnyResult>> = files_in(file)?
+        .iter()
+        .map(|f| parse(&rows::text(f)?, f))
+        .collect::<Result<_, CliError>>()?;
     if all.is_empty() {
-        return Err(CliError::Invalid(format!("{}: no results (*.json) in this directory", file.display())));
+        return Err(CliError::Invalid(format!(
+            "{}: no results (*.json) in this directory",
+            file.display()
+        )));
     }
     Ok(all.into_iter().flatten().collect())
 }
 
-/// The results in a directory: the directory itself, if it has the rows of one; of a sweep, those of its list, in its order; else all, by
-/// name.
+/// The results in a directory: the directory itself, if it has the rows of one; of a sweep, those
+/// of its list, in its order; else all, by name.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -54,7 +61,8 @@ pub fn files_in(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
 /// Files whose names end in `.json`, by name.
 fn json_in(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     let fail = |e: std::io::Error| CliError::Invalid(format!("{}: {e}", directory.display()));
-    let entries = std::fs::read_dir(directory).map_err(fail)?.collect::<Result<Vec<_>, _>>().map_err(fail)?;
+    let entries =
+        std::fs::read_dir(directory).map_err(fail)?.collect::<Result<Vec<_>, _>>().map_err(fail)?;
     let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).collect();
     files.retain(|f| f.extension().is_some_and(|e| e == "json"));
     files.sort();
@@ -73,7 +81,10 @@ pub fn parse(text: &str, file: &Path) -> Result<Vec<AnyResult>, CliError> {
         jobs: Option<IgnoredAny>,
     }
     if is_event_log(text) {
-        return Err(CliError::Invalid(format!("{}: this is an event log; a result is what --json writes", file.display())));
+        return Err(CliError::Invalid(format!(
+            "{}: this is an event log; a result is what --json writes",
+            file.display()
+        )));
     }
     let name = file.display().to_string();
     let list = text.trim_start().starts_with('[');
@@ -87,14 +98,22 @@ pub fn parse(text: &str, file: &Path) -> Result<Vec<AnyResult>, CliError> {
         CliError::from(e)
     };
     match (jobs.contains(&true), jobs.contains(&false)) {
-        (true, true) => Err(CliError::Invalid(format!("{}: some of its results are of jobs, others of coflows", file.display()))),
+        (true, true) => Err(CliError::Invalid(format!(
+            "{}: some of its results are of jobs, others of coflows",
+            file.display()
+        ))),
         (true, false) => {
             let all = read_all::<JobsResult>(&text, &name, list).map_err(placed)?.into_iter();
-            Ok(all.map(|r| if r.caveats.is_empty() { r.judged(&Given::default()) } else { r }).map(Box::new).map(AnyResult::Jobs).collect())
+            Ok(all
+                .map(|r| if r.caveats.is_empty() { r.judged(&Given::default()) } else { r })
+                .map(Box::new)
+                .map(AnyResult::Jobs)
+                .collect())
         }
         _ => {
             let all = read_all::<RunResult>(&text, &name, list).map_err(placed)?.into_iter();
-            // Results of older versions have no list of caveats, but most of what it is derived from.
+            // Results of older versions have no list of caveats, but most of what it is derived
+            // from.
             Ok(all
                 .map(|r| if r.caveats.is_empty() { r.judged(&Given::default()) } else { r })
                 .map(Box::new)
@@ -107,21 +126,32 @@ pub fn parse(text: &str, file: &Path) -> Result<Vec<AnyResult>, CliError> {
 /// Results of another form as text of today's.
 fn upgraded(text: &str, file: &Path) -> Result<Cow<'static, str>, CliError> {
     let results = serde_json::from_str(text).map_err(|e| json::words(&e)).and_then(form::current);
-    results.map(|r| r.to_string().into()).map_err(|why| CliError::Invalid(format!("{}: {why}", file.display())))
+    results
+        .map(|r| r.to_string().into())
+        .map_err(|why| CliError::Invalid(format!("{}: {why}", file.display())))
 }
 
 /// What is allowed where a result is read.
 const ALLOWED: &str = "a result that `run`, `schedule` or `simulate` wrote with --json; its form: heliostat check --schema result";
 
 /// One value, or a list of them.
-fn read_all<T: DeserializeOwned>(text: &str, file: &str, list: bool) -> Result<Vec<T>, ConfigError> {
-    if list { json::read(text, file, ALLOWED) } else { json::read(text, file, ALLOWED).map(|one| vec![one]) }
+fn read_all<T: DeserializeOwned>(
+    text: &str,
+    file: &str,
+    list: bool,
+) -> Result<Vec<T>, ConfigError> {
+    if list {
+        json::read(text, file, ALLOWED)
+    } else {
+        json::read(text, file, ALLOWED).map(|one| vec![one])
+    }
 }
 
 /// Whether a text is JSON line by line.
 fn is_event_log(text: &str) -> bool {
     let mut lines = text.lines().filter(|l| !l.trim().is_empty());
-    let whole = |line: Option<&str>| line.is_some_and(|l| serde_json::from_str::<IgnoredAny>(l).is_ok());
+    let whole =
+        |line: Option<&str>| line.is_some_and(|l| serde_json::from_str::<IgnoredAny>(l).is_ok());
     whole(lines.next()) && whole(lines.next())
 }
 

@@ -1,7 +1,8 @@
-//! Results whose lists are written row by row as things end (`--rows DIR`), and read again as one result.
+//! Results whose lists are written row by row as things end (`--rows DIR`), and read again as one
+//! result.
 //!
-//! The directory has a file for each list, one JSON object a line as in a result's list, in the order of the ends; and `result.json`, the
-//! rest of the result, which is written last.
+//! The directory has a file for each list, one JSON object a line as in a result's list, in the
+//! order of the ends; and `result.json`, the rest of the result, which is written last.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -65,22 +66,31 @@ impl Lines {
 }
 
 impl<'a> Writer<'a> {
-    /// Begins a run's rows, of coflows or of jobs; those of an earlier run in this directory are gone then. `stop` is set if they cannot
-    /// be written on.
+    /// Begins a run's rows, of coflows or of jobs; those of an earlier run in this directory are
+    /// gone then. `stop` is set if they cannot be written on.
     ///
     /// # Errors
     /// What cannot be written.
-    pub fn create(directory: &'a Path, of_jobs: bool, stop: &'a AtomicBool) -> Result<Self, CliError> {
+    pub fn create(
+        directory: &'a Path,
+        of_jobs: bool,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, CliError> {
         std::fs::create_dir_all(directory).map_err(|e| failed(directory, &e))?;
-        for old in [REST.to_owned(), file_of(BY_ID[1]), file_of(BY_END)].map(|name| directory.join(name)) {
+        for old in
+            [REST.to_owned(), file_of(BY_ID[1]), file_of(BY_END)].map(|name| directory.join(name))
+        {
             match std::fs::remove_file(&old) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(&old, &e)),
                 _ => {}
             }
         }
-        let [coflows, jobs] = BY_ID.map(|list| (list == BY_ID[0] || of_jobs).then(|| Lines::create(directory, list)));
+        let [coflows, jobs] =
+            BY_ID.map(|list| (list == BY_ID[0] || of_jobs).then(|| Lines::create(directory, list)));
         let coflows = coflows.expect("every run has coflows")?;
-        let jobs = jobs.map(|jobs| Ok::<_, CliError>([jobs?, Lines::create(directory, BY_END)?])).transpose()?;
+        let jobs = jobs
+            .map(|jobs| Ok::<_, CliError>([jobs?, Lines::create(directory, BY_END)?]))
+            .transpose()?;
         Ok(Self { directory, coflows, jobs, failed: Cell::new(None), stop })
     }
 
@@ -133,14 +143,18 @@ fn read(directory: &Path) -> Result<String, CliError> {
         return Err(CliError::Invalid(format!("{}: {why}", directory.display())));
     }
     let bad = |why: String| CliError::Invalid(format!("{}: {why}", rest.display()));
-    let mut head: Map<String, Value> = serde_json::from_str(&read_result(&rest)?).map_err(|e| bad(crate::config::json::words(&e)))?;
+    let mut head: Map<String, Value> = serde_json::from_str(&read_result(&rest)?)
+        .map_err(|e| bad(crate::config::json::words(&e)))?;
     let mut lists = String::new();
     for list in BY_ID.into_iter().chain([BY_END]) {
         head.remove(list);
         let path = directory.join(file_of(list));
         if path.is_file() {
             let rows = rows(&read_result(&path)?, list != BY_END).map_err(|(line, why)| {
-                CliError::Invalid(format!("{}:{line}: {why}; allowed: a row of a result's list `{list}`", path.display()))
+                CliError::Invalid(format!(
+                    "{}:{line}: {why}; allowed: a row of a result's list `{list}`",
+                    path.display()
+                ))
             })?;
             lists += &format!(",\"{list}\":[{rows}]");
         }
@@ -161,7 +175,8 @@ fn rows(text: &str, by_id: bool) -> Result<String, (usize, String)> {
     }
     let mut all: Vec<(u64, &str)> = Vec::new();
     for (k, line) in text.lines().enumerate().filter(|l| !l.1.trim().is_empty()) {
-        let peek: Peek = serde_json::from_str(line).map_err(|e| (k + 1, crate::config::json::words(&e)))?;
+        let peek: Peek =
+            serde_json::from_str(line).map_err(|e| (k + 1, crate::config::json::words(&e)))?;
         all.push((peek.id, line));
     }
     if by_id {
@@ -185,8 +200,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn simulated(rows: Option<&dyn Fn(Row)>) -> JobsResult {
-        let policy = CircuitPolicy { scheduler: SchedulerKind::Bipartite, ..CircuitPolicy::default() };
-        let topology = config::read_topology(&shipped("topologies/hybrid-4x2.yaml"), "t").expect("a network");
+        let policy =
+            CircuitPolicy { scheduler: SchedulerKind::Bipartite, ..CircuitPolicy::default() };
+        let topology =
+            config::read_topology(&shipped("topologies/hybrid-4x2.yaml"), "t").expect("a network");
         let mut jobs = config::read_jobs(&shipped("workloads/jobs-8.yaml"), "jobs").expect("jobs");
         jobs.jobs.truncate(6);
         let jobs_by = JobPolicy::new(Kind::Fair);
@@ -199,7 +216,8 @@ mod tests {
             faults: &[],
             until: None,
         };
-        simulate_with(&ask, &JobRunOptions { rows, ..JobRunOptions::default() }, &mut |_| {}).expect("a run")
+        simulate_with(&ask, &JobRunOptions { rows, ..JobRunOptions::default() }, &mut |_| {})
+            .expect("a run")
     }
 
     fn write(directory: &Path) -> Result<(), CliError> {
@@ -237,7 +255,11 @@ mod tests {
         std::fs::write(&jobs, text.replacen("\"tasks\":", "\"tsaks\":", 1)).expect("written");
         assert!(refused().contains("tasks"), "{}", refused());
         std::fs::remove_file(directory.join(REST)).expect("it was there");
-        assert!(refused().contains("the run has not ended: there is no result.json beside its rows"), "{}", refused());
+        assert!(
+            refused().contains("the run has not ended: there is no result.json beside its rows"),
+            "{}",
+            refused()
+        );
     }
 
     #[test]
@@ -250,7 +272,11 @@ mod tests {
         let result = simulated(Some(&|row| writer.put(row)));
         assert!(stop.load(Ordering::Relaxed));
         let told = writer.end(&result).expect_err("it is full").to_string();
-        assert!(told.contains("coflows.jsonl: No space left on device") && !directory.path().join(REST).exists(), "{told}");
+        assert!(
+            told.contains("coflows.jsonl: No space left on device")
+                && !directory.path().join(REST).exists(),
+            "{told}"
+        );
     }
 
     proptest! {

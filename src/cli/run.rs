@@ -1,4 +1,5 @@
-//! `heliostat run`: build a network on this machine, control its circuits, and carry a workload over it.
+//! `heliostat run`: build a network on this machine, control its circuits, and carry a workload
+//! over it.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -22,8 +23,8 @@ use super::record::RecordArgs;
 use super::summary::Shown;
 use super::workload::Reading;
 use super::{
-    CliError, attach, can_write, files, interrupt, jobs, limits, machine, origin, read_policy_with, read_topology_with, schedule,
-    user_namespace,
+    CliError, attach, can_write, files, interrupt, jobs, limits, machine, origin, read_policy_with,
+    read_topology_with, schedule, user_namespace,
 };
 use crate::api;
 use crate::circuits::external::ProgramAt;
@@ -56,24 +57,28 @@ mod report;
 mod service;
 mod watch;
 
-/// The policy of a run that names none: the shipped one under which every program's traffic gets circuits.
+/// The policy of a run that names none: the shipped one under which every program's traffic gets
+/// circuits.
 const DEFAULT_POLICY: &str = "c-through";
 /// The patience of runs that have an end.
 const PATIENCE: Span = Span::secs(30);
 
-/// Builds the network, controls its circuits, and carries a workload over it; without one, stays up until told to stop
+/// Builds the network, controls its circuits, and carries a workload over it; without one, stays up
+/// until told to stop
 ///
-/// After Ctrl-C the exit code is 0 of a network without a workload, and 1 where coflows or jobs were unfinished.
+/// After Ctrl-C the exit code is 0 of a network without a workload, and 1 where coflows or jobs
+/// were unfinished.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The topology: a file (YAML), or the name of a shipped one, such as hybrid-8x2.
     topology: PathBuf,
-    /// The policy: a file (YAML), or the name of a shipped one. Several policies carry the workload one after another, and are compared
-    /// with the first [default: c-through, under which all traffic may ride circuits].
+    /// The policy: a file (YAML), or the name of a shipped one. Several policies carry the workload
+    /// one after another, and are compared with the first [default: c-through, under which all
+    /// traffic may ride circuits].
     #[arg(long, value_name = "FILE|NAME")]
     policy: Vec<PathBuf>,
-    /// The workload: our YAML, a trace of the coflow-benchmark, or the name of a shipped workload. Its coflows are sent as real TCP
-    /// between the hosts.
+    /// The workload: our YAML, a trace of the coflow-benchmark, or the name of a shipped workload.
+    /// Its coflows are sent as real TCP between the hosts.
     #[arg(help_heading = "Workload", long, value_name = "FILE|NAME")]
     workload: Option<PathBuf>,
     /// Carries the workload N times under each policy, and prints means with their 95 % intervals.
@@ -83,7 +88,8 @@ pub struct Args {
     pub(super) changes: Changes,
     #[command(flatten)]
     reading: Reading,
-    /// Jobs to run on the network (YAML, SWIM or TPC-H), as `heliostat schedule` runs them: over the API of this very run.
+    /// Jobs to run on the network (YAML, SWIM or TPC-H), as `heliostat schedule` runs them: over
+    /// the API of this very run.
     #[arg(help_heading = "Jobs", long, value_name = "FILE", conflicts_with = "workload")]
     schedule: Option<PathBuf>,
     #[command(flatten)]
@@ -106,20 +112,22 @@ pub struct Args {
     /// The token that a caller must show; needed when the API listens beyond this machine.
     #[arg(help_heading = "API", long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// A file with that token, for everything; it goes before --token. Other users cannot read the file, unlike the command line.
+    /// A file with that token, for everything; it goes before --token. Other users cannot read the
+    /// file, unlike the command line.
     #[arg(help_heading = "API", long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// A file with a token for requests that change nothing.
     #[arg(help_heading = "API", long, value_name = "FILE")]
     read_token_file: Option<PathBuf>,
-    /// Keeps the event log and the outcome of posted coflows in this directory: after a restart clients find both, and no number is
-    /// given twice.
+    /// Keeps the event log and the outcome of posted coflows in this directory: after a restart
+    /// clients find both, and no number is given twice.
     #[arg(help_heading = "API", long, value_name = "DIR", conflicts_with_all = ["workload", "baseline", "repeat"])]
     journal: Option<PathBuf>,
     /// Runs in the background, and returns when the network is up: `heliostat ps`, `logs`, `stop`.
     #[arg(help_heading = "Network", short, long)]
     detach: bool,
-    /// This process is the one that was put in the background: the same command line and this option.
+    /// This process is the one that was put in the background: the same command line and this
+    /// option.
     #[arg(long, hide = true)]
     pub(super) detached: bool,
     /// Runs although this machine cannot carry its rates honestly; the result says so.
@@ -132,18 +140,22 @@ pub struct Args {
     pub(super) given: BTreeMap<String, String>,
     #[command(flatten)]
     shown: Shown,
-    /// How long a coflow may wait without moving, whatever the cause is; then it is broken off. Waiting for a circuit, or behind better
-    /// priorities, does not count [default: 30s with --workload or --schedule, else no limit].
+    /// How long a coflow may wait without moving, whatever the cause is; then it is broken off.
+    /// Waiting for a circuit, or behind better priorities, does not count [default: 30s with
+    /// --workload or --schedule, else no limit].
     #[arg(help_heading = "Workload", long, value_name = "TIME")]
     patience: Option<Span>,
-    /// Looks at the policy file twice a second, and decides by it when it was written again; a bad one changes nothing.
+    /// Looks at the policy file twice a second, and decides by it when it was written again; a bad
+    /// one changes nothing.
     #[arg(long, requires = "policy", conflicts_with_all = ["workload", "schedule", "set"])]
     watch: bool,
-    /// Also writes everything that was measured to a file; of several policies or repetitions, a list of results.
+    /// Also writes everything that was measured to a file; of several policies or repetitions, a
+    /// list of results.
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Also writes the event log to this file, a line of JSON an event, for `heliostat plot`. What it holds is dropped, but with --journal
-    /// the log goes on behind it. At SIGUSR1 the file is opened by its name again, for logrotate.
+    /// Also writes the event log to this file, a line of JSON an event, for `heliostat plot`. What
+    /// it holds is dropped, but with --journal the log goes on behind it. At SIGUSR1 the file is
+    /// opened by its name again, for logrotate.
     #[arg(help_heading = "Output", long, value_name = "FILE", conflicts_with_all = ["baseline", "repeat"])]
     events: Option<PathBuf>,
     #[command(flatten)]
@@ -190,8 +202,8 @@ struct Plan {
     recorder: Option<Recorder>,
     /// Changes when the event log is to be opened by its name again.
     reopen: interrupt::Reopen,
-    /// The API's address, taken before anything is built and before a user namespace is entered: its sockets stay outside, where
-    /// other commands can reach them.
+    /// The API's address, taken before anything is built and before a user namespace is entered:
+    /// its sockets stay outside, where other commands can reach them.
     listener: Option<TcpListener>,
 }
 
@@ -214,13 +226,18 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
     args.tuning.timeline.as_deref().map_or(Ok(()), super::can_draw)?;
     if args.detach && !args.detached {
-        let name = args.name.clone().map_or_else(|| read_topology_with(&args.topology, &args.changes.all).map(|t| t.name), Ok)?;
+        let name = args.name.clone().map_or_else(
+            || read_topology_with(&args.topology, &args.changes.all).map(|t| t.name),
+            Ok,
+        )?;
         check_name(&name)?;
         return detach::start(&name);
     }
     // Before the file is read: what is written while the network is built is seen afterwards.
-    let watch = args.policy.first().filter(|_| args.watch).map(|file| Watch::new(file)).transpose()?;
-    // A signal that is meant for the event log must not end a daemon that is starting and has no handler yet.
+    let watch =
+        args.policy.first().filter(|_| args.watch).map(|file| Watch::new(file)).transpose()?;
+    // A signal that is meant for the event log must not end a daemon that is starting and has no
+    // handler yet.
     sys::ignore_signal(libc::SIGUSR1);
     let plan = prepare(args)?;
     log::in_background()?;
@@ -233,13 +250,17 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let (base, name) = (plan.options.base.clone(), plan.options.name.clone());
     runtime.spawn(interrupt::reopen_at_signal(plan.reopen.clone()));
     let guest = plan.options.attach.is_some().then(|| "what was set in Mininet's nodes".to_owned());
-    let abandon = (base.join(&name), move || ownership::abandon(&base, &name).into_iter().chain(guest).collect());
+    let abandon = (base.join(&name), move || {
+        ownership::abandon(&base, &name).into_iter().chain(guest).collect()
+    });
     runtime.spawn(interrupt::wait_for_signal(stop.clone(), abandon));
     args.record.around(Pace::Live, None, |recorder| {
         let plan = Plan { recorder: recorder.cloned(), ..plan };
         match (&args.schedule, &plan.workload) {
             (Some(jobs), _) => schedule_jobs(args, &plan, jobs, &stop),
-            (None, Some(workload)) if args.policy.len() > 1 || args.repeat.is_some() => compare::compare(args, &plan, workload, &stop),
+            (None, Some(workload)) if args.policy.len() > 1 || args.repeat.is_some() => {
+                compare::compare(args, &plan, workload, &stop)
+            }
             (None, Some(workload)) => carry(args, &plan, workload, &stop),
             (None, None) => serve(args, &plan, watch, &stop),
         }
@@ -250,7 +271,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Result<(), CliError> {
     let mut results = vec![];
     if args.baseline {
-        let off = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, name: "eps-only".into(), ..plan.run.policy.clone() };
+        let off = CircuitPolicy {
+            scheduler: SchedulerKind::EpsOnly,
+            name: "eps-only".into(),
+            ..plan.run.policy.clone()
+        };
         results.push(one(args, plan, (&plan.run.under(off), workload), &plan.origins[0], stop)?);
     }
     if !stop.load(Relaxed) {
@@ -262,8 +287,7 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
     report::report(args, &results)?;
     if stop.load(Relaxed) {
         let only_off = args.baseline && results.len() == 1;
-        let off =
-            "interrupted in the run with circuits off, which --baseline makes first: the result is of that run alone, so far as it came";
+        let off = "interrupted in the run with circuits off, which --baseline makes first: the result is of that run alone, so far as it came";
         let on = "interrupted; what had finished by then is printed above";
         return Err(CliError::Failed(if only_off { off } else { on }.into()));
     }
@@ -272,7 +296,8 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
         0 => args.allow.accept(&last.policy, &last.caveats),
         n => {
             let why = last.coflows.iter().find_map(|c| c.lost.as_ref());
-            let why = why.map_or_else(String::new, |why| format!("; the first that was lost: {why}"));
+            let why =
+                why.map_or_else(String::new, |why| format!("; the first that was lost: {why}"));
             Err(CliError::Failed(format!("{} did not finish{why}", several(n, "coflow"))))
         }
     }
@@ -285,14 +310,19 @@ fn interrupted_at_once() -> CliError {
 fn prepare(args: &Args) -> Result<Plan, CliError> {
     let changes = &args.changes.all;
     let mut topology = read_topology_with(&args.topology, changes)?;
-    let run = read_policy_with(args.policy.first().map_or(Path::new(DEFAULT_POLICY), |file| file), changes)?;
+    let run = read_policy_with(
+        args.policy.first().map_or(Path::new(DEFAULT_POLICY), |file| file),
+        changes,
+    )?;
     if args.schedule.is_some() {
         // Here, what is built is what the placement policy is meant for.
         let file = args.policy.first().map_or(DEFAULT_POLICY.into(), |f| f.display().to_string());
         topology = jobs::scheduling(&run, &file)?.placement.network(&topology);
         if !rights::suffice() {
             let why = "without root the network is in a namespace of its own, which the scheduler cannot enter";
-            return Err(CliError::Failed(format!("--schedule: {why}; run as root, or `heliostat schedule` beside `heliostat run`")));
+            return Err(CliError::Failed(format!(
+                "--schedule: {why}; run as root, or `heliostat schedule` beside `heliostat run`"
+            )));
         }
     }
     config::fit(&topology, &run)?;
@@ -306,13 +336,20 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
             "--local ports: in an emulation, what stays in a host crosses no interface; it is for `simulate`".into(),
         ));
     }
-    let policies = args.policy.iter().map(|p| Some(p.as_path())).chain(args.policy.is_empty().then_some(None));
-    let origins: Vec<Origin> = policies.map(|p| origin::of(Some(&args.topology), p, args.workload.as_deref())).collect();
-    let adjust = |run: &RunPlan| Adjust { scale: args.reading.scale.unwrap_or(run.run.scale), ..args.reading.adjust() };
+    let policies =
+        args.policy.iter().map(|p| Some(p.as_path())).chain(args.policy.is_empty().then_some(None));
+    let origins: Vec<Origin> =
+        policies.map(|p| origin::of(Some(&args.topology), p, args.workload.as_deref())).collect();
+    let adjust = |run: &RunPlan| Adjust {
+        scale: args.reading.scale.unwrap_or(run.run.scale),
+        ..args.reading.adjust()
+    };
     let read = args.workload.as_ref().map(|f| args.reading.read(f, &topology)).transpose()?;
     args.workload.iter().zip(&read).for_each(|(file, w)| say_taken(file, &w.taken));
     let others = args.policy.iter().skip(1).map(|file| {
-        let workload = read.clone().ok_or_else(|| CliError::Usage("--policy: several policies are compared on a --workload".into()))?;
+        let workload = read.clone().ok_or_else(|| {
+            CliError::Usage("--policy: several policies are compared on a --workload".into())
+        })?;
         let run = read_policy_with(file, changes)?;
         config::fit(&topology, &run)?;
         let workload = workload.adjusted(&adjust(&run));
@@ -321,7 +358,11 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     });
     let others = others.collect::<Result<Vec<(RunPlan, Workload)>, CliError>>()?;
     let plans = std::iter::once(&run).chain(others.iter().map(|o| &o.0));
-    let of = |(origin, plan): (Origin, &RunPlan)| Origin { options: args.given.clone(), settings: config::settings(plan), ..origin };
+    let of = |(origin, plan): (Origin, &RunPlan)| Origin {
+        options: args.given.clone(),
+        settings: config::settings(plan),
+        ..origin
+    };
     let origins = origins.into_iter().zip(plans).map(of).collect();
     let workload = read.map(|w| w.adjusted(&adjust(&run)));
     workload.as_ref().map_or(Ok(()), |w| limits::ends_live(&topology, w))?;
@@ -334,7 +375,9 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     if let Some(why) = exceeded.as_ref().filter(|_| topology.eps.graph().is_some()) {
         tracing::warn!("{why}; while all send at once, links are slower than they claim");
     } else if let Some(why) = exceeded.as_ref().filter(|_| !args.force) {
-        return Err(CliError::Failed(format!("{why}; circuits would be slower than they claim. Run it all the same with --force")));
+        return Err(CliError::Failed(format!(
+            "{why}; circuits would be slower than they claim. Run it all the same with --force"
+        )));
     }
     let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
     check_name(&name)?;
@@ -343,7 +386,8 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     let listener = api::reserve(&api).map_err(no_api)?;
     user_namespace::enter_unless_root()?;
     lacking::check_links(&args.topology, &topology)?;
-    let patience = args.patience.or((args.workload.is_some() || args.schedule.is_some()).then_some(PATIENCE));
+    let patience =
+        args.patience.or((args.workload.is_some() || args.schedule.is_some()).then_some(PATIENCE));
     let options = Options { name, mechanism: args.mechanism.wanted(), base, attach, patience };
     Ok(Plan {
         topology: Arc::new(topology),
@@ -364,8 +408,12 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
 fn check_program(run: &RunPlan) -> Result<(), CliError> {
     match run.run.program.as_ref().map(|p| &p.at) {
         Some(ProgramAt::Url(url)) if !rights::are_of_the_machine() => {
-            let why = format!("without root the network is in a namespace of its own, from which {url} cannot be reached");
-            Err(CliError::Failed(format!("external: {why}; run as root, or name the program by `command`")))
+            let why = format!(
+                "without root the network is in a namespace of its own, from which {url} cannot be reached"
+            );
+            Err(CliError::Failed(format!(
+                "external: {why}; run as root, or name the program by `command`"
+            )))
         }
         _ => Ok(()),
     }
@@ -374,14 +422,25 @@ fn check_program(run: &RunPlan) -> Result<(), CliError> {
 /// Whether this process may control Mininet's nodes.
 fn check_attach() -> Result<(), CliError> {
     let missing = [rights::missing(), rights::missing_to_attach()].concat();
-    let lacks = || format!("--attach: Mininet's nodes are root's; run as root: this process lacks {}", rights::names(&missing));
+    let lacks = || {
+        format!(
+            "--attach: Mininet's nodes are root's; run as root: this process lacks {}",
+            rights::names(&missing)
+        )
+    };
     if missing.is_empty() { Ok(()) } else { Err(CliError::Failed(lacks())) }
 }
 
 fn check_name(name: &str) -> Result<(), CliError> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.is_empty() || name.len() > 32 || !name.chars().all(good) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
-        return Err(CliError::Usage(format!("--name {name}: a letter, then letters, digits and `-` in lower case, at most 32")));
+    if name.is_empty()
+        || name.len() > 32
+        || !name.chars().all(good)
+        || !name.starts_with(|c: char| c.is_ascii_lowercase())
+    {
+        return Err(CliError::Usage(format!(
+            "--name {name}: a letter, then letters, digits and `-` in lower case, at most 32"
+        )));
     }
     Ok(())
 }
@@ -399,7 +458,9 @@ fn listen(args: &Args) -> Result<api::Options, CliError> {
 
 fn no_api(e: api::ServeError) -> CliError {
     match e {
-        api::ServeError::NeedsToken(a) => CliError::Usage(format!("{e}: --token-file FILE, or --listen 127.0.0.1:{}", a.port())),
+        api::ServeError::NeedsToken(a) => {
+            CliError::Usage(format!("{e}: --token-file FILE, or --listen 127.0.0.1:{}", a.port()))
+        }
         api::ServeError::WeakToken | api::ServeError::SameToken => CliError::Usage(e.to_string()),
         e => CliError::Failed(format!("{e}; choose another address with --listen")),
     }
@@ -412,27 +473,63 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let owned = Owned::take(&o.base, &o.name).map_err(|e| explain(&e.into()))?;
     let socket = owned.socket();
     let records = args.journal.as_ref().map(|d| journal::open(d, &plan.topology)).transpose()?;
-    let begins = (plan.recorder.clone(), records.as_ref().map(|j| (j.found().past.clone(), j.found().at)));
-    let e = Emulation::resume(owned, plan.topology.clone(), run.clone(), o, begins).map_err(|e| explain(&e))?;
+    let begins =
+        (plan.recorder.clone(), records.as_ref().map(|j| (j.found().past.clone(), j.found().at)));
+    let e = Emulation::resume(owned, plan.topology.clone(), run.clone(), o, begins)
+        .map_err(|e| explain(&e))?;
     let took = begun.elapsed();
     let workload = plan.workload.as_ref().map_or("", |w| w.name.as_str());
-    let of = Names { mechanism: e.mechanism.name(), topology: &plan.topology.name, policy: &run.policy.name, workload };
+    let of = Names {
+        mechanism: e.mechanism.name(),
+        topology: &plan.topology.name,
+        policy: &run.policy.name,
+        workload,
+    };
     let head = Head::new(Clock::Live, &origin::here_and_now(&Origin::default()), of);
-    let log = |file: &PathBuf| EventFile::start((file, args.journal.is_some()), &head, &e.live.handle, plan.reopen.subscribe());
+    let log = |file: &PathBuf| {
+        EventFile::start(
+            (file, args.journal.is_some()),
+            &head,
+            &e.live.handle,
+            plan.reopen.subscribe(),
+        )
+    };
     let events = args.events.as_ref().map(log).transpose()?;
     let records = records.map(|j| journal::start(j, &e)).transpose()?;
-    let (sender, journal): (Arc<dyn api::Sender>, _) = (Arc::new(ApiSender::new(&e)), records.as_ref().map(|r| r.journal.clone()));
-    let of = api::Run { name: Some(plan.options.name.clone()), started_at: Some(origin::epoch(e.clock.now())) };
-    let options = api::Options { socket: Some(socket), sender: Some(sender), journal, run: of, ..plan.api.clone() };
+    let (sender, journal): (Arc<dyn api::Sender>, _) =
+        (Arc::new(ApiSender::new(&e)), records.as_ref().map(|r| r.journal.clone()));
+    let of = api::Run {
+        name: Some(plan.options.name.clone()),
+        started_at: Some(origin::epoch(e.clock.now())),
+    };
+    let options = api::Options {
+        socket: Some(socket),
+        sender: Some(sender),
+        journal,
+        run: of,
+        ..plan.api.clone()
+    };
     let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
     let listener = listener.map_err(|e| CliError::Failed(format!("serve the API: {e}")))?;
     let server = api::serve_on(e.live.handle.clone(), options, listener).map_err(no_api)?;
     let url = server.url();
-    let jobs = args.schedule.as_ref().and_then(|f| f.file_stem()).map(|n| n.to_string_lossy().into_owned());
-    e.announce(&url, jobs.as_deref().unwrap_or(workload)).map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
-    let (racks, name, mechanism) = (plan.topology.rack_count(), &plan.options.name, e.mechanism.name());
-    let served = if run.run.network.kind.service() == Service::Strict { ", strict priorities at every port" } else { "" };
-    tracing::info!("{name}: {racks} racks, mechanism {mechanism}{served}, built in {took:.0?}; API at {url}");
+    let jobs = args
+        .schedule
+        .as_ref()
+        .and_then(|f| f.file_stem())
+        .map(|n| n.to_string_lossy().into_owned());
+    e.announce(&url, jobs.as_deref().unwrap_or(workload))
+        .map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
+    let (racks, name, mechanism) =
+        (plan.topology.rack_count(), &plan.options.name, e.mechanism.name());
+    let served = if run.run.network.kind.service() == Service::Strict {
+        ", strict priorities at every port"
+    } else {
+        ""
+    };
+    tracing::info!(
+        "{name}: {racks} racks, mechanism {mechanism}{served}, built in {took:.0?}; API at {url}"
+    );
     Ok(Running { e, server, events, records, recorder: plan.recorder.clone() })
 }
 
@@ -451,9 +548,18 @@ impl Running {
         let dead = || {
             let threads = [
                 (self.server.is_alive(), "the API's thread"),
-                (self.records.as_ref().is_none_or(Writing::is_alive), "the thread that writes the journal"),
-                (self.events.as_ref().is_none_or(EventFile::is_alive), "the thread that writes the event log"),
-                (!self.recorder.as_ref().is_some_and(Recorder::died), "the thread that writes the recording"),
+                (
+                    self.records.as_ref().is_none_or(Writing::is_alive),
+                    "the thread that writes the journal",
+                ),
+                (
+                    self.events.as_ref().is_none_or(EventFile::is_alive),
+                    "the thread that writes the event log",
+                ),
+                (
+                    !self.recorder.as_ref().is_some_and(Recorder::died),
+                    "the thread that writes the recording",
+                ),
                 (!log::died(), "the thread that writes the log"),
             ];
             threads.into_iter().find(|t| !t.0).map(|t| format!("{} has died", t.1))
@@ -463,7 +569,12 @@ impl Running {
 
     /// Where commands reach it.
     fn place(&self, plan: &Plan) -> Where {
-        Where { controller: Some(self.server.url()), name: None, token: plan.api.token.clone(), token_file: None }
+        Where {
+            controller: Some(self.server.url()),
+            name: None,
+            token: plan.api.token.clone(),
+            token_file: None,
+        }
     }
 
     /// Takes it down.
@@ -472,13 +583,19 @@ impl Running {
         let left = self.e.end();
         let records = self.records.map_or(Ok(()), journal::finish);
         self.events.map_or(Ok(()), EventFile::finish).and(records)?;
-        if left.is_empty() { Ok(()) } else { Err(CliError::Failed(format!("left behind: {}", left.join("; ")))) }
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(CliError::Failed(format!("left behind: {}", left.join("; "))))
+        }
     }
 }
 
 fn explain(e: &StartError) -> CliError {
     let hint = match e {
-        StartError::Kernel(_, io) if io.kind() == std::io::ErrorKind::PermissionDenied && !rights::suffice() => {
+        StartError::Kernel(_, io)
+            if io.kind() == std::io::ErrorKind::PermissionDenied && !rights::suffice() =>
+        {
             "; run as root, or where user namespaces are allowed"
         }
         StartError::Kernel(..) => "; `heliostat doctor` says what this kernel lacks",
@@ -527,7 +644,8 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
         json: args.json.as_deref(),
         recorder: plan.recorder.as_ref(),
     };
-    // The jobs' run hears only of the API, which outlives a controller that has died, and does not know of an API that has died itself.
+    // The jobs' run hears only of the API, which outlives a controller that has died, and does not
+    // know of an API that has died itself.
     let (ends, over) = (AtomicBool::new(stop.load(Relaxed)), AtomicBool::new(false));
     let ended = std::thread::scope(|s| {
         s.spawn(|| {
@@ -558,11 +676,17 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
 /// Time that a thread which has panicked may take to end.
 const DYING: Duration = Duration::from_secs(2);
 
-/// Time between two looks at a run: whether it was told to stop, and whether everything in it still works.
+/// Time between two looks at a run: whether it was told to stop, and whether everything in it still
+/// works.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// Stays up until a signal, or until something that it needs has died.
-fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) -> Result<(), CliError> {
+fn serve(
+    args: &Args,
+    plan: &Plan,
+    mut watch: Option<Watch>,
+    stop: &AtomicBool,
+) -> Result<(), CliError> {
     let running = start(args, plan, &plan.run)?;
     let (name, url) = (&plan.options.name, running.server.url());
     say!("{}", banner::up(name, args.detached, &url));

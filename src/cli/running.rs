@@ -8,8 +8,8 @@ use super::CliError;
 use crate::kernel::ownership::{self, Note};
 use crate::kernel::{rights, sys};
 
-/// The running network that was meant: the only one, or the one of that name; of several without a name, the one whose API is at
-/// [`controller`].
+/// The running network that was meant: the only one, or the one of that name; of several without a
+/// name, the one whose API is at [`controller`].
 ///
 /// # Errors
 /// None runs, several do and nothing says which, or none has that name.
@@ -18,8 +18,8 @@ pub fn choose(name: Option<&str>) -> Result<Note, CliError> {
     chosen.map_err(|e| name.and_then(|name| theirs(name, &ownership::users_of(name))).unwrap_or(e))
 }
 
-/// The same for a command that changes something: a network that another user started is changed only where it is named. What root
-/// started, such as a service, is nobody's own.
+/// The same for a command that changes something: a network that another user started is changed
+/// only where it is named. What root started, such as a service, is nobody's own.
 ///
 /// # Errors
 /// As [`choose`], and a network of another user without a name.
@@ -32,19 +32,24 @@ pub fn choose_to_change(name: Option<&str>) -> Result<Note, CliError> {
 fn named_if_anothers(note: &Note, name: Option<&str>, own: u32) -> Result<(), CliError> {
     match note.user.filter(|&user| name.is_none() && user != 0 && user != own) {
         Some(user) => {
-            let why = format!("the only network that runs, {}, was started by user {user}", note.fabric);
+            let why =
+                format!("the only network that runs, {}, was started by user {user}", note.fabric);
             Err(CliError::Usage(format!("{why}; if you mean it, say so by its name")))
         }
         None => Ok(()),
     }
 }
 
-/// A network of that name that other users run without root. Its files are theirs, so not even root goes by what they say.
+/// A network of that name that other users run without root. Its files are theirs, so not even root
+/// goes by what they say.
 fn theirs(name: &str, users: &[u32]) -> Option<CliError> {
     let own = sys::user_outside();
     let user = users.iter().find(|&&u| u != own || rights::are_of_the_machine())?;
-    let why = format!("the network {name} is run without root by user {user}, in a namespace of its own");
-    Some(CliError::Invalid(format!("{why}; speak to it as that user: sudo -u '#{user}' heliostat ...")))
+    let why =
+        format!("the network {name} is run without root by user {user}, in a namespace of its own");
+    Some(CliError::Invalid(format!(
+        "{why}; speak to it as that user: sudo -u '#{user}' heliostat ..."
+    )))
 }
 
 /// The daemon's address that the environment names.
@@ -64,16 +69,33 @@ pub fn everywhere() -> Vec<Note> {
 }
 
 /// The only one of these notes, the one of that name, or the one whose API is there.
-fn one_of(running: Vec<Note>, name: Option<&str>, controller: Option<&str>) -> Result<Note, CliError> {
+fn one_of(
+    running: Vec<Note>,
+    name: Option<&str>,
+    controller: Option<&str>,
+) -> Result<Note, CliError> {
     let names: Vec<String> = running.iter().map(|n| n.fabric.clone()).collect();
-    let is_there = |n: &Note| n.api.as_deref().zip(controller).is_some_and(|(api, url)| api == url.trim_end_matches('/'));
+    let is_there = |n: &Note| {
+        n.api.as_deref().zip(controller).is_some_and(|(api, url)| api == url.trim_end_matches('/'))
+    };
     let by_url = name.is_none() && running.len() > 1 && running.iter().any(is_there);
-    let mut fit = running.into_iter().filter(|n| if by_url { is_there(n) } else { name.is_none_or(|w| w == n.fabric) });
+    let mut fit = running
+        .into_iter()
+        .filter(|n| if by_url { is_there(n) } else { name.is_none_or(|w| w == n.fabric) });
     match (fit.next(), fit.next()) {
         (Some(one), None) => Ok(one),
-        (None, _) if names.is_empty() => Err(CliError::Failed("no network is running; start one with `heliostat run TOPOLOGY`".into())),
-        (None, _) => Err(CliError::Usage(format!("no network {} is running (running: {})", name.unwrap_or(""), names.join(", ")))),
-        (Some(_), Some(_)) => Err(CliError::Usage(format!("several networks are running ({}); choose one with --name", names.join(", ")))),
+        (None, _) if names.is_empty() => Err(CliError::Failed(
+            "no network is running; start one with `heliostat run TOPOLOGY`".into(),
+        )),
+        (None, _) => Err(CliError::Usage(format!(
+            "no network {} is running (running: {})",
+            name.unwrap_or(""),
+            names.join(", ")
+        ))),
+        (Some(_), Some(_)) => Err(CliError::Usage(format!(
+            "several networks are running ({}); choose one with --name",
+            names.join(", ")
+        ))),
     }
 }
 
@@ -100,7 +122,11 @@ pub fn enter(note: &Note, node: &str) -> Result<(), CliError> {
     }
     let fd = note.nodes.get(node).ok_or_else(|| {
         let some: Vec<&str> = note.nodes.keys().map(String::as_str).take(8).collect();
-        CliError::Invalid(format!("no node {node} in {} (nodes: {} ...)", note.fabric, some.join(", ")))
+        CliError::Invalid(format!(
+            "no node {node} in {} (nodes: {} ...)",
+            note.fabric,
+            some.join(", ")
+        ))
     })?;
     let enter = || -> io::Result<()> {
         let process = PathBuf::from(format!("/proc/{}", note.pid));
@@ -113,7 +139,8 @@ pub fn enter(note: &Note, node: &str) -> Result<(), CliError> {
     enter().map_err(|e| CliError::Failed(format!("enter {node} of {}: {e}", note.fabric)))
 }
 
-/// Lays the network's own `/etc/hosts` and `/etc/resolv.conf` over the machine's, for this process and what it starts.
+/// Lays the network's own `/etc/hosts` and `/etc/resolv.conf` over the machine's, for this process
+/// and what it starts.
 ///
 /// # Errors
 /// They cannot be written or laid.
@@ -136,12 +163,23 @@ mod tests {
 
     #[test]
     fn the_only_network_needs_no_name_and_of_several_one_is_named() {
-        let chosen = |names: &[&str], name| one_of(notes(names), name, None).map(|n| n.fabric).map_err(|e| e.to_string());
+        let chosen = |names: &[&str], name| {
+            one_of(notes(names), name, None).map(|n| n.fabric).map_err(|e| e.to_string())
+        };
         assert_eq!(chosen(&["a"], None), Ok("a".into()));
         assert_eq!(chosen(&["a", "b"], Some("b")), Ok("b".into()));
-        assert_eq!(chosen(&["a", "b"], None), Err("several networks are running (a, b); choose one with --name".into()));
-        assert_eq!(chosen(&["a", "b"], Some("c")), Err("no network c is running (running: a, b)".into()));
-        assert_eq!(chosen(&[], Some("c")), Err("no network is running; start one with `heliostat run TOPOLOGY`".into()));
+        assert_eq!(
+            chosen(&["a", "b"], None),
+            Err("several networks are running (a, b); choose one with --name".into())
+        );
+        assert_eq!(
+            chosen(&["a", "b"], Some("c")),
+            Err("no network c is running (running: a, b)".into())
+        );
+        assert_eq!(
+            chosen(&[], Some("c")),
+            Err("no network is running; start one with `heliostat run TOPOLOGY`".into())
+        );
     }
 
     #[test]
@@ -150,11 +188,21 @@ mod tests {
         assert_eq!(note.user, Some(sys::caller()));
         note.user = Some(1001);
         let told = named_if_anothers(&note, None, 1000).unwrap_err();
-        assert!(told.code() == 2 && told.to_string().contains("started by user 1001") && told.to_string().contains("runs, theirs,"));
-        assert!(named_if_anothers(&note, Some("theirs"), 1000).is_ok() && named_if_anothers(&note, None, 1001).is_ok());
+        assert!(
+            told.code() == 2
+                && told.to_string().contains("started by user 1001")
+                && told.to_string().contains("runs, theirs,")
+        );
+        assert!(
+            named_if_anothers(&note, Some("theirs"), 1000).is_ok()
+                && named_if_anothers(&note, None, 1001).is_ok()
+        );
         for user in [None, Some(0)] {
             note.user = user;
-            assert!(named_if_anothers(&note, None, 1000).is_ok(), "root's, or of a version that did not note it");
+            assert!(
+                named_if_anothers(&note, None, 1000).is_ok(),
+                "root's, or of a version that did not note it"
+            );
         }
     }
 
@@ -162,7 +210,11 @@ mod tests {
     fn a_network_that_another_user_runs_without_root_is_told_as_theirs() {
         let other = sys::uid_gid().0 + 1;
         let told = theirs("x", &[other]).expect("an error").to_string();
-        assert!(told.contains(&format!("by user {other}")) && told.contains(&format!("sudo -u '#{other}'")), "{told}");
+        assert!(
+            told.contains(&format!("by user {other}"))
+                && told.contains(&format!("sudo -u '#{other}'")),
+            "{told}"
+        );
         assert_eq!(theirs("x", &[]), None);
     }
 
@@ -173,11 +225,23 @@ mod tests {
                 note.api = Some(api.into());
                 note
             };
-            notes(&["a", "b"]).into_iter().zip(["http://127.0.0.1:1", "http://127.0.0.1:2"]).map(with).collect::<Vec<_>>()
+            notes(&["a", "b"])
+                .into_iter()
+                .zip(["http://127.0.0.1:1", "http://127.0.0.1:2"])
+                .map(with)
+                .collect::<Vec<_>>()
         };
         let chosen = |name, url| one_of(running(), name, Some(url)).map(|n| n.fabric).ok();
         assert_eq!(chosen(None, "http://127.0.0.1:2/").as_deref(), Some("b"));
-        assert_eq!(chosen(Some("a"), "http://127.0.0.1:2").as_deref(), Some("a"), "a name goes before it");
-        assert_eq!(chosen(None, "http://127.0.0.1:3"), None, "a daemon elsewhere says nothing of this machine");
+        assert_eq!(
+            chosen(Some("a"), "http://127.0.0.1:2").as_deref(),
+            Some("a"),
+            "a name goes before it"
+        );
+        assert_eq!(
+            chosen(None, "http://127.0.0.1:3"),
+            None,
+            "a daemon elsewhere says nothing of this machine"
+        );
     }
 }

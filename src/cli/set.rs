@@ -12,7 +12,8 @@ use crate::api::wire::{LoadChange, PathChange, PathView};
 use crate::client::{Client, parse};
 use crate::units::BitRate;
 
-/// Changes what a running network does: its policy, or circuits and lists of switches that are set by hand
+/// Changes what a running network does: its policy, or circuits and lists of switches that are set
+/// by hand
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(subcommand)]
@@ -53,9 +54,11 @@ enum What {
         from: String,
         /// Receiving host
         to: String,
-        /// The switches by name, from the first host's to the last one's (`heliostat show switches`); none: the list is given back
+        /// The switches by name, from the first host's to the last one's (`heliostat show
+        /// switches`); none: the list is given back
         switches: Vec<String>,
-        /// Only the flow with these TCP or UDP ports, FROM:TO; else all flows that have no list of their own
+        /// Only the flow with these TCP or UDP ports, FROM:TO; else all flows that have no list of
+        /// their own
         #[arg(long, value_parser = ports, value_name = "FROM:TO")]
         ports: Option<(u16, u16)>,
         /// Says what would change, and changes nothing
@@ -80,7 +83,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let client = args.place.client_to_change()?;
     change(args, &client)?;
     // The only network that runs may be another user's.
-    if let (None, None, Ok(note)) = (&args.place.name, &args.place.controller, running::choose(None)) {
+    if let (None, None, Ok(note)) =
+        (&args.place.name, &args.place.controller, running::choose(None))
+    {
         say!("network {}", note.fabric);
     }
     Ok(())
@@ -92,12 +97,19 @@ fn change(args: &Args, client: &Client) -> Result<(), CliError> {
             say!("policy {} decides from the next cycle on", policy(&args.place, file)?);
             Ok(())
         }
-        What::Circuit { from, to: Some(to), plane } => {
-            put(client, &format!("/api/v1/circuits/{plane}/{from}"), &json!({ "output": to }).to_string())
+        What::Circuit { from, to: Some(to), plane } => put(
+            client,
+            &format!("/api/v1/circuits/{plane}/{from}"),
+            &json!({ "output": to }).to_string(),
+        ),
+        What::Circuit { from, to: None, plane } => {
+            ask(client, "DELETE", &format!("/api/v1/circuits/{plane}/{from}"), "")
         }
-        What::Circuit { from, to: None, plane } => ask(client, "DELETE", &format!("/api/v1/circuits/{plane}/{from}"), ""),
         What::Circuits { circuits } => {
-            let all: Vec<_> = circuits.iter().map(|c| json!({ "plane": c.plane, "input": c.from, "output": c.to })).collect();
+            let all: Vec<_> = circuits
+                .iter()
+                .map(|c| json!({ "plane": c.plane, "input": c.from, "output": c.to }))
+                .collect();
             put(client, "/api/v1/circuits", &json!({ "circuits": all }).to_string())
         }
         What::Path { from, to, switches, ports, dry_run } => {
@@ -119,7 +131,8 @@ fn change(args: &Args, client: &Client) -> Result<(), CliError> {
 /// # Errors
 /// A file that makes no sense, no daemon, or what it refuses.
 pub fn policy(daemon: &Where, file: &Path) -> Result<String, CliError> {
-    // Only what the file says: what it leaves out of that which is fixed while a network runs stays as it is.
+    // Only what the file says: what it leaves out of that which is fixed while a network runs stays
+    // as it is.
     let (plan, given) = files::read_policy_as_json(file)?;
     put(&daemon.client_to_change()?, "/api/v1/policy", &given.to_string())?;
     Ok(plan.policy.name)
@@ -127,11 +140,23 @@ pub fn policy(daemon: &Where, file: &Path) -> Result<String, CliError> {
 
 /// A change of lists in words: the lists that are other ones, the load of the switches, the cost.
 fn changed(c: &PathChange, names: &[String]) -> Vec<String> {
-    let flow = |p: &PathView| p.ports.map_or_else(String::new, |f| format!(" port {} to port {}", f.from, f.to));
+    let flow = |p: &PathView| {
+        p.ports.map_or_else(String::new, |f| format!(" port {} to port {}", f.from, f.to))
+    };
     let name = |host| host_name(names, host);
-    let list = |p: &PathView| format!("{} to {}{}: {}", name(p.from), name(p.to), flow(p), p.switches.join(" "));
+    let list = |p: &PathView| {
+        format!("{} to {}{}: {}", name(p.from), name(p.to), flow(p), p.switches.join(" "))
+    };
     let of = |b: Option<u64>| b.map_or_else(String::new, |b| format!(" of {}", BitRate(b)));
-    let load = |s: &LoadChange| format!("{}: {} -> {}{}", s.name, BitRate(s.before_bps), BitRate(s.after_bps), of(s.capacity_bps));
+    let load = |s: &LoadChange| {
+        format!(
+            "{}: {} -> {}{}",
+            s.name,
+            BitRate(s.before_bps),
+            BitRate(s.after_bps),
+            of(s.capacity_bps)
+        )
+    };
     let cost = [format!("bytes x switches: {} -> {}", c.cost_before, c.cost_after)];
     c.paths.iter().map(list).chain(c.switches.iter().map(load)).chain(cost).collect()
 }
@@ -179,7 +204,18 @@ mod tests {
     fn a_circuit_is_written_by_its_racks() {
         assert_eq!(circuit("r0-r3"), Ok(Circuit { plane: 0, from: 0, to: 3 }));
         assert_eq!(circuit("0-3@1"), Ok(Circuit { plane: 1, from: 0, to: 3 }));
-        for bad in ["", "r0", "r0-", "-r0", "r0-r1@", "r0-r1@x", "r0-r1-r2", "h0-r1", "r-r", "r0-r99999999999"] {
+        for bad in [
+            "",
+            "r0",
+            "r0-",
+            "-r0",
+            "r0-r1@",
+            "r0-r1@x",
+            "r0-r1-r2",
+            "h0-r1",
+            "r-r",
+            "r0-r99999999999",
+        ] {
             assert!(circuit(bad).is_err(), "{bad}");
         }
     }
@@ -197,7 +233,10 @@ mod tests {
         let text = r#"{"made":true,"cost_before":4,"cost_after":6,"paths":[{"from":0,"to":7,"ports":{"from":9,"to":5201},"switches":["a","b"],
             "by":"manual","held":false,"bytes":1,"rate_bps":2}],"switches":[{"name":"b","before_bps":0,"after_bps":1000000,"capacity_bps":null}]}"#;
         let told = changed(&serde_json::from_str(text).expect("a change"), &["h0-0".into()]);
-        assert_eq!(told, ["h0-0 to 7 port 9 to port 5201: a b", "b: 0b/s -> 1Mb/s", "bytes x switches: 4 -> 6"]);
+        assert_eq!(
+            told,
+            ["h0-0 to 7 port 9 to port 5201: a b", "b: 0b/s -> 1Mb/s", "bytes x switches: 4 -> 6"]
+        );
     }
 
     proptest::proptest! {

@@ -13,7 +13,8 @@ use crate::client::Client;
 use crate::ids::RackId;
 use crate::units::{BitRate, Bytes, Span, Time};
 
-/// Shows what a running daemon sees: circuits, demand, coflows, ports, topology, paths, switches, queues, policy, stats
+/// Shows what a running daemon sees: circuits, demand, coflows, ports, topology, paths, switches,
+/// queues, policy, stats
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// What to show
@@ -75,20 +76,27 @@ impl What {
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Circuits => ("circuits that are up, being set up, or promised", "no circuits"),
-            Self::Demand => {
-                ("demand: as the last decision saw it; sent, over OCS: since the start; waiting: now", "no traffic between racks")
-            }
+            Self::Demand => (
+                "demand: as the last decision saw it; sent, over OCS: since the start; waiting: now",
+                "no traffic between racks",
+            ),
             Self::Coflows => ("coflows by id; received: payload", "no coflows"),
-            Self::Ports => ("ports of the OCS; bytes and packets since the start", "no ports: the network has no optical plane"),
-            Self::Paths => {
-                ("lists of switches between hosts", "no lists of switches: no coflow sends between hosts, and none was set by hand")
-            }
-            Self::Switches => {
-                ("switches and their ports; rate: now; bytes, packets, drops: since the start", "no switches but one, which has no limits")
-            }
-            Self::Queues => {
-                ("queues through which something went since the start", "nothing went through any queue, or there are no priorities")
-            }
+            Self::Ports => (
+                "ports of the OCS; bytes and packets since the start",
+                "no ports: the network has no optical plane",
+            ),
+            Self::Paths => (
+                "lists of switches between hosts",
+                "no lists of switches: no coflow sends between hosts, and none was set by hand",
+            ),
+            Self::Switches => (
+                "switches and their ports; rate: now; bytes, packets, drops: since the start",
+                "no switches but one, which has no limits",
+            ),
+            Self::Queues => (
+                "queues through which something went since the start",
+                "nothing went through any queue, or there are no priorities",
+            ),
             Self::Stats => ("the control loop since the start", ""),
             Self::Topology | Self::Policy => ("", ""),
         }
@@ -114,8 +122,13 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
-/// One look, as text, and what the next one compares with. The API has hosts by number; the topology has their names.
-fn look(args: &Args, client: &Client, before: &mut Option<wire::Demand>) -> Result<String, CliError> {
+/// One look, as text, and what the next one compares with. The API has hosts by number; the
+/// topology has their names.
+fn look(
+    args: &Args,
+    client: &Client,
+    before: &mut Option<wire::Demand>,
+) -> Result<String, CliError> {
     let answer = client.get(args.what.path())?;
     let names = if args.what == What::Paths { host_names(client)? } else { vec![] };
     let mut text = render(args.what, args.output, &answer, &names)?;
@@ -126,7 +139,9 @@ fn look(args: &Args, client: &Client, before: &mut Option<wire::Demand>) -> Resu
             }
             What::Demand => {
                 let now: wire::Demand = parse(&answer)?;
-                text += &before.replace(now.clone()).map_or_else(String::new, |before| rates(&before, &now));
+                text += &before
+                    .replace(now.clone())
+                    .map_or_else(String::new, |before| rates(&before, &now));
             }
             _ => {}
         }
@@ -148,16 +163,26 @@ fn were_set(s: &wire::Stats) -> String {
 /// What was sent between two looks, by pair of racks, in bits per second.
 fn rates(before: &wire::Demand, now: &wire::Demand) -> String {
     let seconds = now.now_ns.saturating_sub(before.now_ns) as f64 / 1e9;
-    let cell = |m: &[Vec<u64>], i: usize, j: usize| m.get(i).and_then(|row| row.get(j)).copied().unwrap_or(0);
-    let gained = |now: &[Vec<u64>], before: &[Vec<u64>], i, j| cell(now, i, j).saturating_sub(cell(before, i, j));
-    let told = |bytes: u64| BitRate((bytes as f64 * 8.0 / seconds / 1e5) as u64 * 100_000).to_string();
+    let cell = |m: &[Vec<u64>], i: usize, j: usize| {
+        m.get(i).and_then(|row| row.get(j)).copied().unwrap_or(0)
+    };
+    let gained = |now: &[Vec<u64>], before: &[Vec<u64>], i, j| {
+        cell(now, i, j).saturating_sub(cell(before, i, j))
+    };
+    let told =
+        |bytes: u64| BitRate((bytes as f64 * 8.0 / seconds / 1e5) as u64 * 100_000).to_string();
     let mut rows = Rows::new(&["from", "to", "rate", "over OCS"]);
     let racks = now.sent_bytes.len();
     for (i, j) in (0..racks).flat_map(|i| (0..racks).map(move |j| (i, j))) {
         let sent = gained(&now.sent_bytes, &before.sent_bytes, i, j);
         if sent > 0 && seconds > 0.0 {
             let ocs = gained(&now.over_ocs_bytes, &before.over_ocs_bytes, i, j);
-            rows.rows.push(vec![RackId::from(i).to_string(), RackId::from(j).to_string(), told(sent), percent(ocs as f64 / sent as f64)]);
+            rows.rows.push(vec![
+                RackId::from(i).to_string(),
+                RackId::from(j).to_string(),
+                told(sent),
+                percent(ocs as f64 / sent as f64),
+            ]);
         }
     }
     let since = span(Span(now.now_ns.saturating_sub(before.now_ns) / 1_000_000 * 1_000_000));
@@ -179,7 +204,8 @@ pub(super) fn host_name(names: &[String], host: u32) -> String {
     names.get(host as usize).map_or_else(|| host.to_string(), Clone::clone)
 }
 
-/// An answer of the API as text. JSON stays as it came, with line breaks. `names` are those of hosts by number, where they are shown.
+/// An answer of the API as text. JSON stays as it came, with line breaks. `names` are those of
+/// hosts by number, where they are shown.
 fn render(what: What, output: Output, answer: &str, names: &[String]) -> Result<String, CliError> {
     if output == Output::Json {
         let value: serde_json::Value = parse(answer)?;
@@ -203,10 +229,16 @@ fn render(what: What, output: Output, answer: &str, names: &[String]) -> Result<
         return Ok(rows.csv());
     }
     let now = serde_json::from_str::<Clock>(answer).ok().map(|c| Time(c.now_ns));
-    let at = now.map_or_else(String::new, |t| format!("{} after the daemon's start", tables::span(Span(t.0 / 1_000_000 * 1_000_000))));
+    let at = now.map_or_else(String::new, |t| {
+        format!("{} after the daemon's start", tables::span(Span(t.0 / 1_000_000 * 1_000_000)))
+    });
     let (counted, nothing) = what.words();
     if rows.rows.is_empty() {
-        return Ok(if at.is_empty() { format!("{nothing}\n") } else { format!("{nothing}, {at}\n") });
+        return Ok(if at.is_empty() {
+            format!("{nothing}\n")
+        } else {
+            format!("{nothing}, {at}\n")
+        });
     }
     let caption = if counted.is_empty() { String::new() } else { format!(" {at}: {counted}\n") };
     Ok(caption + &rows.table() + "\n")
@@ -219,7 +251,9 @@ struct Clock {
 }
 
 fn parse<T: DeserializeOwned>(answer: &str) -> Result<T, CliError> {
-    serde_json::from_str(answer).map_err(|e| CliError::Failed(format!("the daemon's answer is not one of this version's: {e}")))
+    serde_json::from_str(answer).map_err(|e| {
+        CliError::Failed(format!("the daemon's answer is not one of this version's: {e}"))
+    })
 }
 
 /// A quantity for people, or as it is.
@@ -249,8 +283,10 @@ fn header(exact: bool, people: &[&'static str], programs: &[&'static str]) -> Ro
 }
 
 pub(super) fn circuits(c: &wire::Circuits, exact: bool) -> Rows {
-    let people = ["plane", "input", "output", "state", "by hand", "set up at", "light from", "until"];
-    let programs = ["plane", "input", "output", "state", "manual", "setup_at_ns", "up_from_ns", "until_ns"];
+    let people =
+        ["plane", "input", "output", "state", "by hand", "set up at", "light from", "until"];
+    let programs =
+        ["plane", "input", "output", "state", "manual", "setup_at_ns", "up_from_ns", "until_ns"];
     let mut rows = header(exact, &people, &programs);
     // Most networks have none that was set by hand.
     let by_hand = exact || c.circuits.iter().any(|c| c.manual);
@@ -263,7 +299,11 @@ pub(super) fn circuits(c: &wire::Circuits, exact: bool) -> Rows {
             wire::CircuitState::SettingUp => "setting-up",
             wire::CircuitState::Up => "up",
         };
-        let manual = if exact { c.manual.to_string() } else { if c.manual { "yes" } else { "" }.to_string() };
+        let manual = if exact {
+            c.manual.to_string()
+        } else {
+            if c.manual { "yes" } else { "" }.to_string()
+        };
         rows.rows.push(vec![
             c.plane.to_string(),
             RackId(c.input).to_string(),
@@ -292,15 +332,39 @@ fn demand(d: &wire::Demand, exact: bool) -> Rows {
         let cells = matrices.map(|m| m.get(i).and_then(|row| row.get(j)).copied().unwrap_or(0));
         if cells.iter().any(|&c| c > 0) {
             let cells = cells.map(|c| data(exact, c));
-            rows.rows.push([i, j].map(|r| RackId::from(r).to_string()).into_iter().chain(cells).collect());
+            rows.rows.push(
+                [i, j].map(|r| RackId::from(r).to_string()).into_iter().chain(cells).collect(),
+            );
         }
     }
     rows
 }
 
 fn coflows(c: &wire::Coflows, exact: bool) -> Rows {
-    let people = ["coflow", "id", "state", "pairs", "bytes", "received", "OCS share", "arrival", "CCT", "bound"];
-    let programs = ["name", "id", "state", "pairs", "asked_bytes", "received_bytes", "over_ocs_bytes", "arrival_ns", "cct_ns", "bound_ns"];
+    let people = [
+        "coflow",
+        "id",
+        "state",
+        "pairs",
+        "bytes",
+        "received",
+        "OCS share",
+        "arrival",
+        "CCT",
+        "bound",
+    ];
+    let programs = [
+        "name",
+        "id",
+        "state",
+        "pairs",
+        "asked_bytes",
+        "received_bytes",
+        "over_ocs_bytes",
+        "arrival_ns",
+        "cct_ns",
+        "bound_ns",
+    ];
     let mut rows = header(exact, &people, &programs);
     for c in &c.coflows {
         let share = c.over_ocs_bytes as f64 / c.received_bytes.max(1) as f64;
@@ -321,7 +385,17 @@ fn coflows(c: &wire::Coflows, exact: bool) -> Rows {
 }
 
 fn ports(p: &wire::Ports, exact: bool) -> Rows {
-    let people = ["plane", "rack", "sends to", "receives from", "crossed", "packets", "sent back", "misdelivered", "fault"];
+    let people = [
+        "plane",
+        "rack",
+        "sends to",
+        "receives from",
+        "crossed",
+        "packets",
+        "sent back",
+        "misdelivered",
+        "fault",
+    ];
     let programs = [
         "plane",
         "rack",
@@ -354,7 +428,13 @@ fn hosts(t: &wire::Topology) -> Rows {
     let mut rows = Rows::new(&["host", "rack", "slots", "nic_bps", "rack_uplink_bps"]);
     for h in &t.hosts {
         let uplink = t.racks.get(h.rack as usize).map_or(0, |r| r.uplink_bps);
-        rows.rows.push(vec![h.name.clone(), RackId(h.rack).to_string(), h.slots.to_string(), h.nic_bps.to_string(), uplink.to_string()]);
+        rows.rows.push(vec![
+            h.name.clone(),
+            RackId(h.rack).to_string(),
+            h.slots.to_string(),
+            h.nic_bps.to_string(),
+            uplink.to_string(),
+        ]);
     }
     rows
 }
@@ -372,7 +452,10 @@ fn topology(t: &wire::Topology) -> Rows {
     for p in &t.planes {
         let stop = if p.all_stop { "all-stop" } else { "not-all-stop" };
         let duplex = if p.duplex { "duplex" } else { "simplex" };
-        row(format!("OCS plane {}", p.id), format!("{}, delta {}, {stop}, {duplex}", BitRate(p.rate_bps), Span(p.delta_ns)));
+        row(
+            format!("OCS plane {}", p.id),
+            format!("{}, delta {}, {stop}, {duplex}", BitRate(p.rate_bps), Span(p.delta_ns)),
+        );
     }
     rows
 }
@@ -381,8 +464,11 @@ fn paths(p: &wire::Paths, names: &[String], exact: bool) -> Rows {
     let people = ["from", "to", "flow", "switches", "decided by", "held", "bytes", "rate"];
     let programs = ["from", "to", "ports", "switches", "by", "held", "bytes", "rate_bps"];
     let typed = p.paths.iter().any(|p| !p.types.is_empty() || p.types_unmet);
-    let with = |names: [&'static str; 8], more: &[&'static str]| [&names[..], if typed { more } else { &[] }].concat();
-    let mut rows = header(exact, &with(people, &["types"]), &with(programs, &["types", "types_unmet"]));
+    let with = |names: [&'static str; 8], more: &[&'static str]| {
+        [&names[..], if typed { more } else { &[] }].concat()
+    };
+    let mut rows =
+        header(exact, &with(people, &["types"]), &with(programs, &["types", "types_unmet"]));
     for p in &p.paths {
         let by = match p.by {
             wire::DecidedBy::Default => "default",
@@ -392,7 +478,10 @@ fn paths(p: &wire::Paths, names: &[String], exact: bool) -> Rows {
         rows.rows.push(vec![
             host_name(names, p.from),
             host_name(names, p.to),
-            p.ports.map_or_else(|| if exact { String::new() } else { "all".into() }, |f| format!("{}:{}", f.from, f.to)),
+            p.ports.map_or_else(
+                || if exact { String::new() } else { "all".into() },
+                |f| format!("{}:{}", f.from, f.to),
+            ),
             p.switches.join(if exact { " " } else { " > " }),
             by.into(),
             if exact { p.held.to_string() } else { if p.held { "yes" } else { "not yet" }.into() },
@@ -403,16 +492,22 @@ fn paths(p: &wire::Paths, names: &[String], exact: bool) -> Rows {
         if let (true, Some(row)) = (typed, rows.rows.last_mut()) {
             row.extend(match exact {
                 true => vec![types(), p.types_unmet.to_string()],
-                false => vec![format!("{}{}", types(), if p.types_unmet { " (not met)" } else { "" })],
+                false => {
+                    vec![format!("{}{}", types(), if p.types_unmet { " (not met)" } else { "" })]
+                }
             });
         }
     }
     rows
 }
 
-/// A row a switch, with the sums of its ports, and below it a row a port; for programs a row a port, or one where none is measured.
+/// A row a switch, with the sums of its ports, and below it a row a port; for programs a row a
+/// port, or one where none is measured.
 fn switches(p: &wire::Paths, exact: bool) -> Rows {
-    let people = ["switch", "tier", "pairs", "load", "capacity", "to", "rate", "sends", "bytes", "packets", "drops"];
+    let people = [
+        "switch", "tier", "pairs", "load", "capacity", "to", "rate", "sends", "bytes", "packets",
+        "drops",
+    ];
     let programs = [
         "switch",
         "tier",
@@ -431,24 +526,39 @@ fn switches(p: &wire::Paths, exact: bool) -> Rows {
     let mut rows = header(exact, &people, &programs);
     for s in &p.switches {
         let capacity = or_none(exact, s.capacity_bps, |c| rate(exact, c));
-        let own = vec![s.name.clone(), s.tier.clone(), s.pairs.to_string(), rate(exact, s.load_bps), capacity];
+        let own = vec![
+            s.name.clone(),
+            s.tier.clone(),
+            s.pairs.to_string(),
+            rate(exact, s.load_bps),
+            capacity,
+        ];
         let measured = |sent: u64, bytes: u64| vec![rate(exact, sent), data(exact, bytes)];
         let port = |q: &wire::SwitchPort| {
             let link = exact.then(|| q.link.map_or_else(String::new, |l| l.to_string()));
             let waits = exact.then(|| q.backlog_bytes.to_string());
             let counted = [q.packets.to_string(), q.drops.to_string()];
             let begin = [q.to.clone()].into_iter().chain(link).chain([rate(exact, q.rate_bps)]);
-            begin.chain(measured(q.sent_bps, q.bytes)).chain(counted).chain(waits).collect::<Vec<_>>()
+            begin
+                .chain(measured(q.sent_bps, q.bytes))
+                .chain(counted)
+                .chain(waits)
+                .collect::<Vec<_>>()
         };
         let sum = |f: fn(&wire::SwitchPort) -> u64| s.ports.iter().map(f).sum::<u64>();
         match (exact, s.ports.is_empty()) {
-            (_, true) => rows.rows.push([own, vec![String::new(); if exact { 8 } else { 6 }]].concat()),
-            (true, false) => rows.rows.extend(s.ports.iter().map(|q| [own.clone(), port(q)].concat())),
+            (_, true) => {
+                rows.rows.push([own, vec![String::new(); if exact { 8 } else { 6 }]].concat())
+            }
+            (true, false) => {
+                rows.rows.extend(s.ports.iter().map(|q| [own.clone(), port(q)].concat()))
+            }
             (false, false) => {
                 let all = measured(sum(|q| q.sent_bps), sum(|q| q.bytes));
                 let counted = vec![sum(|q| q.packets).to_string(), sum(|q| q.drops).to_string()];
                 rows.rows.push([own, vec!["all".into(), String::new()], all, counted].concat());
-                rows.rows.extend(s.ports.iter().map(|q| [vec![String::new(); 5], port(q)].concat()));
+                rows.rows
+                    .extend(s.ports.iter().map(|q| [vec![String::new(); 5], port(q)].concat()));
             }
         }
     }
@@ -458,7 +568,17 @@ fn switches(p: &wire::Paths, exact: bool) -> Rows {
 /// A row a queue; for people without those through which nothing went.
 fn queues(q: &wire::Queues, exact: bool) -> Rows {
     let people = ["node", "port", "to", "rate", "priority", "bytes", "packets", "drops", "waits"];
-    let programs = ["node", "port", "to", "rate_bps", "priority", "bytes", "packets", "drops", "backlog_bytes"];
+    let programs = [
+        "node",
+        "port",
+        "to",
+        "rate_bps",
+        "priority",
+        "bytes",
+        "packets",
+        "drops",
+        "backlog_bytes",
+    ];
     let mut rows = header(exact, &people, &programs);
     for p in &q.ports {
         for q in p.queues.iter().filter(|q| exact || q.packets + q.drops + q.backlog_bytes > 0) {
@@ -495,7 +615,9 @@ fn policy(p: &serde_json::Value) -> Rows {
     let text = |v: &serde_json::Value| v.as_str().map_or_else(|| v.to_string(), Into::into);
     for (key, value) in p.as_object().into_iter().flatten() {
         match value.as_object() {
-            Some(inner) => rows.rows.extend(inner.iter().map(|(k, v)| vec![format!("{key}.{k}"), text(v)])),
+            Some(inner) => {
+                rows.rows.extend(inner.iter().map(|(k, v)| vec![format!("{key}.{k}"), text(v)]))
+            }
             None => rows.rows.push(vec![key.clone(), text(value)]),
         }
     }
@@ -505,21 +627,35 @@ fn policy(p: &serde_json::Value) -> Rows {
 fn stats(s: &wire::Stats, exact: bool) -> Rows {
     let mut rows = Rows::new(&["stat", "value"]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
-    // For people, words with spaces, and no rows of what has not happened; for programs, all that there is, by its keys.
+    // For people, words with spaces, and no rows of what has not happened; for programs, all that
+    // there is, by its keys.
     let name = |key: &str| if exact { key.to_owned() } else { key.replace('_', " ") };
     row("mechanism", s.mechanism.clone());
-    let always = [("cycles", s.cycles), ("late_cycles", s.late_cycles), ("missed_cycles", s.missed_cycles)];
-    let probes = [("probes_ok", s.probes_ok), ("probes_wrong", s.probes_wrong), ("probes_lost", s.probes_lost)];
-    let seldom = [("fallbacks", s.fallbacks), ("circuits_set", s.circuits_set)].into_iter().chain(probes);
+    let always =
+        [("cycles", s.cycles), ("late_cycles", s.late_cycles), ("missed_cycles", s.missed_cycles)];
+    let probes = [
+        ("probes_ok", s.probes_ok),
+        ("probes_wrong", s.probes_wrong),
+        ("probes_lost", s.probes_lost),
+    ];
+    let seldom =
+        [("fallbacks", s.fallbacks), ("circuits_set", s.circuits_set)].into_iter().chain(probes);
     for (key, n) in always.into_iter().chain(seldom.filter(|(_, n)| exact || *n > 0)) {
         row(&name(key), n.to_string());
     }
     let parts = [("poll", s.poll), ("decide", s.decide), ("apply", s.apply), ("cycle", s.cycle)];
-    for (part, q) in parts.into_iter().chain([("dark_asked", s.dark_asked), ("dark_achieved", s.dark_achieved)]) {
+    for (part, q) in
+        parts.into_iter().chain([("dark_asked", s.dark_asked), ("dark_achieved", s.dark_achieved)])
+    {
         if !exact && q.count > 0 {
-            row(&format!("{}, p50 / p99 / max", name(part)), [q.p50_ns, q.p99_ns, q.max_ns].map(|v| span(Span(v))).join(" / "));
+            row(
+                &format!("{}, p50 / p99 / max", name(part)),
+                [q.p50_ns, q.p99_ns, q.max_ns].map(|v| span(Span(v))).join(" / "),
+            );
         }
-        for (point, v) in [("p50", q.p50_ns), ("p99", q.p99_ns), ("max", q.max_ns)].into_iter().filter(|_| exact) {
+        for (point, v) in
+            [("p50", q.p50_ns), ("p99", q.p99_ns), ("max", q.max_ns)].into_iter().filter(|_| exact)
+        {
             row(&format!("{part}_{point}_ns"), v.to_string());
         }
     }
@@ -528,15 +664,29 @@ fn stats(s: &wire::Stats, exact: bool) -> Rows {
         for (part, q) in parts {
             let points = [("p50", q.p50_ns), ("p99", q.p99_ns), ("max", q.max_ns)];
             if exact {
-                points.iter().for_each(|(point, v)| row(&format!("plane_{plane}_dark_{part}_{point}_ns"), v.to_string()));
+                points.iter().for_each(|(point, v)| {
+                    row(&format!("plane_{plane}_dark_{part}_{point}_ns"), v.to_string())
+                });
             } else {
-                row(&format!("plane {plane}: dark {part}, p50 / p99 / max"), points.map(|p| span(Span(p.1))).join(" / "));
+                row(
+                    &format!("plane {plane}: dark {part}, p50 / p99 / max"),
+                    points.map(|p| span(Span(p.1))).join(" / "),
+                );
             }
         }
     }
     if let Some(t) = &s.tampered {
         let seconds = |ns: u64| span(Span(ns));
-        row("tampered with", format!("from {} until {}, {} times; first: {}", seconds(t.from_ns), seconds(t.until_ns), t.found, t.what));
+        row(
+            "tampered with",
+            format!(
+                "from {} until {}, {} times; first: {}",
+                seconds(t.from_ns),
+                seconds(t.until_ns),
+                t.found,
+                t.what
+            ),
+        );
     }
     if exact || !s.failures.is_empty() {
         row("failures", s.failures.len().to_string());

@@ -21,11 +21,12 @@ pub struct Args {
     /// How long to wait for each.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     timeout: Span,
-    /// Ends its process at once, whatever it does, and removes what it leaves. It writes no results.
+    /// Ends its process at once, whatever it does, and removes what it leaves. It writes no
+    /// results.
     #[arg(long)]
     kill: bool,
-    /// Ends the programs that run in its nodes as well: those that were started by `exec`, by `ip netns exec`, or by these. Else they are
-    /// named, and run on in a network without links.
+    /// Ends the programs that run in its nodes as well: those that were started by `exec`, by `ip
+    /// netns exec`, or by these. Else they are named, and run on in a network without links.
     #[arg(long)]
     end_programs: bool,
 }
@@ -36,18 +37,36 @@ pub struct Args {
 /// No such network, one that cannot be told, or that does not end in time.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let base = ownership::base();
-    let notes = if args.all { ownership::running(&base) } else { vec![running::choose_to_change(args.name.as_deref())?] };
+    let notes = if args.all {
+        ownership::running(&base)
+    } else {
+        vec![running::choose_to_change(args.name.as_deref())?]
+    };
     if notes.is_empty() {
         return print("no network is running\n");
     }
-    let (programs, waits) = (programs::all(&base), std::time::Duration::from_secs(2).min(args.timeout.std()));
+    let (programs, waits) =
+        (programs::all(&base), std::time::Duration::from_secs(2).min(args.timeout.std()));
     // All are told before the first is waited for.
-    let told: Vec<_> = notes.iter().map(|note| Ok((note, tell(&base, note, args.kill)?))).collect::<Result<_, CliError>>()?;
+    let told: Vec<_> = notes
+        .iter()
+        .map(|note| Ok((note, tell(&base, note, args.kill)?)))
+        .collect::<Result<_, CliError>>()?;
     for (note, process) in told {
-        let ends = |within| process.as_ref().map_or(Ok(true), |p| p.ends_within(within)).map_err(|e| failed(note, &e));
+        let ends = |within| {
+            process
+                .as_ref()
+                .map_or(Ok(true), |p| p.ends_within(within))
+                .map_err(|e| failed(note, &e))
+        };
         let mut ended = ends(waits)?;
         if !ended {
-            say!("waiting for {} (process {}), which {}", note.fabric, note.pid, doing(&base, note));
+            say!(
+                "waiting for {} (process {}), which {}",
+                note.fabric,
+                note.pid,
+                doing(&base, note)
+            );
             ended = ends(args.timeout.std() - waits)?;
         }
         if !ended {
@@ -58,9 +77,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
                 note.pid, args.timeout
             )));
         }
-        let own: Vec<Program> = programs.iter().filter(|p| p.fabric == note.fabric).cloned().collect();
+        let own: Vec<Program> =
+            programs.iter().filter(|p| p.fabric == note.fabric).cloned().collect();
         print(&format!("{} {}\n", if args.kill { "killed" } else { "stopped" }, note.fabric))?;
-        let left = if args.kill { ownership::clean(&base, Some(&note.fabric)).left } else { vec![] };
+        let left =
+            if args.kill { ownership::clean(&base, Some(&note.fabric)).left } else { vec![] };
         if !left.is_empty() {
             return Err(CliError::Failed(format!("not removed: {}", left.join("; "))));
         }
@@ -78,11 +99,23 @@ fn outlived(programs: &[Program], end: bool) -> Result<(), CliError> {
     if end {
         let left = programs::end(programs);
         print(&format!("ended programs in its nodes: {}\n", list(programs)))?;
-        return if left.is_empty() { Ok(()) } else { Err(CliError::Failed(format!("programs that run on: {}", left.join("; ")))) };
+        return if left.is_empty() {
+            Ok(())
+        } else {
+            Err(CliError::Failed(format!("programs that run on: {}", left.join("; "))))
+        };
     }
-    let on: Vec<Program> = programs::all(&ownership::base()).into_iter().filter(|p| programs.iter().any(|q| q.pid == p.pid)).collect();
-    let named: Vec<Program> = programs.iter().filter(|p| on.iter().any(|q| q.pid == p.pid)).cloned().collect();
-    if named.is_empty() { Ok(()) } else { print(&format!("programs run on in its nodes: {}; {HOW_TO_END}\n", list(&named))) }
+    let on: Vec<Program> = programs::all(&ownership::base())
+        .into_iter()
+        .filter(|p| programs.iter().any(|q| q.pid == p.pid))
+        .collect();
+    let named: Vec<Program> =
+        programs.iter().filter(|p| on.iter().any(|q| q.pid == p.pid)).cloned().collect();
+    if named.is_empty() {
+        Ok(())
+    } else {
+        print(&format!("programs run on in its nodes: {}; {HOW_TO_END}\n", list(&named)))
+    }
 }
 
 /// What ends programs of a network that is gone.
@@ -90,7 +123,10 @@ pub const HOW_TO_END: &str = "`heliostat clean --end-programs` ends them";
 
 /// What a network that was told to end does.
 fn doing(base: &Path, note: &Note) -> &'static str {
-    let state = ownership::running(base).into_iter().find(|n| (&n.fabric, n.pid) == (&note.fabric, note.pid)).map(|n| n.state);
+    let state = ownership::running(base)
+        .into_iter()
+        .find(|n| (&n.fabric, n.pid) == (&note.fabric, note.pid))
+        .map(|n| n.state);
     match state.as_deref() {
         Some("stopping") => "takes its network down",
         Some("starting") => "is still being built",
@@ -102,8 +138,10 @@ fn doing(base: &Path, note: &Note) -> &'static str {
 /// Tells a network's process to end, or kills it; `None` if it has ended already.
 fn tell(base: &Path, note: &Note, kill: bool) -> Result<Option<Process>, CliError> {
     let process = Process::open(note.pid).map_err(|e| failed(note, &e))?;
-    // Its number may have gone to another process before it was opened: then the network does not run any more.
-    let runs = ownership::running(base).iter().any(|n| (&n.fabric, n.pid) == (&note.fabric, note.pid));
+    // Its number may have gone to another process before it was opened: then the network does not
+    // run any more.
+    let runs =
+        ownership::running(base).iter().any(|n| (&n.fabric, n.pid) == (&note.fabric, note.pid));
     if !runs {
         return Ok(None);
     }

@@ -1,4 +1,5 @@
-//! Several policies on the same workloads: their runs, and the tables that hold them against the first.
+//! Several policies on the same workloads: their runs, and the tables that hold them against the
+//! first.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,10 +17,21 @@ use super::{CliError, DocumentOutput};
 use crate::runtime::parallel::in_parallel;
 use crate::runtime::report::caveats::{Caveat, kinds, marked};
 use crate::runtime::statistics::Estimate;
-use crate::runtime::study::{Account, Against, AnyResult, Figure, Group, Measured, Normalised, Policy, Study, Unit};
+use crate::runtime::study::{
+    Account, Against, AnyResult, Figure, Group, Measured, Normalised, Policy, Study, Unit,
+};
 
 /// The figures of the table; all others are in JSON and CSV.
-const SHOWN: [&str; 8] = ["average CCT", "median CCT", "p95 CCT", "average JCT", "median JCT", "p95 JCT", "makespan", "OCS share"];
+const SHOWN: [&str; 8] = [
+    "average CCT",
+    "median CCT",
+    "p95 CCT",
+    "average JCT",
+    "median JCT",
+    "p95 JCT",
+    "makespan",
+    "OCS share",
+];
 
 /// A table: policies against the first of them, and what must be said of it.
 #[derive(Clone, Debug, Serialize)]
@@ -30,7 +42,8 @@ pub struct Compared {
     /// The policies.
     #[serde(flatten)]
     pub study: Study,
-    /// Keys of the policies, besides their schedulers, that have several values: by key, the value of each row.
+    /// Keys of the policies, besides their schedulers, that have several values: by key, the value
+    /// of each row.
     pub differences: Vec<Difference>,
     /// What else is to be known, such as what was pooled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -48,18 +61,27 @@ pub struct Difference {
 
 impl Compared {
     /// Of rows with their keys.
-    pub fn new(rows: Vec<(Group, Keys)>, scene: Vec<(String, String)>, notes: impl IntoIterator<Item = String>) -> Self {
+    pub fn new(
+        rows: Vec<(Group, Keys)>,
+        scene: Vec<(String, String)>,
+        notes: impl IntoIterator<Item = String>,
+    ) -> Self {
         let named: Vec<(String, &Keys)> = rows.iter().map(|(g, k)| (g.label.clone(), k)).collect();
-        let differences = apart::differences(&named).into_iter().map(|(key, values)| Difference { key, values }).collect();
+        let differences = apart::differences(&named)
+            .into_iter()
+            .map(|(key, values)| Difference { key, values })
+            .collect();
         let groups: Vec<Group> = rows.into_iter().map(|r| r.0).collect();
         Self { scene, study: Study::new(&groups), differences, notes: notes.into_iter().collect() }
     }
 
     /// What is said below its table: caveats, what the policies differ in, notes.
     fn remarks(&self) -> String {
-        let rows: Vec<(&str, &[Caveat])> = self.study.policies.iter().map(|p| (p.policy.as_str(), &p.caveats[..])).collect();
+        let rows: Vec<(&str, &[Caveat])> =
+            self.study.policies.iter().map(|p| (p.policy.as_str(), &p.caveats[..])).collect();
         let mut text = caveat_lines(&rows);
-        let all: Vec<_> = self.differences.iter().map(|d| (d.key.clone(), d.values.clone())).collect();
+        let all: Vec<_> =
+            self.differences.iter().map(|d| (d.key.clone(), d.values.clone())).collect();
         text += &differences(&all);
         self.notes.iter().for_each(|n| text += &format!("{n}\n"));
         text
@@ -73,7 +95,12 @@ pub fn differences(all: &[(String, Vec<(String, String)>)]) -> String {
         format!("{key} ({})", values.join(", "))
     };
     let all: Vec<String> = all.iter().map(of).collect();
-    let line = || tables::wrapped(&format!("Besides the scheduler, the policies differ in: {}.", all.join("; ")), 2);
+    let line = || {
+        tables::wrapped(
+            &format!("Besides the scheduler, the policies differ in: {}.", all.join("; ")),
+            2,
+        )
+    };
     if all.is_empty() { String::new() } else { line() + "\n" }
 }
 
@@ -97,28 +124,37 @@ pub fn caveat_lines(rows: &[(&str, &[Caveat])]) -> String {
 /// # Errors
 /// The first such policy and why.
 pub fn accept(allow: Allow, names: &[String], results: &Results) -> Result<(), CliError> {
-    let all = names.iter().zip(results).flat_map(|(name, runs)| runs.iter().map(move |r| (name, r.caveats())));
+    let all = names
+        .iter()
+        .zip(results)
+        .flat_map(|(name, runs)| runs.iter().map(move |r| (name, r.caveats())));
     all.into_iter().try_for_each(|(name, caveats)| allow.accept(name, caveats))
 }
 
 /// As many threads as are asked for, else one a core.
 pub fn threads(asked: Option<u32>) -> usize {
-    asked.map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), |k| k as usize)
+    asked
+        .map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), |k| k as usize)
 }
 
 /// Names of policies for their tables: their own, or if two have the same, those of their files.
-pub fn labels<'a>(policies: impl Iterator<Item = (&'a std::path::PathBuf, &'a str)>) -> Vec<String> {
+pub fn labels<'a>(
+    policies: impl Iterator<Item = (&'a std::path::PathBuf, &'a str)>,
+) -> Vec<String> {
     let all: Vec<(&Path, &str)> = policies.map(|(file, name)| (file.as_path(), name)).collect();
     let names: BTreeSet<&str> = all.iter().map(|p| p.1).collect();
-    let label = |(file, name): &(&Path, &str)| if names.len() == all.len() { (*name).to_owned() } else { file.display().to_string() };
+    let label = |(file, name): &(&Path, &str)| {
+        if names.len() == all.len() { (*name).to_owned() } else { file.display().to_string() }
+    };
     all.iter().map(label).collect()
 }
 
 /// The results of each policy, by policy and seed; shorter lists where a run was stopped.
 pub type Results = Vec<Vec<AnyResult>>;
 
-/// Runs `one` for every policy (by its place in `names`) and each of the first `seeds` numbers, on some threads. All policies run a seed
-/// before the next one begins, so that what Ctrl-C leaves can be compared.
+/// Runs `one` for every policy (by its place in `names`) and each of the first `seeds` numbers, on
+/// some threads. All policies run a seed before the next one begins, so that what Ctrl-C leaves can
+/// be compared.
 ///
 /// # Errors
 /// The error of the first run that failed, or that none had ended.
@@ -130,10 +166,17 @@ pub fn run_all(
 ) -> Result<Results, CliError> {
     let (stop, total) = (stopped_by_ctrl_c(), names.len() * seeds as usize);
     let bar = ProgressBar::new(total as u64);
-    bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {eta} to go").expect("a valid template"));
+    bar.set_style(
+        ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {eta} to go")
+            .expect("a valid template"),
+    );
     let ended = AtomicUsize::new(0);
     let run = |k: usize| {
-        let result = if stop.load(Relaxed) { Ok(None) } else { one(k % names.len(), (k / names.len()) as u64, &stop) };
+        let result = if stop.load(Relaxed) {
+            Ok(None)
+        } else {
+            one(k % names.len(), (k / names.len()) as u64, &stop)
+        };
         ended.fetch_add(usize::from(matches!(result, Ok(Some(_)))), Relaxed);
         bar.inc(1);
         result
@@ -165,7 +208,8 @@ pub fn of(names: &[String], results: &Results) -> Compared {
     Compared::new(names.iter().zip(results).filter_map(group).collect(), vec![], None)
 }
 
-/// Tables as they are printed. Of a single policy, its figures alone. In JSON, one table is an object, and several are a list.
+/// Tables as they are printed. Of a single policy, its figures alone. In JSON, one table is an
+/// object, and several are a list.
 pub fn show(all: &[Compared], output: impl Into<DocumentOutput>) -> String {
     let output = output.into();
     let text = |c: &Compared| {
@@ -177,7 +221,11 @@ pub fn show(all: &[Compared], output: impl Into<DocumentOutput>) -> String {
         };
         let remarks = c.remarks();
         let remarks = if remarks.is_empty() { String::new() } else { format!("\n{remarks}") };
-        let caption = if c.scene.is_empty() { String::new() } else { format!("{}\n\n", apart::said(&c.scene)) };
+        let caption = if c.scene.is_empty() {
+            String::new()
+        } else {
+            format!("{}\n\n", apart::said(&c.scene))
+        };
         format!("{caption}{table}\n{remarks}")
     };
     match (output, all) {
@@ -190,25 +238,47 @@ pub fn show(all: &[Compared], output: impl Into<DocumentOutput>) -> String {
 
 /// The figures of one policy, which heads the table: a row each.
 fn figures(policy: &Policy) -> Rows {
-    let mut rows = Rows::new(&[marked(&policy.policy, &policy.caveats).as_str(), "runs", "mean ± 95 %", "min", "max"]);
+    let mut rows = Rows::new(&[
+        marked(&policy.policy, &policy.caveats).as_str(),
+        "runs",
+        "mean ± 95 %",
+        "min",
+        "max",
+    ]);
     for f in &policy.figures {
         let number = |v: f64| format!("{v:.4}");
         let (least, most) = range(f);
-        let mean = f.estimate.half.map_or(number(f.estimate.mean), |half| format!("{} ± {half:.4}", number(f.estimate.mean)));
-        rows.rows.push(vec![Figure::title(f.name, f.unit), f.values.len().to_string(), mean, number(least), number(most)]);
+        let mean = f.estimate.half.map_or(number(f.estimate.mean), |half| {
+            format!("{} ± {half:.4}", number(f.estimate.mean))
+        });
+        rows.rows.push(vec![
+            Figure::title(f.name, f.unit),
+            f.values.len().to_string(),
+            mean,
+            number(least),
+            number(most),
+        ]);
     }
     rows
 }
 
 fn range(f: &Measured) -> (f64, f64) {
-    (f.values.iter().copied().fold(f64::INFINITY, f64::min), f.values.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+    (
+        f.values.iter().copied().fold(f64::INFINITY, f64::min),
+        f.values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    )
 }
 
 /// The policies, then their completion times over those of the first.
 fn tables(study: &Study, output: DocumentOutput) -> String {
     let first = &study.policies[0];
-    let unfinished: f64 =
-        study.policies.iter().flat_map(|p| &p.figures).filter(|f| f.name.ends_with("unfinished")).map(|f| f.estimate.mean).sum();
+    let unfinished: f64 = study
+        .policies
+        .iter()
+        .flat_map(|p| &p.figures)
+        .filter(|f| f.name.ends_with("unfinished"))
+        .map(|f| f.estimate.mean)
+        .sum();
     let mut text = policies(study).drawn(output, 2, 2);
     text += &format!("\n\nDifferences are against {}.", first.policy);
     if first.runs > 1 {
@@ -218,8 +288,12 @@ fn tables(study: &Study, output: DocumentOutput) -> String {
     if unfinished > 0.0 {
         text += &format!("\nNot all {} finished: see -o csv.", things(study));
     }
-    let few: Vec<String> =
-        study.policies.iter().filter(|p| p.pairs < p.runs).map(|p| format!("{} {} of {}", p.policy, p.pairs, p.runs)).collect();
+    let few: Vec<String> = study
+        .policies
+        .iter()
+        .filter(|p| p.pairs < p.runs)
+        .map(|p| format!("{} {} of {}", p.policy, p.pairs, p.runs))
+        .collect();
     if !few.is_empty() {
         text += &format!("\nRuns with a partner: {}.", few.join(", "));
     }
@@ -239,8 +313,12 @@ const fn things(study: &Study) -> &'static str {
 
 /// A row a policy: the mean of each figure, and how it differs from the first policy's.
 fn policies(study: &Study) -> Rows {
-    let shown: Vec<usize> = SHOWN.iter().filter_map(|name| study.policies[0].figures.iter().position(|f| f.name == *name)).collect();
-    let columns: Vec<Column> = shown.iter().map(|&k| Column::of(study.policies.iter().map(|p| &p.figures[k]))).collect();
+    let shown: Vec<usize> = SHOWN
+        .iter()
+        .filter_map(|name| study.policies[0].figures.iter().position(|f| f.name == *name))
+        .collect();
+    let columns: Vec<Column> =
+        shown.iter().map(|&k| Column::of(study.policies.iter().map(|p| &p.figures[k]))).collect();
     let mut header = vec!["policy".to_owned(), "runs".into()];
     header.extend(columns.iter().flat_map(|c| [c.title.clone(), "difference".into()]));
     let mut rows = Rows::new(&header);
@@ -248,7 +326,10 @@ fn policies(study: &Study) -> Rows {
         let mut row = vec![marked(&p.policy, &p.caveats), p.runs.to_string()];
         for (column, &k) in columns.iter().zip(&shown) {
             let f = &p.figures[k];
-            row.extend([column.cell(f.estimate), f.against_first.map_or(String::new(), |a| difference(&a, f.unit))]);
+            row.extend([
+                column.cell(f.estimate),
+                f.against_first.map_or(String::new(), |a| difference(&a, f.unit)),
+            ]);
         }
         rows.rows.push(row);
     }
@@ -277,7 +358,11 @@ impl Column {
         };
         // Four digits of the largest are enough for people; of a share, one decimal.
         let digits = (most * factor).max(1.0).log10() as usize;
-        Self { title: format!("{name}{unit}"), factor, decimals: if unit == " (%)" { 1 } else { 3usize.saturating_sub(digits) } }
+        Self {
+            title: format!("{name}{unit}"),
+            factor,
+            decimals: if unit == " (%)" { 1 } else { 3usize.saturating_sub(digits) },
+        }
     }
 
     fn cell(&self, e: Estimate) -> String {
@@ -288,8 +373,11 @@ impl Column {
 
 /// A difference in per cent of the first policy's; of a share, in points.
 fn difference(a: &Against, unit: Unit) -> String {
-    let (e, factor, suffix) =
-        (a.told(unit), if unit == Unit::Share { 100.0 } else { 1.0 }, if unit == Unit::Share { " points" } else { " %" });
+    let (e, factor, suffix) = (
+        a.told(unit),
+        if unit == Unit::Share { 100.0 } else { 1.0 },
+        if unit == Unit::Share { " points" } else { " %" },
+    );
     if e.mean == 0.0 && e.half.is_none_or(|half| half == 0.0) {
         return "equal".into();
     }
@@ -300,18 +388,35 @@ fn difference(a: &Against, unit: Unit) -> String {
 
 /// Completion times over those of the first policy: two rows a policy, a column a class.
 pub fn normalised(study: &Study) -> Rows {
-    let Some(most) = study.policies.iter().map(|p| &p.normalised).max_by_key(|n| n.len()) else { return Rows::default() };
+    let Some(most) = study.policies.iter().map(|p| &p.normalised).max_by_key(|n| n.len()) else {
+        return Rows::default();
+    };
     let title = if study.of_jobs { "JCT" } else { "CCT" };
     let mut header = vec![format!("{title} over that of {}", study.policies[0].policy)];
     header.extend(most.iter().map(|n| format!("{} ({})", n.class, n.count)));
     let mut rows = Rows::new(&header);
-    let cell = |e: Estimate| e.half.map_or(format!("{:.3}", e.mean), |half| format!("{:.3} ± {half:.3}", e.mean));
+    let cell = |e: Estimate| {
+        e.half.map_or(format!("{:.3}", e.mean), |half| format!("{:.3} ± {half:.3}", e.mean))
+    };
     for p in study.policies.iter().filter(|p| !p.normalised.is_empty()) {
         let of = |pick: fn(&Normalised) -> Estimate| {
-            most.iter().map(move |m| p.normalised.iter().find(|n| n.class == m.class).map_or("-".into(), |n| cell(pick(n))))
+            most.iter().map(move |m| {
+                p.normalised
+                    .iter()
+                    .find(|n| n.class == m.class)
+                    .map_or("-".into(), |n| cell(pick(n)))
+            })
         };
-        for (what, pick) in [("average", (|n: &Normalised| n.average) as fn(&Normalised) -> Estimate), ("p95", |n| n.p95)] {
-            rows.rows.push([format!("{}, {what}", marked(&p.policy, &p.caveats))].into_iter().chain(of(pick)).collect());
+        for (what, pick) in [
+            ("average", (|n: &Normalised| n.average) as fn(&Normalised) -> Estimate),
+            ("p95", |n| n.p95),
+        ] {
+            rows.rows.push(
+                [format!("{}, {what}", marked(&p.policy, &p.caveats))]
+                    .into_iter()
+                    .chain(of(pick))
+                    .collect(),
+            );
         }
     }
     rows
@@ -348,16 +453,30 @@ fn exact_of(study: &Study) -> Rows {
         "caveats",
     ]);
     let or_empty = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
-    let words = |unit: Unit| serde_json::to_value(unit).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+    let words = |unit: Unit| {
+        serde_json::to_value(unit)
+            .ok()
+            .and_then(|v| v.as_str().map(str::to_owned))
+            .unwrap_or_default()
+    };
     for p in &study.policies {
         for f in &p.figures {
             let (least, most) = range(f);
             let a = f.against_first;
             let percent = a.and_then(|a| a.paired.percent);
-            let mut row = vec![p.policy.clone(), f.name.into(), words(f.unit), f.values.len().to_string()];
-            row.extend([f.estimate.mean.to_string(), or_empty(f.estimate.half), least.to_string(), most.to_string()]);
+            let mut row =
+                vec![p.policy.clone(), f.name.into(), words(f.unit), f.values.len().to_string()];
+            row.extend([
+                f.estimate.mean.to_string(),
+                or_empty(f.estimate.half),
+                least.to_string(),
+                most.to_string(),
+            ]);
             row.push(a.map_or(String::new(), |a| a.paired.pairs.to_string()));
-            row.extend([or_empty(a.map(|a| a.paired.difference.mean)), or_empty(a.and_then(|a| a.paired.difference.half))]);
+            row.extend([
+                or_empty(a.map(|a| a.paired.difference.mean)),
+                or_empty(a.and_then(|a| a.paired.difference.half)),
+            ]);
             row.extend([or_empty(percent.map(|p| p.mean)), or_empty(percent.and_then(|p| p.half))]);
             row.push(a.map_or(String::new(), |a| a.unclear.to_string()));
             row.push(kinds(&p.caveats));
@@ -365,7 +484,12 @@ fn exact_of(study: &Study) -> Rows {
         }
         for n in &p.normalised {
             for (what, e) in [("average", n.average), ("p95", n.p95)] {
-                let mut row = vec![p.policy.clone(), format!("normalised {what}, {}", n.class), "ratio".into(), p.pairs.to_string()];
+                let mut row = vec![
+                    p.policy.clone(),
+                    format!("normalised {what}, {}", n.class),
+                    "ratio".into(),
+                    p.pairs.to_string(),
+                ];
                 row.extend([e.mean.to_string(), or_empty(e.half)]);
                 row.resize(rows.header.len() - 1, String::new());
                 row.push(kinds(&p.caveats));

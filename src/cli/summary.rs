@@ -1,4 +1,5 @@
-//! The sums of a run of coflows: a row each, and a column a run. Rows that say nothing of any of the runs are left out.
+//! The sums of a run of coflows: a row each, and a column a run. Rows that say nothing of any of
+//! the runs are left out.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +17,8 @@ pub struct Shown {
     /// What is printed
     #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
     pub output: Output,
-    /// Prints the sums alone, without a row a coflow or job; in JSON and CSV the result without its lists. --json FILE still has all
+    /// Prints the sums alone, without a row a coflow or job; in JSON and CSV the result without its
+    /// lists. --json FILE still has all
     #[arg(help_heading = "Output", long, conflicts_with = "repeat")]
     pub summary: bool,
 }
@@ -27,7 +29,8 @@ pub struct ShownOnce {
     /// What is printed
     #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
     pub output: Output,
-    /// Prints the sums alone, without a row a job; in JSON and CSV the result without its lists. --json FILE still has all
+    /// Prints the sums alone, without a row a job; in JSON and CSV the result without its lists.
+    /// --json FILE still has all
     #[arg(help_heading = "Output", long)]
     pub summary: bool,
 }
@@ -39,7 +42,8 @@ impl From<ShownOnce> for Shown {
 }
 
 impl Shown {
-    /// Refuses `--summary` where several runs are compared: their sums are all that is printed anyway.
+    /// Refuses `--summary` where several runs are compared: their sums are all that is printed
+    /// anyway.
     ///
     /// # Errors
     /// It is given.
@@ -54,7 +58,10 @@ pub fn caption(r: &RunResult) -> String {
     let tcp = if r.congestion == "-" { String::new() } else { format!(", TCP {}", r.congestion) };
     let seed = r.origin.seed.map_or_else(String::new, |s| format!(", seed {s}"));
     let end = ended(r.end);
-    format!("{} on {}, policy {}, mechanism {}{tcp}{seed}{end}", r.workload, r.topology, r.policy, r.mechanism)
+    format!(
+        "{} on {}, policy {}, mechanism {}{tcp}{seed}{end}",
+        r.workload, r.topology, r.policy, r.mechanism
+    )
 }
 
 /// That a run ended before its end, for a caption.
@@ -77,8 +84,8 @@ pub fn summary(s: &Summary) -> Rows {
     of_runs(&[("", s)])
 }
 
-/// The sums of runs side by side, each under its name. A row is left out where it is empty or zero in all of them: internals of a run in
-/// which nothing was wrong.
+/// The sums of runs side by side, each under its name. A row is left out where it is empty or zero
+/// in all of them: internals of a run in which nothing was wrong.
 pub fn of_runs(runs: &[(&str, &Summary)]) -> Rows {
     let header: Vec<&str> = std::iter::once("summary").chain(runs.iter().map(|r| r.0)).collect();
     let mut rows = Rows::new(&header);
@@ -91,27 +98,43 @@ pub fn of_runs(runs: &[(&str, &Summary)]) -> Rows {
     };
     let any_circuits = runs.iter().any(|r| has_circuits(r.1));
     let seen = |yes: bool, cell: String| yes.then_some(cell);
-    let of = |s: &Summary| if s.unfinished == 0 { String::new() } else { format!(" of {}", s.finished + s.unfinished) };
+    let of = |s: &Summary| {
+        if s.unfinished == 0 { String::new() } else { format!(" of {}", s.finished + s.unfinished) }
+    };
     row("coflows finished", &|s| Some(format!("{}{}", s.finished, of(s))));
     row("makespan", &|s| Some(span(s.makespan)));
     row("average CCT", &|s| Some(span(s.average_cct)));
     row("median CCT", &|s| Some(span(s.median_cct)));
     row("p95 CCT", &|s| Some(span(s.p95_cct)));
     row("OCS share", &|s| seen(any_circuits, percent(s.ocs_share)));
-    row("bytes received / asked", &|s| Some(format!("{} / {}", bytes(s.bytes_received), bytes(s.bytes_asked))));
+    row("bytes received / asked", &|s| {
+        Some(format!("{} / {}", bytes(s.bytes_received), bytes(s.bytes_asked)))
+    });
     row("circuits set", &|s| Some(s.stats.circuits_set.to_string()));
     let any = |count: fn(&Summary) -> u64| runs.iter().any(|r| count(r.1) > 0);
     let (late, wrong) = (any(|s| s.late_packets), any(|s| s.misdelivered));
     row("packets sent back late", &|s| seen(late, s.late_packets.to_string()));
     row("packets misdelivered", &|s| seen(wrong, s.misdelivered.to_string()));
-    let planes: std::collections::BTreeSet<u32> = runs.iter().flat_map(|r| r.1.stats.dark_by_plane.iter().map(|d| d.plane)).collect();
-    let dark = |(a, b): (&Quantiles, &Quantiles)| format!("{} / {}, {}", span(a.p50), span(b.p50), span(b.p99));
+    let planes: std::collections::BTreeSet<u32> =
+        runs.iter().flat_map(|r| r.1.stats.dark_by_plane.iter().map(|d| d.plane)).collect();
+    let dark = |(a, b): (&Quantiles, &Quantiles)| {
+        format!("{} / {}, {}", span(a.p50), span(b.p50), span(b.p99))
+    };
     row("dark time asked p50 / achieved p50, p99", &|s| {
         let d = &s.stats;
-        seen(planes.is_empty() && d.dark_achieved.count > 0, dark((&d.dark_asked, &d.dark_achieved)))
+        seen(
+            planes.is_empty() && d.dark_achieved.count > 0,
+            dark((&d.dark_asked, &d.dark_achieved)),
+        )
     });
     for plane in planes {
-        let of = |s: &Summary| s.stats.dark_by_plane.iter().find(|d| d.plane == plane).map(|d| dark((&d.asked, &d.achieved)));
+        let of = |s: &Summary| {
+            s.stats
+                .dark_by_plane
+                .iter()
+                .find(|d| d.plane == plane)
+                .map(|d| dark((&d.asked, &d.achieved)))
+        };
         row(&format!("plane {plane}: dark time asked p50 / achieved p50, p99"), &of);
     }
     row("control cycle p50 / p99", &|s| {
@@ -121,7 +144,9 @@ pub fn of_runs(runs: &[(&str, &Summary)]) -> Rows {
     let behind = any(|s| s.stats.late_cycles + s.stats.missed_cycles);
     let live = runs.iter().any(|r| r.1.stats.cycle.max > Span::ZERO);
     row("control cycles", &|s| seen(live || any_circuits, s.stats.cycles.to_string()));
-    row("of these late / missed", &|s| seen(behind, format!("{} / {}", s.stats.late_cycles, s.stats.missed_cycles)));
+    row("of these late / missed", &|s| {
+        seen(behind, format!("{} / {}", s.stats.late_cycles, s.stats.missed_cycles))
+    });
     let fallbacks = any(|s| s.stats.fallbacks);
     row("cycles decided by the fallback", &|s| seen(fallbacks, s.stats.fallbacks.to_string()));
     rows
@@ -190,14 +215,16 @@ impl Listed for JobsResult {
 
 /// A result without its lists.
 fn without_lists(result: &impl Listed) -> Value {
-    let mut value: Value = serde_json::from_str(&json(&result.emptied())).expect("what was written is JSON");
+    let mut value: Value =
+        serde_json::from_str(&json(&result.emptied())).expect("what was written is JSON");
     if let Some(object) = value.as_object_mut() {
         object.retain(|key, _| !LISTS.contains(&key.as_str()));
     }
     value
 }
 
-/// A result without its lists, for programs: as JSON, or as CSV with a row a number, whose key has dots between its parts.
+/// A result without its lists, for programs: as JSON, or as CSV with a row a number, whose key has
+/// dots between its parts.
 pub fn for_programs(result: &impl Listed, output: Output) -> String {
     let value = without_lists(result);
     if output == Output::Json {
@@ -212,7 +239,9 @@ fn flat(rows: &mut Rows, key: &str, value: &Value) {
     let inner = |k: &str| if key.is_empty() { k.to_owned() } else { format!("{key}.{k}") };
     match value {
         Value::Object(all) => all.iter().for_each(|(k, v)| flat(rows, &inner(k), v)),
-        Value::Array(all) => all.iter().enumerate().for_each(|(k, v)| flat(rows, &inner(&k.to_string()), v)),
+        Value::Array(all) => {
+            all.iter().enumerate().for_each(|(k, v)| flat(rows, &inner(&k.to_string()), v))
+        }
         Value::Null => rows.rows.push(vec![key.into(), String::new()]),
         Value::String(text) => rows.rows.push(vec![key.into(), text.clone()]),
         other => rows.rows.push(vec![key.into(), other.to_string()]),
@@ -230,7 +259,10 @@ mod tests {
 
     fn run() -> RunResult {
         let text = crate::testing::shipped("tests/results/coflows-1.json");
-        serde_json::from_value(crate::runtime::report::form::current(serde_json::from_str(&text).unwrap()).unwrap()).unwrap()
+        serde_json::from_value(
+            crate::runtime::report::form::current(serde_json::from_str(&text).unwrap()).unwrap(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -242,32 +274,54 @@ mod tests {
         let packets = summary(&s);
         assert_eq!(
             names(&packets),
-            ["coflows finished", "makespan", "average CCT", "median CCT", "p95 CCT", "bytes received / asked", "circuits set"],
+            [
+                "coflows finished",
+                "makespan",
+                "average CCT",
+                "median CCT",
+                "p95 CCT",
+                "bytes received / asked",
+                "circuits set"
+            ],
             "packets alone"
         );
         let lit = Summary { ocs_share: 0.25, ..s.clone() };
         assert!(names(&summary(&lit)).contains(&"OCS share"));
         let mut bad = s.clone();
-        (bad.late_packets, bad.misdelivered, bad.stats.missed_cycles, bad.stats.fallbacks) = (1, 2, 3, 4);
+        (bad.late_packets, bad.misdelivered, bad.stats.missed_cycles, bad.stats.fallbacks) =
+            (1, 2, 3, 4);
         let told = summary(&bad);
-        for row in [["packets sent back late", "1"], ["packets misdelivered", "2"], ["of these late / missed", "0 / 3"]] {
+        for row in [
+            ["packets sent back late", "1"],
+            ["packets misdelivered", "2"],
+            ["of these late / missed", "0 / 3"],
+        ] {
             assert!(told.rows.iter().any(|r| *r == row), "{row:?} in {told:?}");
         }
         // Beside a run in which something happened, the other says that nothing did.
         let both = of_runs(&[("a", &s), ("b", &bad)]);
-        assert!(both.rows.contains(&vec!["packets misdelivered".into(), "0".into(), "2".into()]), "{both:?}");
+        assert!(
+            both.rows.contains(&vec!["packets misdelivered".into(), "0".into(), "2".into()]),
+            "{both:?}"
+        );
     }
 
     #[test]
     fn planes_of_different_dark_times_have_a_row_each() {
         let mut s = run().summary;
-        let q = |ms: u64| Quantiles { count: 1, p50: Span::millis(ms), p99: Span::millis(ms), max: Span::millis(ms) };
+        let q = |ms: u64| Quantiles {
+            count: 1,
+            p50: Span::millis(ms),
+            p99: Span::millis(ms),
+            max: Span::millis(ms),
+        };
         (s.stats.dark_asked, s.stats.dark_achieved) = (q(10), q(20));
         assert!(names(&summary(&s)).contains(&"dark time asked p50 / achieved p50, p99"));
         let plane = |plane, ms| PlaneDark { plane, asked: q(ms), achieved: q(ms) };
         s.stats.dark_by_plane = vec![plane(0, 10), plane(1, 20)];
         let rows = summary(&s);
-        let dark: Vec<&Vec<String>> = rows.rows.iter().filter(|r| r[0].contains("dark time")).collect();
+        let dark: Vec<&Vec<String>> =
+            rows.rows.iter().filter(|r| r[0].contains("dark time")).collect();
         assert_eq!(
             dark,
             [
@@ -283,21 +337,34 @@ mod tests {
         let value: Value = serde_json::from_str(&for_programs(&r, Output::Json)).unwrap();
         assert!(LISTS.iter().all(|l| value.get(l).is_none()), "{value}");
         let whole: Value = serde_json::from_str(&json(&r)).unwrap();
-        assert_eq!((&value["summary"], &value["policy"], &value["format"]), (&whole["summary"], &whole["policy"], &whole["format"]));
+        assert_eq!(
+            (&value["summary"], &value["policy"], &value["format"]),
+            (&whole["summary"], &whole["policy"], &whole["format"])
+        );
         let csv = for_programs(&r, Output::Csv);
         let line = format!("summary.average_cct_ns,{}\n", r.summary.average_cct.0);
-        assert!(csv.starts_with("key,value\n") && csv.contains(&line) && csv.contains("summary.stats.cycle.p50_ns,"), "{csv}");
+        assert!(
+            csv.starts_with("key,value\n")
+                && csv.contains(&line)
+                && csv.contains("summary.stats.cycle.p50_ns,"),
+            "{csv}"
+        );
     }
 
     #[test]
     fn a_caption_says_what_was_run() {
         let mut r = run();
-        (r.workload, r.topology, r.policy, r.mechanism) = ("w".into(), "t".into(), "p".into(), "sim".into());
+        (r.workload, r.topology, r.policy, r.mechanism) =
+            ("w".into(), "t".into(), "p".into(), "sim".into());
         (r.congestion, r.origin.seed) = ("-".into(), Some(7));
         assert_eq!(caption(&r), "w on t, policy p, mechanism sim, seed 7");
         (r.congestion, r.origin.seed, r.mechanism) = ("cubic".into(), None, "timed".into());
         assert_eq!(caption(&r), "w on t, policy p, mechanism timed, TCP cubic");
         r.end = End::Stopped;
-        assert!(caption(&r).ends_with("cubic; interrupted: times are of what finished"), "{}", caption(&r));
+        assert!(
+            caption(&r).ends_with("cubic; interrupted: times are of what finished"),
+            "{}",
+            caption(&r)
+        );
     }
 }

@@ -12,11 +12,27 @@ use crate::runtime::report::form::Document;
 use crate::text;
 use crate::units::{Bytes, Span};
 
-/// Columns whose cells are text in JSON, even those that look like numbers: coflows of traces are called so.
-const WORDS: &[&str] =
-    &["id", "kind", "name", "about", "coflow", "job", "topology", "policy", "placement", "workload", "jobs", "class", "state", "error"];
+/// Columns whose cells are text in JSON, even those that look like numbers: coflows of traces are
+/// called so.
+const WORDS: &[&str] = &[
+    "id",
+    "kind",
+    "name",
+    "about",
+    "coflow",
+    "job",
+    "topology",
+    "policy",
+    "placement",
+    "workload",
+    "jobs",
+    "class",
+    "state",
+    "error",
+];
 
-/// A table: a header and rows of as many cells. The first column is aligned to the left, the others to the right.
+/// A table: a header and rows of as many cells. The first column is aligned to the left, the others
+/// to the right.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Rows {
     /// Names of the columns.
@@ -38,7 +54,9 @@ pub fn wrapped(text: &str, indent: usize) -> String {
     let begin = text.len() - text.trim_start().len();
     let mut lines = vec![" ".repeat(begin)];
     for word in text.split_whitespace() {
-        let long = |line: &String| !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > WIDEST;
+        let long = |line: &String| {
+            !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > WIDEST
+        };
         if lines.last().is_some_and(long) {
             lines.push(" ".repeat(indent));
         }
@@ -65,16 +83,23 @@ impl Rows {
         }
         t.load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
         // A cell is on one line, whatever a file or a request calls its coflow.
-        t.set_header(self.header.iter().map(|h| Cell::new(text::escaped(h)).add_attribute(Attribute::Bold)));
-        t.add_rows(self.rows.iter().map(|row| row.iter().map(|cell| text::escaped(cell)).collect::<Vec<_>>()));
+        t.set_header(
+            self.header.iter().map(|h| Cell::new(text::escaped(h)).add_attribute(Attribute::Bold)),
+        );
+        t.add_rows(
+            self.rows
+                .iter()
+                .map(|row| row.iter().map(|cell| text::escaped(cell)).collect::<Vec<_>>()),
+        );
         for column in t.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         t.trim_fmt()
     }
 
-    /// As tables one below another, none wider than [`WIDEST`] if that can be: each begins with the first columns, of which there are
-    /// `first`, and has as many of the others as fit, `step` of which stay together.
+    /// As tables one below another, none wider than [`WIDEST`] if that can be: each begins with the
+    /// first columns, of which there are `first`, and has as many of the others as fit, `step` of
+    /// which stay together.
     pub fn folded(&self, first: usize, step: usize) -> String {
         let (mut tables, mut from) = (vec![], first);
         while from < self.header.len() || tables.is_empty() {
@@ -91,7 +116,8 @@ impl Rows {
 
     /// The first columns, and those of a range.
     fn part(&self, first: usize, others: std::ops::Range<usize>) -> Self {
-        let of = |row: &Vec<String>| row[..first].iter().chain(&row[others.clone()]).cloned().collect();
+        let of =
+            |row: &Vec<String>| row[..first].iter().chain(&row[others.clone()]).cloned().collect();
         Self { header: of(&self.header), rows: self.rows.iter().map(of).collect() }
     }
 
@@ -116,13 +142,19 @@ impl Rows {
             c => c.to_string(),
         };
         let plain = |cell: &String| text::escaped(cell).chars().map(sign).collect::<String>();
-        let line = |cells: &Vec<String>| format!("{} \\\\\n", cells.iter().map(plain).collect::<Vec<_>>().join(" & "));
+        let line = |cells: &Vec<String>| {
+            format!("{} \\\\\n", cells.iter().map(plain).collect::<Vec<_>>().join(" & "))
+        };
         let columns = "r".repeat(self.header.len().saturating_sub(1));
         let rows: String = self.rows.iter().map(line).collect();
-        format!("\\begin{{tabular}}{{l{columns}}}\n\\hline\n{}\\hline\n{rows}\\hline\n\\end{{tabular}}", line(&self.header))
+        format!(
+            "\\begin{{tabular}}{{l{columns}}}\n\\hline\n{}\\hline\n{rows}\\hline\n\\end{{tabular}}",
+            line(&self.header)
+        )
     }
 
-    /// As a table of a document, or for people: [`Self::folded`] by the first columns and steps of others.
+    /// As a table of a document, or for people: [`Self::folded`] by the first columns and steps of
+    /// others.
     pub fn drawn(&self, output: DocumentOutput, first: usize, step: usize) -> String {
         match output {
             DocumentOutput::Markdown => self.markdown(),
@@ -146,10 +178,17 @@ impl Rows {
         let text = |s: &str| serde_json::Value::from(s).to_string();
         let value = |column: &str, cell: &str| match cell {
             "" => "null".into(),
-            _ if !WORDS.contains(&column) && cell.parse::<serde_json::Number>().is_ok() => cell.to_owned(),
+            _ if !WORDS.contains(&column) && cell.parse::<serde_json::Number>().is_ok() => {
+                cell.to_owned()
+            }
             _ => text(cell),
         };
-        let pairs: Vec<String> = self.header.iter().zip(row).map(|(h, c)| format!("{}: {}", text(h), value(h, c))).collect();
+        let pairs: Vec<String> = self
+            .header
+            .iter()
+            .zip(row)
+            .map(|(h, c)| format!("{}: {}", text(h), value(h, c)))
+            .collect();
         format!("{{{}}}", pairs.join(", "))
     }
 
@@ -184,7 +223,16 @@ pub fn document(text: String, output: DocumentOutput) -> String {
 
 /// The coflows of a run in base units.
 pub fn coflows_exact(coflows: &[CoflowRecord]) -> Rows {
-    let mut rows = Rows::new(&["coflow", "flows", "bytes", "ocs_share", "arrival_ns", "cct_ns", "bound_ns", "cct_over_bound"]);
+    let mut rows = Rows::new(&[
+        "coflow",
+        "flows",
+        "bytes",
+        "ocs_share",
+        "arrival_ns",
+        "cct_ns",
+        "bound_ns",
+        "cct_over_bound",
+    ]);
     for c in coflows {
         let r = c.cct.and_then(|cct| ratio(cct, c.bound));
         rows.rows.push(vec![
@@ -211,9 +259,13 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// An object as JSON for people: indented, with the number of its form before all else, and a line break at its end.
+/// An object as JSON for people: indented, with the number of its form before all else, and a line
+/// break at its end.
 pub fn json(object: &impl Serialize) -> String {
-    text::json_escaped(serde_json::to_string_pretty(&Document::of(object)).expect("what is printed is plain data") + "\n")
+    text::json_escaped(
+        serde_json::to_string_pretty(&Document::of(object)).expect("what is printed is plain data")
+            + "\n",
+    )
 }
 
 /// Several objects as a list, each as [`json`] writes it.
@@ -240,7 +292,8 @@ pub fn span(s: Span) -> String {
 
 /// Four digits are enough for people.
 pub fn bytes(b: Bytes) -> String {
-    let scale = [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+    let scale =
+        [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
     let unit = scale.iter().find(|s| b.0 >= s.0);
     unit.map_or_else(|| b.to_string(), |&(k, unit)| four_digits(b.0 as f64 / k as f64, unit))
 }
@@ -248,7 +301,8 @@ pub fn bytes(b: Bytes) -> String {
 fn four_digits(value: f64, unit: &str) -> String {
     let decimals = if value >= 1000.0 { 0 } else { 3 - (value.max(1.0).log10() as usize).min(3) };
     let text = format!("{value:.decimals$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("{text}{unit}")
 }
 
@@ -258,13 +312,25 @@ mod tests {
 
     #[test]
     fn quantities_are_short() {
-        let spans = [(0, "0ns"), (999, "999ns"), (1_234_567, "1.235ms"), (10_000_000, "10ms"), (12_345_678_901, "12.35s")];
+        let spans = [
+            (0, "0ns"),
+            (999, "999ns"),
+            (1_234_567, "1.235ms"),
+            (10_000_000, "10ms"),
+            (12_345_678_901, "12.35s"),
+        ];
         for (ns, text) in spans {
             assert_eq!(span(Span(ns)), text);
         }
-        assert_eq!((bytes(Bytes(25_000_000)), bytes(Bytes(123_456)), bytes(Bytes(7))), ("25MB".into(), "123.5kB".into(), "7B".into()));
+        assert_eq!(
+            (bytes(Bytes(25_000_000)), bytes(Bytes(123_456)), bytes(Bytes(7))),
+            ("25MB".into(), "123.5kB".into(), "7B".into())
+        );
         assert_eq!(span(Span::secs(4321)), "4321s");
-        assert_eq!((percent(0.123_45), ratio(Span(3), Span(2)), ratio(Span(3), Span(0))), ("12.3%".into(), Some(1.5), None));
+        assert_eq!(
+            (percent(0.123_45), ratio(Span(3), Span(2)), ratio(Span(3), Span(0))),
+            ("12.3%".into(), Some(1.5), None)
+        );
     }
 
     #[test]
@@ -273,25 +339,35 @@ mod tests {
             header: ["coflow", "cct_ns"].map(Into::into).to_vec(),
             rows: vec![vec!["7".into(), "12".into()], vec!["x\"".into(), String::new()]],
         };
-        assert_eq!(rows.json_lines(), "{\"coflow\": \"7\", \"cct_ns\": 12}\n{\"coflow\": \"x\\\"\", \"cct_ns\": null}\n");
+        assert_eq!(
+            rows.json_lines(),
+            "{\"coflow\": \"7\", \"cct_ns\": 12}\n{\"coflow\": \"x\\\"\", \"cct_ns\": null}\n"
+        );
         let all: serde_json::Value = serde_json::from_str(&rows.json()).unwrap();
         assert_eq!(all.as_array().map(Vec::len), Some(2));
     }
 
     #[test]
     fn wide_tables_are_folded_and_lose_nothing() {
-        let header: Vec<String> = ["policy".into()].into_iter().chain((0..9).map(|k| format!("a column of number {k}"))).collect();
+        let header: Vec<String> = ["policy".into()]
+            .into_iter()
+            .chain((0..9).map(|k| format!("a column of number {k}")))
+            .collect();
         let row: Vec<String> = (0..10).map(|k| format!("cell {k}")).collect();
         let rows = Rows { header, rows: vec![row] };
         let folded = rows.folded(1, 2);
         assert!(width(&rows.table()) > WIDEST && width(&folded) <= WIDEST, "{folded}");
         assert_eq!(folded.matches("policy").count(), folded.matches("cell 0").count());
         assert!((1..10).all(|k| folded.matches(&format!("cell {k}")).count() == 1), "{folded}");
-        let narrow = Rows { header: vec!["a".into(), "b".into()], rows: vec![vec!["1".into(), "2".into()]] };
+        let narrow =
+            Rows { header: vec!["a".into(), "b".into()], rows: vec![vec!["1".into(), "2".into()]] };
         assert_eq!(narrow.folded(1, 1), narrow.table());
         assert_eq!(Rows::new(&["a"]).folded(1, 1), Rows::new(&["a"]).table(), "no other columns");
         // The longest text alone is wider: it stays whole.
-        let wide = Rows { header: vec!["a".into(), "x".repeat(120)], rows: vec![vec!["1".into(), "2".into()]] };
+        let wide = Rows {
+            header: vec!["a".into(), "x".repeat(120)],
+            rows: vec![vec!["1".into(), "2".into()]],
+        };
         assert!(wide.folded(1, 1).contains(&"x".repeat(120)));
     }
 
@@ -299,18 +375,32 @@ mod tests {
     fn paragraphs_are_wrapped_between_words() {
         let text = "word ".repeat(60);
         let told = wrapped(text.trim(), 2);
-        assert!(width(&told) <= WIDEST && told.lines().skip(1).all(|l| l.starts_with("  word")), "{told}");
+        assert!(
+            width(&told) <= WIDEST && told.lines().skip(1).all(|l| l.starts_with("  word")),
+            "{told}"
+        );
         assert_eq!(told.split_whitespace().count(), 60);
-        assert_eq!((wrapped("short", 2), wrapped(&"x".repeat(130), 2)), ("short".into(), "x".repeat(130)));
+        assert_eq!(
+            (wrapped("short", 2), wrapped(&"x".repeat(130), 2)),
+            ("short".into(), "x".repeat(130))
+        );
     }
 
     #[test]
     fn no_name_tears_a_table_or_reaches_the_terminal_as_a_command() {
-        let names = ["line\nbreak\rX", "evil\u{1b}[31mRED\u{1b}]0;owned\u{7}", "turned\u{202e}", "=cmd"];
-        let rows = Rows { header: vec!["coflow".into(), "x".into()], rows: names.map(|n| vec![n.into(), "1".into()]).to_vec() };
+        let names =
+            ["line\nbreak\rX", "evil\u{1b}[31mRED\u{1b}]0;owned\u{7}", "turned\u{202e}", "=cmd"];
+        let rows = Rows {
+            header: vec!["coflow".into(), "x".into()],
+            rows: names.map(|n| vec![n.into(), "1".into()]).to_vec(),
+        };
         for text in [rows.table(), rows.markdown()] {
             assert_eq!(text.lines().count(), 2 + names.len(), "{text}");
-            assert!(!text.contains(['\r', '\u{1b}', '\u{7}', '\u{202e}']) && text.contains("evil\\u{1b}[31mRED"), "{text:?}");
+            assert!(
+                !text.contains(['\r', '\u{1b}', '\u{7}', '\u{202e}'])
+                    && text.contains("evil\\u{1b}[31mRED"),
+                "{text:?}"
+            );
         }
         // What is printed passes another door; names stay as they are for programs.
         assert!(rows.csv().contains("\n=cmd,1\n"));
@@ -321,21 +411,36 @@ mod tests {
 
     #[test]
     fn csv_quotes_what_needs_it() {
-        let rows = Rows { header: vec!["a".into(), "b".into()], rows: vec![vec!["x,\"y\"".into(), "1".into()]] };
+        let rows = Rows {
+            header: vec!["a".into(), "b".into()],
+            rows: vec![vec!["x,\"y\"".into(), "1".into()]],
+        };
         assert_eq!(rows.csv(), "a,b\n\"x,\"\"y\"\"\",1\n");
-        let piped = Rows { header: vec!["a".into(), "b".into()], rows: vec![vec!["x|y".into(), "1".into()]] };
+        let piped = Rows {
+            header: vec!["a".into(), "b".into()],
+            rows: vec![vec!["x|y".into(), "1".into()]],
+        };
         assert_eq!(piped.markdown(), "| a | b |\n|---|---|\n| x\\|y | 1 |");
     }
 
     #[test]
     fn latex_has_tables_and_comments_alone() {
-        let rows = Rows { header: vec!["a_b".into(), "c".into()], rows: vec![vec!["50% & \\x".into(), "1 ± 2".into()]] };
+        let rows = Rows {
+            header: vec!["a_b".into(), "c".into()],
+            rows: vec![vec!["50% & \\x".into(), "1 ± 2".into()]],
+        };
         let table = "\\begin{tabular}{lr}\n\\hline\na\\_b & c \\\\\n\\hline\n50\\% \\& \\textbackslash{}x & 1 $\\pm$ 2 \\\\\n\
                      \\hline\n\\end{tabular}";
         assert_eq!(rows.latex(), table);
         let text = format!("caption\n\n{}\nremark\n", rows.drawn(DocumentOutput::Latex, 1, 1));
-        assert_eq!(document(text.clone(), DocumentOutput::Latex), format!("% caption\n\n{table}\n% remark\n"));
+        assert_eq!(
+            document(text.clone(), DocumentOutput::Latex),
+            format!("% caption\n\n{table}\n% remark\n")
+        );
         assert_eq!(document(text.clone(), DocumentOutput::Markdown), text);
-        assert_eq!((rows.drawn(DocumentOutput::Markdown, 1, 1), rows.drawn(DocumentOutput::Table, 1, 1)), (rows.markdown(), rows.table()));
+        assert_eq!(
+            (rows.drawn(DocumentOutput::Markdown, 1, 1), rows.drawn(DocumentOutput::Table, 1, 1)),
+            (rows.markdown(), rows.table())
+        );
     }
 }

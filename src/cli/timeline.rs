@@ -1,4 +1,5 @@
-//! Tasks on their slots over time: a row a slot, coloured by job, pale while a task waits for its input.
+//! Tasks on their slots over time: a row a slot, coloured by job, pale while a task waits for its
+//! input.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,20 +41,35 @@ impl From<&JobsResult> for Timeline {
 pub fn write(r: &JobsResult, topology: &Topology, file: &Path) -> Result<(), CliError> {
     let paper = Paper::default();
     let chart = Timeline::from(r).chart(Some(topology));
-    write_sheet(&chart.titled(format!("Tasks: {}, {}", r.workload, r.placement), &paper), file, paper.dpi())
+    write_sheet(
+        &chart.titled(format!("Tasks: {}, {}", r.workload, r.placement), &paper),
+        file,
+        paper.dpi(),
+    )
 }
 
 impl Timeline {
     /// The chart: of all slots of a topology, or of those that tasks held.
     pub fn chart(&self, topology: Option<&Topology>) -> Rows {
         let slots = topology.map_or_else(|| self.held(), all);
-        let rows: BTreeMap<(&str, u32), usize> =
-            slots.iter().enumerate().map(|(row, (host, slot))| ((host.as_str(), *slot), row)).collect();
-        let name = |k: usize| if k > 0 && slots[k - 1].0 == slots[k].0 { String::new() } else { slots[k].0.clone() };
-        let bars =
-            self.tasks.iter().filter_map(|t| Some((t, *rows.get(&(t.host.as_str(), t.slot))?))).flat_map(|(t, row)| self.bars(t, row));
+        let rows: BTreeMap<(&str, u32), usize> = slots
+            .iter()
+            .enumerate()
+            .map(|(row, (host, slot))| ((host.as_str(), *slot), row))
+            .collect();
+        let name = |k: usize| {
+            if k > 0 && slots[k - 1].0 == slots[k].0 { String::new() } else { slots[k].0.clone() }
+        };
+        let bars = self
+            .tasks
+            .iter()
+            .filter_map(|t| Some((t, *rows.get(&(t.host.as_str(), t.slot))?)))
+            .flat_map(|(t, row)| self.bars(t, row));
         let mut keys = gantt::legend(&self.jobs);
-        keys.push(Key { label: "pale: waiting for input".into(), sample: Sample::Filled(Ink::new(110, 110, 110).tint(PALE).into()) });
+        keys.push(Key {
+            label: "pale: waiting for input".into(),
+            sample: Sample::Filled(Ink::new(110, 110, 110).tint(PALE).into()),
+        });
         if self.tasks.iter().any(|t| !t.finished) {
             keys.push(Key { label: "given up".into(), sample: Sample::Filled(LOST.into()) });
         }
@@ -63,8 +79,11 @@ impl Timeline {
 
     /// The slots that tasks held, hosts in the order of the numbers in their names.
     fn held(&self) -> Vec<(String, u32)> {
-        let numbers = |name: &str| -> Vec<u64> { name.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect() };
-        let mut all: Vec<_> = self.tasks.iter().map(|t| (numbers(&t.host), t.host.clone(), t.slot)).collect();
+        let numbers = |name: &str| -> Vec<u64> {
+            name.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
+        };
+        let mut all: Vec<_> =
+            self.tasks.iter().map(|t| (numbers(&t.host), t.host.clone(), t.slot)).collect();
         all.sort();
         all.dedup();
         all.into_iter().map(|(_, host, slot)| (host, slot)).collect()
@@ -76,13 +95,27 @@ impl Timeline {
         let name = self.jobs.get(job).map_or("?", String::as_str);
         let colour = many(job);
         let bar = |from: Time, until: Time, fill: Fill, label: &str, what: &str| {
-            let title = format!("{name} stage {} task {}: {what} {}", t.task.stage, t.task.task, tables::span(until.since(from)));
+            let title = format!(
+                "{name} stage {} task {}: {what} {}",
+                t.task.stage,
+                t.task.task,
+                tables::span(until.since(from))
+            );
             let (row, label) = (row as f64, label.to_owned());
-            (until > from).then_some(Bar { row, height: 1.0, from: from.0, until: until.0, fill, label, title })
+            (until > from).then_some(Bar {
+                row,
+                height: 1.0,
+                from: from.0,
+                until: until.0,
+                fill,
+                label,
+                title,
+            })
         };
         let computes = t.computes.unwrap_or(t.ended);
         let waited = bar(t.started, computes, colour.tint(PALE), "", "waited");
-        let (fill, what) = if t.finished { (colour, "computed") } else { (LOST.into(), "was given up after") };
+        let (fill, what) =
+            if t.finished { (colour, "computed") } else { (LOST.into(), "was given up after") };
         waited.into_iter().chain(bar(computes, t.ended, fill, name, what))
     }
 }

@@ -1,6 +1,8 @@
-//! `heliostat traffic`: bulk flows and requests with responses between hosts of a running network, sent by Heliostat's own senders.
+//! `heliostat traffic`: bulk flows and requests with responses between hosts of a running network,
+//! sent by Heliostat's own senders.
 //!
-//! Each transfer is a coflow that is posted over REST, so that the controller sees it as it sees any other, and results are those of runs.
+//! Each transfer is a coflow that is posted over REST, so that the controller sees it as it sees
+//! any other, and results are those of runs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,10 +30,11 @@ use crate::runtime::spans::percentile;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 
-/// Sends traffic between hosts of a running network, and shows what became of it: times, rates, share over circuits
+/// Sends traffic between hosts of a running network, and shows what became of it: times, rates,
+/// share over circuits
 ///
-/// Transfers are coflows that the running network sends itself, marked as elephants are. Ctrl-C takes back what is on its way; the rest
-/// counts.
+/// Transfers are coflows that the running network sends itself, marked as elephants are. Ctrl-C
+/// takes back what is on its way; the rest counts.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(subcommand)]
@@ -136,10 +139,16 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     can_write(&load.json)?;
     let client = Arc::new(args.place.client_to_change()?);
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
-    let topology = Topology::try_from(&topology).map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
-    let pairs = load.pairs.iter().map(|text| args.what.pair(text, &topology)).collect::<Result<Vec<Pair>, _>>()?;
+    let topology = Topology::try_from(&topology)
+        .map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
+    let pairs = load
+        .pairs
+        .iter()
+        .map(|text| args.what.pair(text, &topology))
+        .collect::<Result<Vec<Pair>, _>>()?;
     let stop = Arc::new(AtomicBool::new(false));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     runtime.spawn(interrupt::wait_for_signal(stop.clone(), (PathBuf::new(), Vec::new)));
     let (report, broken) = send(&client, &topology, &pairs, load, &stop)?;
@@ -147,7 +156,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     load.json.as_ref().map_or(Ok(()), |file| write_text(file, &tables::json(&report)))?;
     match broken {
         Some(why) => Err(CliError::Failed(why)),
-        None if stop.load(Relaxed) => Err(CliError::Failed("interrupted; what had finished by then is printed above".into())),
+        None if stop.load(Relaxed) => {
+            Err(CliError::Failed("interrupted; what had finished by then is printed above".into()))
+        }
         None => load.allow.accept(&report.run.policy, &report.run.caveats),
     }
 }
@@ -155,8 +166,14 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 impl What {
     /// What `FROM:TO` stands for.
     fn pair(&self, text: &str, topology: &Topology) -> Result<Pair, CliError> {
-        let bad = |why: String| CliError::Usage(format!("{text}: {why}; write FROM:TO, such as h0-0:h1-0"));
-        let host = |name: &str| topology.host_by_name(name).ok_or_else(|| bad(format!("{} has no host {name}", topology.name)));
+        let bad = |why: String| {
+            CliError::Usage(format!("{text}: {why}; write FROM:TO, such as h0-0:h1-0"))
+        };
+        let host = |name: &str| {
+            topology
+                .host_by_name(name)
+                .ok_or_else(|| bad(format!("{} has no host {name}", topology.name)))
+        };
         let (from, to) = text.split_once(':').ok_or_else(|| bad("no `:`".into()))?;
         let (from, to) = (host(from)?, host(to)?);
         if from == to {
@@ -164,7 +181,9 @@ impl What {
         }
         let steps = match *self {
             Self::Bulk { bytes, flows, .. } => vec![divided(from, to, bytes, flows)],
-            Self::Requests { request, response, .. } => vec![divided(from, to, request, 1), divided(to, from, response, 1)],
+            Self::Requests { request, response, .. } => {
+                vec![divided(from, to, request, 1), divided(to, from, response, 1)]
+            }
         };
         if steps.iter().any(Vec::is_empty) {
             return Err(CliError::Usage("nothing to send: sizes are above zero".into()));
@@ -256,7 +275,14 @@ fn send(
     let origin = Origin { settings: config::settings(&policy), ..origin::of(None, None, None) };
     let (before, origin) = (Counters::read(client)?, origin::here_and_now(&origin));
     let remote = Remote::new(client.clone())?;
-    let mut s = Sending { remote, pairs, begun: Instant::now(), open: BTreeMap::new(), ended: vec![], next: 0 };
+    let mut s = Sending {
+        remote,
+        pairs,
+        begun: Instant::now(),
+        open: BTreeMap::new(),
+        ended: vec![],
+        next: 0,
+    };
     let mut broken = s.all(load, stop).err();
     let ended = Time(s.begun.elapsed().as_nanos() as u64);
     broken = s.remote.close().err().map(|e| e.to_string()).or(broken);
@@ -272,22 +298,39 @@ fn send(
     let coflows = s.remote.coflows(topology);
     let traffic = pairs.iter().enumerate().map(|(k, p)| of_pair(k, p, &s, &coflows)).collect();
     let policy = policy.policy.name;
-    let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy: &policy, workload: "traffic" };
+    let of = Names {
+        mechanism: before.mechanism(),
+        topology: &topology.name,
+        policy: &policy,
+        workload: "traffic",
+    };
     let run = RunResult::new(of, coflows, counted, s.remote.received());
     let end = if stop.load(Relaxed) || broken.is_some() { End::Stopped } else { End::Finished };
-    let run = RunResult { origin, end, zero: Some(before.at()), utilisation, ..run }.judged(&Given::default());
+    let run = RunResult { origin, end, zero: Some(before.at()), utilisation, ..run }
+        .judged(&Given::default());
     Ok((Report { run, traffic }, broken))
 }
 
 fn of_pair(number: usize, pair: &Pair, s: &Sending, coflows: &[CoflowRecord]) -> PairResult {
     let of = |e: &&Exchange| e.pair == number;
-    let whole: Vec<Vec<&CoflowRecord>> =
-        s.ended.iter().filter(of).map(|e| e.coflows.iter().map(|id| &coflows[id.index()]).collect()).collect();
-    let times: Vec<Span> =
-        whole.iter().filter_map(|steps| steps.iter().map(|c| c.cct).try_fold(Span::ZERO, |sum, cct| Some(sum + cct?))).collect();
-    let (bytes, between): (Bytes, Bytes) =
-        (whole.iter().flatten().map(|c| c.bytes).sum(), whole.iter().flatten().map(|c| c.bytes_between_racks).sum());
-    let over: f64 = whole.iter().flatten().map(|c| c.ocs_share * c.bytes_between_racks.0 as f64).sum();
+    let whole: Vec<Vec<&CoflowRecord>> = s
+        .ended
+        .iter()
+        .filter(of)
+        .map(|e| e.coflows.iter().map(|id| &coflows[id.index()]).collect())
+        .collect();
+    let times: Vec<Span> = whole
+        .iter()
+        .filter_map(|steps| {
+            steps.iter().map(|c| c.cct).try_fold(Span::ZERO, |sum, cct| Some(sum + cct?))
+        })
+        .collect();
+    let (bytes, between): (Bytes, Bytes) = (
+        whole.iter().flatten().map(|c| c.bytes).sum(),
+        whole.iter().flatten().map(|c| c.bytes_between_racks).sum(),
+    );
+    let over: f64 =
+        whole.iter().flatten().map(|c| c.ocs_share * c.bytes_between_racks.0 as f64).sum();
     let seconds: f64 = times.iter().map(|t| t.as_secs_f64()).sum();
     let (from, to) = pair.name.split_once(':').unwrap_or_default();
     PairResult {
@@ -310,22 +353,56 @@ fn show(r: &Report, output: Output) -> String {
         Output::Json => tables::json(r),
         Output::Csv => rows(&r.traffic, true).csv(),
         Output::Table => {
-            let (pairs, sums) = (rows(&r.traffic, false).table(), summary::summary(&r.run.summary).table());
-            format!("{pairs}\n\n{}\n{sums}\n{}", summary::caption(&r.run), outcome::caveats(&r.run.caveats))
+            let (pairs, sums) =
+                (rows(&r.traffic, false).table(), summary::summary(&r.run.summary).table());
+            format!(
+                "{pairs}\n\n{}\n{sums}\n{}",
+                summary::caption(&r.run),
+                outcome::caveats(&r.run.caveats)
+            )
         }
     }
 }
 
 fn rows(pairs: &[PairResult], exact: bool) -> Rows {
-    let people = ["from", "to", "finished", "unfinished", "bytes", "p50", "p90", "p99", "max", "rate", "OCS share"];
-    let programs = ["from", "to", "finished", "unfinished", "bytes", "p50_ns", "p90_ns", "p99_ns", "max_ns", "rate_bps", "ocs_share"];
+    let people = [
+        "from",
+        "to",
+        "finished",
+        "unfinished",
+        "bytes",
+        "p50",
+        "p90",
+        "p99",
+        "max",
+        "rate",
+        "OCS share",
+    ];
+    let programs = [
+        "from",
+        "to",
+        "finished",
+        "unfinished",
+        "bytes",
+        "p50_ns",
+        "p90_ns",
+        "p99_ns",
+        "max_ns",
+        "rate_bps",
+        "ocs_share",
+    ];
     let mut rows = Rows::new(if exact { &programs } else { &people });
     for p in pairs {
         let times = [p.p50_ns, p.p90_ns, p.p99_ns, p.max_ns].map(|t| tables::length(exact, t.0));
-        let mut row = vec![p.from.clone(), p.to.clone(), p.finished.to_string(), p.unfinished.to_string()];
+        let mut row =
+            vec![p.from.clone(), p.to.clone(), p.finished.to_string(), p.unfinished.to_string()];
         row.push(if exact { p.bytes.0.to_string() } else { tables::bytes(p.bytes) });
         row.extend(times);
-        row.push(if exact { p.rate_bps.0.to_string() } else { BitRate(p.rate_bps.0 / 100_000 * 100_000).to_string() });
+        row.push(if exact {
+            p.rate_bps.0.to_string()
+        } else {
+            BitRate(p.rate_bps.0 / 100_000 * 100_000).to_string()
+        });
         row.push(if exact { format!("{:.6}", p.ocs_share) } else { tables::percent(p.ocs_share) });
         rows.rows.push(row);
     }
@@ -338,7 +415,12 @@ mod tests {
 
     #[test]
     fn payload_is_divided_and_nothing_is_lost() {
-        let sizes = |bytes, flows| divided(HostId(0), HostId(1), Bytes(bytes), flows).iter().map(|f| f.bytes.0).collect::<Vec<_>>();
+        let sizes = |bytes, flows| {
+            divided(HostId(0), HostId(1), Bytes(bytes), flows)
+                .iter()
+                .map(|f| f.bytes.0)
+                .collect::<Vec<_>>()
+        };
         assert_eq!((sizes(10, 3), sizes(2, 3), sizes(0, 1)), (vec![4, 3, 3], vec![1, 1], vec![]));
     }
 }

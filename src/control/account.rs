@@ -41,10 +41,29 @@ pub struct Account {
 }
 
 impl Account {
-    pub fn new(name: String, arrival: Time, bound: Span, weight: u32, said: Said, pairs: Vec<RackBytes>) -> Self {
+    pub fn new(
+        name: String,
+        arrival: Time,
+        bound: Span,
+        weight: u32,
+        said: Said,
+        pairs: Vec<RackBytes>,
+    ) -> Self {
         let largest = pairs.iter().map(|p| p.bytes).max().unwrap_or_default();
         let (pairs, got) = (pairs.into(), Vec::new());
-        Self { name, arrival, bound, weight, said, pairs, got, largest, finished: None, cancelled: None, why: None }
+        Self {
+            name,
+            arrival,
+            bound,
+            weight,
+            said,
+            pairs,
+            got,
+            largest,
+            finished: None,
+            cancelled: None,
+            why: None,
+        }
     }
 
     /// What has arrived of the pair at a place, to be changed.
@@ -59,10 +78,12 @@ impl Account {
         &mut self.got
     }
 
-    /// Divides the bytes that have arrived and are not divided yet into those over circuits and those through the EPS, in the proportion
-    /// in which all bytes of their pair of racks went either way. `gained(from, to)`: bytes that the pair's counters gained since they
-    /// were last read, and how many of them over circuits. Where they gained nothing, counters are behind what senders report, and these
-    /// bytes wait for the next reading. Returns whether any bytes wait. O(pairs).
+    /// Divides the bytes that have arrived and are not divided yet into those over circuits and
+    /// those through the EPS, in the proportion in which all bytes of their pair of racks went
+    /// either way. `gained(from, to)`: bytes that the pair's counters gained since they were last
+    /// read, and how many of them over circuits. Where they gained nothing, counters are behind
+    /// what senders report, and these bytes wait for the next reading. Returns whether any bytes
+    /// wait. O(pairs).
     pub fn split(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64)) -> bool {
         let whole = self.finished.is_some();
         if self.got.is_empty() && !whole {
@@ -76,7 +97,8 @@ impl Account {
             let fresh = got.received - got.split;
             let (sent, over_ocs) = if fresh > 0 { gained(p.from, p.to) } else { (0, 0) };
             if sent > 0 {
-                got.over_ocs += (u128::from(fresh) * u128::from(over_ocs.min(sent)) / u128::from(sent)) as u64;
+                got.over_ocs +=
+                    (u128::from(fresh) * u128::from(over_ocs.min(sent)) / u128::from(sent)) as u64;
                 got.split = got.received;
             }
             left |= got.split < got.received;
@@ -87,7 +109,9 @@ impl Account {
     /// The pairs, each with the bytes that it has still to get.
     pub fn waiting(&self) -> impl Iterator<Item = (RackBytes, u64)> {
         let whole = self.finished.is_some();
-        let received = move |k: usize, p: &RackBytes| if whole { p.bytes.0 } else { self.got.get(k).map_or(0, |g| g.received) };
+        let received = move |k: usize, p: &RackBytes| {
+            if whole { p.bytes.0 } else { self.got.get(k).map_or(0, |g| g.received) }
+        };
         self.pairs.iter().enumerate().map(move |(k, p)| (p, p.bytes.0 - received(k, &p)))
     }
 
@@ -95,7 +119,11 @@ impl Account {
     pub fn sums(&self) -> [Bytes; 3] {
         let asked = self.pairs.iter().map(|p| p.bytes).fold(Bytes::ZERO, Bytes::saturating_add);
         let sum = |of: fn(&Got) -> u64| Bytes(self.got.iter().map(of).fold(0, u64::saturating_add));
-        [asked, if self.finished.is_some() { asked } else { sum(|g| g.received) }, sum(|g| g.over_ocs)]
+        [
+            asked,
+            if self.finished.is_some() { asked } else { sum(|g| g.received) },
+            sum(|g| g.over_ocs),
+        ]
     }
 
     pub fn open(&self) -> bool {
@@ -128,15 +156,17 @@ impl Account {
 
     fn to_carry(&self, id: CoflowId, threshold: Bytes) -> Open {
         let left = |heavy: bool| {
-            let of = self.waiting().filter(move |(p, left)| (p.bytes >= threshold) == heavy && *left > 0);
+            let of = self
+                .waiting()
+                .filter(move |(p, left)| (p.bytes >= threshold) == heavy && *left > 0);
             of.map(|(p, left)| RackBytes { bytes: Bytes(left), ..p }).collect()
         };
         Open { id, start: self.arrival, heavy: left(true), light: left(false) }
     }
 }
 
-/// An account with what was made of it for a snapshot. The next snapshots share that until the account changes: whatever takes it by
-/// `&mut` drops what was made.
+/// An account with what was made of it for a snapshot. The next snapshots share that until the
+/// account changes: whatever takes it by `&mut` drops what was made.
 #[derive(Clone, Debug)]
 pub struct Kept {
     id: CoflowId,
@@ -171,8 +201,9 @@ impl Kept {
         self.view.get_or_init(|| Arc::new(self.account.view(self.id)))
     }
 
-    /// What the network still has to carry of it; aggregates that began at `threshold` or above are heavy. O(pairs) at the first
-    /// call after a change, and with another threshold than that call had; else O(1).
+    /// What the network still has to carry of it; aggregates that began at `threshold` or above are
+    /// heavy. O(pairs) at the first call after a change, and with another threshold than that call
+    /// had; else O(1).
     pub fn to_carry(&self, threshold: Bytes) -> Arc<Open> {
         let make = || Arc::new(self.account.to_carry(self.id, threshold));
         let (of, open) = self.open.get_or_init(|| (threshold, make()));

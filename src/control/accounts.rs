@@ -19,11 +19,13 @@ use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, RackId};
 use crate::units::{Bytes, Span, Time};
 
-/// The most closed coflows that wait for the counters; where the counters are not read, the oldest are closed without.
+/// The most closed coflows that wait for the counters; where the counters are not read, the oldest
+/// are closed without.
 const MOST_WAITING: usize = 1000;
 /// The most rack pairs of all of them together, but for the last one: 40 MB.
 const MOST_WAITING_PAIRS: usize = 1 << 20;
-/// Readings of the counters after which a closed coflow's bytes are on them: what is not split by then will never be.
+/// Readings of the counters after which a closed coflow's bytes are on them: what is not split by
+/// then will never be.
 const LAST_READ: u8 = 2;
 
 /// What a new account is opened with.
@@ -48,13 +50,16 @@ pub struct Opening<'a> {
 /// The accounts of all coflows. It keeps what is open, the last that were closed, and sums.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
-    /// Coflows that are open, and those that are closed and have bytes that are not split: in all others nothing will change any more.
+    /// Coflows that are open, and those that are closed and have bytes that are not split: in all
+    /// others nothing will change any more.
     live: Live,
-    /// The closed ones of `live`, in the order of their ends, and how often the counters were read since each was closed.
+    /// The closed ones of `live`, in the order of their ends, and how often the counters were read
+    /// since each was closed.
     waiting: VecDeque<(CoflowId, u8)>,
     /// How many rack pairs these have.
     waiting_pairs: usize,
-    /// Those of `live` of which bytes have arrived that are not yet told apart, by circuits and by EPS.
+    /// Those of `live` of which bytes have arrived that are not yet told apart, by circuits and by
+    /// EPS.
     news: BTreeSet<CoflowId>,
     /// Open ones whose progress is read from the ToRs' counters.
     by_counters: CounterProgress,
@@ -71,19 +76,32 @@ pub struct Accounts {
 ///
 /// # Errors
 /// The first that is not.
-pub fn check_racks(pairs: impl IntoIterator<Item = (RackId, RackId)>, racks: usize) -> Result<(), Rejected> {
+pub fn check_racks(
+    pairs: impl IntoIterator<Item = (RackId, RackId)>,
+    racks: usize,
+) -> Result<(), Rejected> {
     let wrong = pairs.into_iter().find(|(from, to)| from.index().max(to.index()) >= racks);
-    wrong.map_or(Ok(()), |(from, to)| Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, from.0, to.0))))
+    wrong.map_or(Ok(()), |(from, to)| {
+        Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, from.0, to.0)))
+    })
 }
 
 impl Accounts {
-    /// Goes on from the accounts of an earlier controller. What was open there is cancelled; gives the numbers of these coflows.
+    /// Goes on from the accounts of an earlier controller. What was open there is cancelled; gives
+    /// the numbers of these coflows.
     ///
     /// # Errors
     /// There are accounts already, or racks of which the records tell do not exist.
-    pub fn resume(&mut self, mut past: PreviousRun, now: Time, racks: usize) -> Result<Vec<CoflowId>, Rejected> {
+    pub fn resume(
+        &mut self,
+        mut past: PreviousRun,
+        now: Time,
+        racks: usize,
+    ) -> Result<Vec<CoflowId>, Rejected> {
         if self.used.max().is_some() {
-            return Err(Rejected::Conflict("coflows have begun already: records of an earlier controller come first".into()));
+            return Err(Rejected::Conflict(
+                "coflows have begun already: records of an earlier controller come first".into(),
+            ));
         }
         let all = past.closed.iter().chain(&past.open);
         check_racks(all.flat_map(|c| c.pairs.iter()).map(|p| (p.from, p.to)), racks)?;
@@ -100,7 +118,11 @@ impl Accounts {
     /// # Errors
     /// The number was used before.
     pub fn claim(&mut self, id: CoflowId) -> Result<(), Rejected> {
-        if self.used.insert(id) { Ok(()) } else { Err(Rejected::Conflict(format!("coflow {} is known already", id.0))) }
+        if self.used.insert(id) {
+            Ok(())
+        } else {
+            Err(Rejected::Conflict(format!("coflow {} is known already", id.0)))
+        }
     }
 
     /// Opens an account under a number that was claimed. Gives its bytes between racks.
@@ -113,7 +135,8 @@ impl Accounts {
         if new.progress == ProgressBy::Counters {
             self.by_counters.insert(new.id, &pairs);
         }
-        let account = Account::new(new.name, now, new.bound, new.weight, new.priorities.into(), pairs);
+        let account =
+            Account::new(new.name, now, new.bound, new.weight, new.priorities.into(), pairs);
         self.live.insert(new.id, account);
         Ok(bytes)
     }
@@ -122,7 +145,12 @@ impl Accounts {
     ///
     /// # Errors
     /// Those of [`Accounts::claim`] and [`Accounts::open`].
-    pub fn declare(&mut self, new: Opening<'_>, now: Time, racks: usize) -> Result<Bytes, Rejected> {
+    pub fn declare(
+        &mut self,
+        new: Opening<'_>,
+        now: Time,
+        racks: usize,
+    ) -> Result<Bytes, Rejected> {
         Self::check(new.pairs, racks)?;
         self.claim(new.id)?;
         self.open(new, now, racks)
@@ -144,12 +172,16 @@ impl Accounts {
             pairs.sort_unstable_by_key(|p| (p.from, p.to));
         }
         match pairs.windows(2).find(|two| (two[0].from, two[0].to) == (two[1].from, two[1].to)) {
-            Some([p, ..]) => Err(Rejected::Invalid(format!("the pair {} -> {} is listed twice", p.from.0, p.to.0))),
+            Some([p, ..]) => Err(Rejected::Invalid(format!(
+                "the pair {} -> {} is listed twice",
+                p.from.0, p.to.0
+            ))),
             _ => Ok(pairs),
         }
     }
 
-    /// Takes note of what a sender says has arrived, cumulative by pair; pairs that were never asked are ignored.
+    /// Takes note of what a sender says has arrived, cumulative by pair; pairs that were never
+    /// asked are ignored.
     ///
     /// # Errors
     /// No such coflow.
@@ -158,7 +190,9 @@ impl Accounts {
             // A report that comes late, of a coflow that is over.
             return if self.used.contains(id) { Ok(()) } else { Err(unknown(id)) };
         }
-        let Some(a) = self.live.account_mut(id).filter(|_| !received.is_empty()) else { return Ok(()) };
+        let Some(a) = self.live.account_mut(id).filter(|_| !received.is_empty()) else {
+            return Ok(());
+        };
         self.news.insert(id);
         let mut next = 0;
         for r in received {
@@ -182,7 +216,9 @@ impl Accounts {
     pub fn expect_open(&self, id: CoflowId) -> Result<(), Rejected> {
         match self.is_open(id) {
             true => Ok(()),
-            false if self.used.contains(id) => Err(Rejected::Conflict(format!("coflow {} is over", id.0))),
+            false if self.used.contains(id) => {
+                Err(Rejected::Conflict(format!("coflow {} is over", id.0)))
+            }
             false => Err(unknown(id)),
         }
     }
@@ -193,17 +229,25 @@ impl Accounts {
     /// No such coflow, it is closed, or Heliostat sends it.
     pub fn expect_counted(&self, id: CoflowId) -> Result<(), Rejected> {
         self.expect_open(id)?;
-        let sent_here = || Rejected::Conflict(format!("coflow {} is sent by Heliostat, which knows when it finishes", id.0));
+        let sent_here = || {
+            Rejected::Conflict(format!(
+                "coflow {} is sent by Heliostat, which knows when it finishes",
+                id.0
+            ))
+        };
         if self.by_counters.contains(id) { Ok(()) } else { Err(sent_here()) }
     }
 
-    /// Takes note of other strict priorities of an open coflow's flows, and gives what is new of them.
+    /// Takes note of other strict priorities of an open coflow's flows, and gives what is new of
+    /// them.
     ///
     /// # Errors
     /// No such coflow, it is closed, or there is no such priority; nothing has changed then.
     pub fn prioritise(&mut self, id: CoflowId, change: &Change) -> Result<Change, Rejected> {
         let a = self.open_mut(id)?;
-        change.wrong().map_or(Ok(()), |p| Err(Rejected::Invalid(format!("no priority {p}: they are 0 (first) to {LAST}"))))?;
+        change.wrong().map_or(Ok(()), |p| {
+            Err(Rejected::Invalid(format!("no priority {p}: they are 0 (first) to {LAST}")))
+        })?;
         Ok(a.said.change(change))
     }
 
@@ -246,7 +290,8 @@ impl Accounts {
         self.totals.received = self.totals.received.saturating_add(received);
         self.waiting.push_back((id, 0));
         self.waiting_pairs += pairs;
-        while (self.waiting.len() > MOST_WAITING || self.waiting_pairs > MOST_WAITING_PAIRS && self.waiting.len() > 1)
+        while (self.waiting.len() > MOST_WAITING
+            || self.waiting_pairs > MOST_WAITING_PAIRS && self.waiting.len() > 1)
             && let Some((oldest, _)) = self.waiting.pop_front()
         {
             self.retire(oldest, at);
@@ -286,12 +331,18 @@ impl Accounts {
         self.live.account_mut(id).ok_or_else(|| unknown(id))
     }
 
-    /// Reads the ToRs' counters: `gained` says of a pair of racks how many bytes were sent since the last call, and how many of
-    /// them over circuits. Gives bytes to coflows whose progress is not reported, the oldest of a pair first, and splits every
-    /// coflow's new bytes in the proportion in which the pair's bytes went over circuits. The proportion is exact for a pair,
-    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs that such coflows wait for, and pairs of
-    /// the coflows of which there is news or that get bytes).
-    pub fn count(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64), now: Time) -> Vec<CoflowId> {
+    /// Reads the ToRs' counters: `gained` says of a pair of racks how many bytes were sent since
+    /// the last call, and how many of them over circuits. Gives bytes to coflows whose progress is
+    /// not reported, the oldest of a pair first, and splits every coflow's new bytes in the
+    /// proportion in which the pair's bytes went over circuits. The proportion is exact for a pair,
+    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs
+    /// that such coflows wait for, and pairs of the coflows of which there is news or that get
+    /// bytes).
+    pub fn count(
+        &mut self,
+        gained: impl Fn(RackId, RackId) -> (u64, u64),
+        now: Time,
+    ) -> Vec<CoflowId> {
         let mut done = vec![];
         self.waiting.iter_mut().for_each(|w| w.1 += 1);
         let given = self.by_counters.give(&mut self.live, |from, to| gained(from, to).0);
@@ -306,8 +357,10 @@ impl Accounts {
                 self.news.remove(&id)
             };
         }
-        let settled = |&(id, reads): &(CoflowId, u8)| !self.news.contains(&id) || reads >= LAST_READ;
-        let (over, wait): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.waiting).into_iter().partition(settled);
+        let settled =
+            |&(id, reads): &(CoflowId, u8)| !self.news.contains(&id) || reads >= LAST_READ;
+        let (over, wait): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.waiting).into_iter().partition(settled);
         self.waiting = wait;
         over.into_iter().for_each(|(id, _)| self.retire(id, now));
         done
@@ -322,24 +375,31 @@ impl Accounts {
         self.live.account(id).is_some_and(|a| a.open() && a.is_heavy(threshold))
     }
 
-    /// What the open coflows still have to send, by rack pair; aggregates of a coflow that began below `threshold` are left out.
+    /// What the open coflows still have to send, by rack pair; aggregates of a coflow that began
+    /// below `threshold` are left out.
     pub fn remaining(&self, racks: usize, threshold: Bytes) -> DemandMatrix {
         let mut m = DemandMatrix::zero(racks);
         let heavy = self.open_accounts().filter(|(_, a)| a.is_heavy(threshold));
-        for (p, left) in heavy.flat_map(|(_, a)| a.waiting()).filter(|(p, _)| p.bytes >= threshold) {
+        for (p, left) in heavy.flat_map(|(_, a)| a.waiting()).filter(|(p, _)| p.bytes >= threshold)
+        {
             m.add(p.from, p.to, left);
         }
         m
     }
 
-    /// The open coflows, by id, with the same pairs as [`Self::remaining`]; those without such pairs are left out.
+    /// The open coflows, by id, with the same pairs as [`Self::remaining`]; those without such
+    /// pairs are left out.
     pub fn open_coflows(&self, threshold: Bytes) -> Vec<OpenCoflow> {
         let coflow = |(id, a): (CoflowId, &Account)| OpenCoflow {
             id,
             arrival: a.arrival,
             weight: a.weight,
             sent: a.sums()[1].0,
-            rest: a.waiting().filter(|(p, left)| p.bytes >= threshold && *left > 0).map(|(p, left)| (p.from, p.to, left)).collect(),
+            rest: a
+                .waiting()
+                .filter(|(p, left)| p.bytes >= threshold && *left > 0)
+                .map(|(p, left)| (p.from, p.to, left))
+                .collect(),
         };
         self.open_accounts().filter(|(_, a)| a.is_heavy(threshold)).map(coflow).collect()
     }
@@ -355,10 +415,17 @@ impl Accounts {
         &self.live
     }
 
-    /// The accounts as the API shows them. O(1) but for the closed ones, which are shared in chunks.
+    /// The accounts as the API shows them. O(1) but for the closed ones, which are shared in
+    /// chunks.
     pub fn views(&self) -> Coflows {
         let (live, open) = (self.live.clone(), self.open_count());
-        Coflows { live, open, closed: self.closed.clone(), totals: self.totals, used: self.used.clone() }
+        Coflows {
+            live,
+            open,
+            closed: self.closed.clone(),
+            totals: self.totals,
+            used: self.used.clone(),
+        }
     }
 }
 
@@ -412,11 +479,19 @@ mod tests {
                 let told = a.declare(new, Time(1), 2);
                 let fresh = !plain.contains_key(&id);
                 plain.entry(id).or_insert((asked, 0, None));
-                if fresh { told == Ok(Bytes(asked)) } else { matches!(told, Err(Rejected::Conflict(_))) }
+                if fresh {
+                    told == Ok(Bytes(asked))
+                } else {
+                    matches!(told, Err(Rejected::Conflict(_)))
+                }
             }
             Step::Finish(id) | Step::Cancel(id) => {
                 let finish = matches!(step, Step::Finish(_));
-                let told = if finish { a.finish(CoflowId(id), Time(5)).map(drop) } else { a.cancel(CoflowId(id), None, Time(5)) };
+                let told = if finish {
+                    a.finish(CoflowId(id), Time(5)).map(drop)
+                } else {
+                    a.cancel(CoflowId(id), None, Time(5))
+                };
                 match plain.get_mut(&id) {
                     None => matches!(told, Err(Rejected::NotFound(_))),
                     Some((_, _, Some(_))) => matches!(told, Err(Rejected::Conflict(_))),
@@ -434,7 +509,9 @@ mod tests {
                 told.is_ok() == plain.contains_key(&id)
             }
             Step::Count(sent, ocs) => {
-                for id in a.count(|i, j| if (i, j) == racks { (sent, ocs) } else { (0, 0) }, Time(9)) {
+                for id in
+                    a.count(|i, j| if (i, j) == racks { (sent, ocs) } else { (0, 0) }, Time(9))
+                {
                     plain.get_mut(&id.0).expect("it was declared").2 = Some(true);
                     a.finish(id, Time(9)).expect("it is open");
                 }
@@ -450,7 +527,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// Few coflows are all remembered, each once, in the state that a plain list has; sums count what has ended.
+        /// Few coflows are all remembered, each once, in the state that a plain list has; sums
+        /// count what has ended.
         #[test]
         fn accounts_are_those_of_a_plain_list(steps in prop::collection::vec(step(), 0..60)) {
             let (mut a, mut plain) = (Accounts::default(), Plain::new());

@@ -22,7 +22,8 @@ const CHUNK: usize = 64;
 
 type Chunk = Vec<(CoflowId, Arc<CoflowView>)>;
 
-/// The last coflows that ended, in the order of their ends. Cloning costs O([`MOST`] / 64), whatever a coflow's size.
+/// The last coflows that ended, in the order of their ends. Cloning costs O([`MOST`] / 64),
+/// whatever a coflow's size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Closed {
     /// All are full but the last one.
@@ -39,7 +40,8 @@ impl Closed {
         Self { forgotten, ..Self::default() }
     }
 
-    /// Appends a coflow that ended, and forgets the oldest ones beyond the limits at `now`. O(1) amortised.
+    /// Appends a coflow that ended, and forgets the oldest ones beyond the limits at `now`. O(1)
+    /// amortised.
     pub fn push(&mut self, view: impl Into<Arc<CoflowView>>, now: Time) {
         let view = view.into();
         self.pairs += view.pairs.len();
@@ -93,7 +95,8 @@ impl Closed {
         usize::try_from(n.saturating_sub(self.forgotten)).map_or(self.len(), |k| k.min(self.len()))
     }
 
-    /// Kept coflows that ended after the first `n` of all ([`Closed::total`] at an earlier time), in order. O(their number).
+    /// Kept coflows that ended after the first `n` of all ([`Closed::total`] at an earlier time),
+    /// in order. O(their number).
     pub fn after(&self, n: u64) -> impl Iterator<Item = &CoflowView> {
         let skip = self.first_after(n);
         let rest = self.chunks.iter().skip(skip / CHUNK).flat_map(|c| c.iter());
@@ -116,10 +119,25 @@ mod tests {
 
     fn view(id: u32, pairs: usize, at: Time) -> CoflowView {
         let pair = RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(1) };
-        let (id, name, arrival, pairs) = (CoflowId(id), String::new(), Time::ZERO, vec![pair; pairs].into());
+        let (id, name, arrival, pairs) =
+            (CoflowId(id), String::new(), Time::ZERO, vec![pair; pairs].into());
         let (bytes, received, over_ocs) = (Bytes(1), Bytes(1), Bytes(0));
         let (finished, cancelled, cct, bound) = (Some(at), None, None, Span::ZERO);
-        CoflowView { id, name, arrival, pairs, bytes, received, over_ocs, finished, cancelled, why: None, cct, bound, priority: None }
+        CoflowView {
+            id,
+            name,
+            arrival,
+            pairs,
+            bytes,
+            received,
+            over_ocs,
+            finished,
+            cancelled,
+            why: None,
+            cct,
+            bound,
+            priority: None,
+        }
     }
 
     #[test]
@@ -130,7 +148,10 @@ mod tests {
         let later = Time(YOUNG.0 + 10_000);
         c.push(view(5000, 1, later), later);
         assert!((KEPT..KEPT + 2 * CHUNK).contains(&c.len()), "{}", c.len());
-        assert_eq!((c.total(), c.get(CoflowId(0)), c.iter().last().unwrap().id), (5001, None, CoflowId(5000)));
+        assert_eq!(
+            (c.total(), c.get(CoflowId(0)), c.iter().last().unwrap().id),
+            (5001, None, CoflowId(5000))
+        );
         (0..MOST as u32 + 3000).for_each(|k| c.push(view(6000 + k, 1, later), later));
         assert!(c.len() <= MOST + CHUNK, "many at once: {}", c.len());
     }
@@ -139,7 +160,12 @@ mod tests {
     fn large_ones_are_forgotten_sooner() {
         let mut c = Closed::default();
         (0..3000).for_each(|k| c.push(view(k, 4032, Time::ZERO), Time::ZERO));
-        assert!(c.pairs <= MOST_PAIRS + CHUNK * 4032 && c.len() > 200, "{} of {}", c.pairs, c.len());
+        assert!(
+            c.pairs <= MOST_PAIRS + CHUNK * 4032 && c.len() > 200,
+            "{} of {}",
+            c.pairs,
+            c.len()
+        );
         assert_eq!(c.pairs, c.iter().map(|v| v.pairs.len()).sum::<usize>());
     }
 

@@ -39,7 +39,8 @@ use deciding::Pending;
 enum Phase {
     /// The next deadline.
     Idle,
-    /// An observation. `decide`: of a cycle with this deadline; else only to write what had no room before.
+    /// An observation. `decide`: of a cycle with this deadline; else only to write what had no room
+    /// before.
     Observing { decide: Option<Time> },
     /// The answer of the program that decides.
     Consulting,
@@ -87,8 +88,8 @@ pub struct Controller {
     revision: u64,
     stats: Stats,
     meters: Meters,
-    /// Whether the last cycle changed nothing, and the next one will not either unless an event comes before it. The simulator may then
-    /// skip cycles.
+    /// Whether the last cycle changed nothing, and the next one will not either unless an event
+    /// comes before it. The simulator may then skip cycles.
     resting: bool,
 }
 
@@ -105,8 +106,8 @@ struct Meters {
 }
 
 impl Controller {
-    /// A controller whose first cycle begins at `start`. `notice` is how long before it takes effect an operation must be in place in
-    /// the fabric ([`crate::fabric::Fabric::notice`]).
+    /// A controller whose first cycle begins at `start`. `notice` is how long before it takes
+    /// effect an operation must be in place in the fabric ([`crate::fabric::Fabric::notice`]).
     pub fn new(topology: Arc<Topology>, policy: CircuitPolicy, start: Time, notice: Span) -> Self {
         let racks = topology.rack_count();
         Self {
@@ -114,7 +115,8 @@ impl Controller {
             fallback: policy.fallback.map(SchedulerKind::build),
             pending: None,
             estimator: EstimatorState::new(policy.demand, policy.ageing, racks),
-            paths: Paths::new(topology.clone(), policy.paths, policy.paths_seed).priced(policy.units),
+            paths: Paths::new(topology.clone(), policy.paths, policy.paths_seed)
+                .priced(policy.units),
             topology,
             policy,
             notice,
@@ -141,19 +143,26 @@ impl Controller {
         }
     }
 
-    /// When the controller wants [`Event::Tick`], and why; `None` while it waits for an answer of the fabric. O(1).
+    /// When the controller wants [`Event::Tick`], and why; `None` while it waits for an answer of
+    /// the fabric. O(1).
     pub fn poll_timeout(&self) -> Option<Wake> {
         if self.phase != Phase::Idle {
             return None;
         }
         let cycle = Wake { at: self.next_cycle, why: Why::Cycle, skip: self.skip() };
-        let room = self.top_up_at.filter(|&t| t < self.next_cycle).map(|at| Wake { at, why: Why::Room, skip: Skip::Never });
+        let room = self.top_up_at.filter(|&t| t < self.next_cycle).map(|at| Wake {
+            at,
+            why: Why::Room,
+            skip: Skip::Never,
+        });
         Some(room.unwrap_or(cycle))
     }
 
-    /// Whether the next decision may depend on how far a coflow is: it has an aggregate worth circuits, and the policy reads coflows.
+    /// Whether the next decision may depend on how far a coflow is: it has an aggregate worth
+    /// circuits, and the policy reads coflows.
     pub fn follows(&self, coflow: CoflowId) -> bool {
-        self.policy.demand.reads_coflows() && self.accounts.is_heavy(coflow, self.policy.elephant_threshold)
+        self.policy.demand.reads_coflows()
+            && self.accounts.is_heavy(coflow, self.policy.elephant_threshold)
     }
 
     /// The next thing to do, if any.
@@ -182,7 +191,15 @@ impl Controller {
             }
             Event::Probed { report } => self.probed(&report, now),
             Event::CoflowArrived { id, name, pairs, bound, progress, weight, priorities } => {
-                let new = Opening { id, name, weight: weight.max(1), pairs: &pairs, bound, progress, priorities: &priorities };
+                let new = Opening {
+                    id,
+                    name,
+                    weight: weight.max(1),
+                    pairs: &pairs,
+                    bound,
+                    progress,
+                    priorities: &priorities,
+                };
                 let bytes = self.accounts.declare(new, now, self.topology.rack_count())?;
                 self.log(now, What::CoflowArrived { id, bytes });
             }
@@ -202,7 +219,19 @@ impl Controller {
                 self.handle(Event::CoflowFinished { id, at: now }, now)?;
             }
             Event::CoflowProposed { id, name, proposal, weight, expires, send } => {
-                self.proposed(ProposalView { id, name, weight, proposed: now, expires, state: ProposalState::Held, send, proposal }, now)?;
+                self.proposed(
+                    ProposalView {
+                        id,
+                        name,
+                        weight,
+                        proposed: now,
+                        expires,
+                        state: ProposalState::Held,
+                        send,
+                        proposal,
+                    },
+                    now,
+                )?;
             }
             Event::CoflowConfirmed { id, pairs, bound, progress, priorities } => {
                 self.confirmed(id, (&pairs, &priorities), (bound, progress), now)?;
@@ -221,7 +250,9 @@ impl Controller {
             | Event::ManualListEnds { .. } => {
                 self.steering(event, now)?;
             }
-            Event::ManualConnect { plane, input, output } => self.manual_connect(plane, input, output)?,
+            Event::ManualConnect { plane, input, output } => {
+                self.manual_connect(plane, input, output)?
+            }
             Event::ManualDisconnect { plane, input } => self.manual_disconnect(plane, input)?,
             Event::ManualConfiguration { circuits } => self.manual_configuration(&circuits)?,
             Event::Trouble { what, why: Some(why) } => self.failed(what, why, now),
@@ -253,7 +284,8 @@ impl Controller {
             return;
         }
         if now >= self.next_cycle {
-            // A deadline that passed unserved is skipped, not served late: cycles are never doubled.
+            // A deadline that passed unserved is skipped, not served late: cycles are never
+            // doubled.
             let behind = now.since(self.next_cycle).0 / self.policy.interval.0.max(1);
             self.stats.missed_cycles += behind;
             let deadline = self.next_cycle + self.policy.interval * behind;
@@ -268,15 +300,23 @@ impl Controller {
         self.actions.push_back(Action::Observe);
     }
 
-    /// What brings the planes from what they hold to what is wanted, proved; or why that cannot be done.
+    /// What brings the planes from what they hold to what is wanted, proved; or why that cannot be
+    /// done.
     fn plan(&self, programmed: &Programmed, now: Time) -> Result<Plan, String> {
         let ops = plan::diff(&self.wanted, programmed, now);
-        // Whether an operation comes too late for the guard is the fabric's answer: it knows how long carrying it out took.
-        let rules = plan::Rules { planes: &self.topology.planes, racks: self.topology.rack_count(), guard: Span::ZERO };
+        // Whether an operation comes too late for the guard is the fabric's answer: it knows how
+        // long carrying it out took.
+        let rules = plan::Rules {
+            planes: &self.topology.planes,
+            racks: self.topology.rack_count(),
+            guard: Span::ZERO,
+        };
         match plan::check(programmed, &ops, &rules, now) {
             Ok(then) => Ok(Plan { ops, then }),
             Err(CheckError { at: Some(k), why }) => Err(format!("{:?}: {why}", ops[k])),
-            Err(CheckError { at: None, why }) => Err(format!("the fabric holds what no OCS could follow: {why}")),
+            Err(CheckError { at: None, why }) => {
+                Err(format!("the fabric holds what no OCS could follow: {why}"))
+            }
         }
     }
 
@@ -307,9 +347,15 @@ impl Controller {
     /// When a port that has more reservations than fit will have room again.
     fn next_room(&self, programmed: &Timetable, now: Time) -> Option<Time> {
         let mut ports = programmed.ports();
-        let wanted = self.wanted.timetable.iter().filter(|w| w.until > now).map(|w| (w, ports.port(w.plane, w.input)));
+        let wanted = self
+            .wanted
+            .timetable
+            .iter()
+            .filter(|w| w.until > now)
+            .map(|w| (w, ports.port(w.plane, w.input)));
         let waiting = wanted.filter(|(w, port)| !port.contains(w));
-        let room = waiting.filter_map(|(_, port)| port.iter().map(|r| r.until).filter(|&t| t > now).min());
+        let room =
+            waiting.filter_map(|(_, port)| port.iter().map(|r| r.until).filter(|&t| t > now).min());
         room.filter(|&t| t < Time::MAX).min()
     }
 
@@ -320,7 +366,9 @@ impl Controller {
         if !results.iter().map(|r| &r.op).eq(&ops) {
             let why = "the fabric answered to other operations than it was asked for";
             let ports: BTreeSet<(PlaneId, RackId)> = ops.iter().map(Op::port).collect();
-            return ports.into_iter().for_each(|(plane, rack)| self.failed(Trouble::Port(plane, rack), why.into(), now));
+            return ports.into_iter().for_each(|(plane, rack)| {
+                self.failed(Trouble::Port(plane, rack), why.into(), now)
+            });
         }
         for r in results {
             let (plane, rack) = r.op.port();
@@ -345,7 +393,10 @@ impl Controller {
                 let Reservation { plane, input, output, setup_at, up_from, until } = r;
                 let until = (until < Time::MAX).then_some(until);
                 let demand = Some(Bytes(self.demand.get(input, output)));
-                self.log(now, What::CircuitSet { plane, input, output, setup_at, up_from, until, demand });
+                self.log(
+                    now,
+                    What::CircuitSet { plane, input, output, setup_at, up_from, until, demand },
+                );
                 if self.policy.probes {
                     self.actions.push_back(Action::Probe {
                         plane: r.plane,
@@ -356,29 +407,54 @@ impl Controller {
                     });
                 }
             }
-            Op::End { plane, input, up_from, until } => self.log(now, What::CircuitEnd { plane, input, up_from, until }),
-            Op::Cancel { plane, input, up_from } => self.log(now, What::CircuitEnd { plane, input, up_from, until: now.min(up_from) }),
+            Op::End { plane, input, up_from, until } => {
+                self.log(now, What::CircuitEnd { plane, input, up_from, until })
+            }
+            Op::Cancel { plane, input, up_from } => {
+                self.log(now, What::CircuitEnd { plane, input, up_from, until: now.min(up_from) })
+            }
         }
     }
 
     fn port_exists(&self, plane: PlaneId, rack: RackId) -> Result<(), Rejected> {
         if plane.index() >= self.topology.planes.len() {
-            return Err(Rejected::NotFound(format!("plane {} (planes: {})", plane.0, self.topology.planes.len())));
+            return Err(Rejected::NotFound(format!(
+                "plane {} (planes: {})",
+                plane.0,
+                self.topology.planes.len()
+            )));
         }
         if rack.index() >= self.topology.rack_count() {
-            return Err(Rejected::NotFound(format!("rack {} (racks: 0 to {})", rack.0, self.topology.rack_count() - 1)));
+            return Err(Rejected::NotFound(format!(
+                "rack {} (racks: 0 to {})",
+                rack.0,
+                self.topology.rack_count() - 1
+            )));
         }
         Ok(())
     }
 
-    fn manual_connect(&mut self, plane: PlaneId, input: RackId, output: RackId) -> Result<(), Rejected> {
+    fn manual_connect(
+        &mut self,
+        plane: PlaneId,
+        input: RackId,
+        output: RackId,
+    ) -> Result<(), Rejected> {
         self.joinable(plane, input, output)?;
         self.manual.connect(plane, input, output, self.is_duplex(plane))
     }
 
-    fn manual_configuration(&mut self, circuits: &[(PlaneId, RackId, RackId)]) -> Result<(), Rejected> {
-        circuits.iter().try_for_each(|&(plane, input, output)| self.joinable(plane, input, output))?;
-        let all: Vec<_> = circuits.iter().map(|&(plane, input, output)| (plane, input, output, self.is_duplex(plane))).collect();
+    fn manual_configuration(
+        &mut self,
+        circuits: &[(PlaneId, RackId, RackId)],
+    ) -> Result<(), Rejected> {
+        circuits
+            .iter()
+            .try_for_each(|&(plane, input, output)| self.joinable(plane, input, output))?;
+        let all: Vec<_> = circuits
+            .iter()
+            .map(|&(plane, input, output)| (plane, input, output, self.is_duplex(plane)))
+            .collect();
         self.manual.replace(all)
     }
 
@@ -387,11 +463,16 @@ impl Controller {
         self.port_exists(plane, input)?;
         self.port_exists(plane, output)?;
         if input == output {
-            return Err(Rejected::Invalid(format!("a circuit joins two racks, not {input} with itself")));
+            return Err(Rejected::Invalid(format!(
+                "a circuit joins two racks, not {input} with itself"
+            )));
         }
         for rack in [input, output] {
             if let Some(why) = self.faults.why((plane, rack)) {
-                return Err(Rejected::Conflict(format!("the port of {rack} on plane {} is faulty: {why}", plane.0)));
+                return Err(Rejected::Conflict(format!(
+                    "the port of {rack} on plane {} is faulty: {why}",
+                    plane.0
+                )));
             }
         }
         Ok(())
@@ -408,7 +489,12 @@ impl Controller {
 
     fn failed(&mut self, trouble: Trouble, why: String, now: Time) {
         let retry_at = self.next_cycle;
-        let f = self.failures.entry(trouble).or_insert(Failure { trouble, why: String::new(), attempts: 0, retry_at });
+        let f = self.failures.entry(trouble).or_insert(Failure {
+            trouble,
+            why: String::new(),
+            attempts: 0,
+            retry_at,
+        });
         f.attempts += 1;
         f.retry_at = retry_at;
         f.why.clone_from(&why);

@@ -1,4 +1,5 @@
-//! Open coflows whose progress is read from the ToRs' counters, by the pairs of racks on which they wait for bytes.
+//! Open coflows whose progress is read from the ToRs' counters, by the pairs of racks on which they
+//! wait for bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +9,13 @@ use crate::coflows::flows::Pairs;
 use crate::ids::{CoflowId, RackId};
 use crate::units::Bytes;
 
-/// Which of the coflows may be given bytes that a pair of racks sent. A cycle looks at those that get some, and at no others.
+/// Which of the coflows may be given bytes that a pair of racks sent. A cycle looks at those that
+/// get some, and at no others.
 #[derive(Clone, Debug, Default)]
 pub struct CounterProgress {
     coflows: BTreeSet<CoflowId>,
-    /// Coflows with a pair that is not whole, by that pair. One that a report made whole stays until its turn comes.
+    /// Coflows with a pair that is not whole, by that pair. One that a report made whole stays
+    /// until its turn comes.
     waiting: BTreeMap<(RackId, RackId), BTreeSet<CoflowId>>,
     /// Coflows that wait for nothing: nothing between two racks was asked.
     idle: BTreeSet<CoflowId>,
@@ -50,9 +53,14 @@ impl CounterProgress {
         self.coflows.is_empty()
     }
 
-    /// Gives what each pair of racks has sent to the coflows that wait for it, the oldest first. Returns those that got bytes, or wait
-    /// for none. O(pairs that any coflow waits for, and coflows that get bytes).
-    pub fn give(&mut self, accounts: &mut Live, sent: impl Fn(RackId, RackId) -> u64) -> BTreeSet<CoflowId> {
+    /// Gives what each pair of racks has sent to the coflows that wait for it, the oldest first.
+    /// Returns those that got bytes, or wait for none. O(pairs that any coflow waits for, and
+    /// coflows that get bytes).
+    pub fn give(
+        &mut self,
+        accounts: &mut Live,
+        sent: impl Fn(RackId, RackId) -> u64,
+    ) -> BTreeSet<CoflowId> {
         let mut given = self.idle.clone();
         let mut whole = vec![];
         for (&(from, to), coflows) in &self.waiting {
@@ -122,7 +130,8 @@ mod tests {
         ]
     }
 
-    /// The slow twin: each open coflow takes what its pairs still need, the oldest first. Gives those that are whole then.
+    /// The slow twin: each open coflow takes what its pairs still need, the oldest first. Gives
+    /// those that are whole then.
     fn count(open: &mut BTreeMap<u32, Pairs>, mut sent: Pairs) -> Vec<u32> {
         for rest in open.values_mut() {
             for (pair, rest) in rest {
@@ -135,7 +144,10 @@ mod tests {
     }
 
     fn rack_bytes(pairs: &Pairs) -> Vec<RackBytes> {
-        pairs.iter().map(|(&(i, j), &b)| RackBytes { from: RackId(i), to: RackId(j), bytes: Bytes(b) }).collect()
+        pairs
+            .iter()
+            .map(|(&(i, j), &b)| RackBytes { from: RackId(i), to: RackId(j), bytes: Bytes(b) })
+            .collect()
     }
 
     fn open(a: &mut Accounts, id: u32, pairs: &Pairs) {
@@ -154,7 +166,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// Bytes go to the coflows to which the twin gives them, and the same coflows end, whatever else happens to them.
+        /// Bytes go to the coflows to which the twin gives them, and the same coflows end, whatever
+        /// else happens to them.
         #[test]
         fn bytes_go_to_the_oldest_that_waits(steps in prop::collection::vec(step(), 0..40)) {
             let (mut a, mut plain, mut next) = (Accounts::default(), BTreeMap::<u32, Pairs>::new(), 0);

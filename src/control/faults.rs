@@ -1,11 +1,12 @@
 //! What circuit probes prove about ports: which are faulty, and why.
 //!
-//! A probe tries a pair of ports, an input and an output; when it fails, either may be the cause. A circuit counts as failed when
-//! two of its probes in a row have failed: on a busy machine a single one may be late, and to give up a good port for that is
-//! worse than to find a broken one some milliseconds later. Of the failed circuits the smallest number of ports is blamed that
-//! explains them, greedily: first the port that most of them share, among equals the one that is their input more often, then
-//! the one of the smallest number. So a broken output costs its own port in the end, not those of all that probed it: blame moves as
-//! soon as a second circuit to it has failed.
+//! A probe tries a pair of ports, an input and an output; when it fails, either may be the cause. A
+//! circuit counts as failed when two of its probes in a row have failed: on a busy machine a single
+//! one may be late, and to give up a good port for that is worse than to find a broken one some
+//! milliseconds later. Of the failed circuits the smallest number of ports is blamed that explains
+//! them, greedily: first the port that most of them share, among equals the one that is their input
+//! more often, then the one of the smallest number. So a broken output costs its own port in the
+//! end, not those of all that probed it: blame moves as soon as a second circuit to it has failed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,19 +60,24 @@ impl Faults {
         self.down.get(&port).map(String::as_str)
     }
 
-    /// The fabric says which ports carry nothing. What probes found at those that do again is forgotten.
+    /// The fabric says which ports carry nothing. What probes found at those that do again is
+    /// forgotten.
     pub fn down(&mut self, down: BTreeMap<Port, String>) -> Changes {
         if self.down == down {
             return Changes::default();
         }
         let had: BTreeSet<Port> = self.ports().collect();
-        let up: BTreeSet<Port> = self.down.keys().filter(|p| !down.contains_key(p)).copied().collect();
+        let up: BTreeSet<Port> =
+            self.down.keys().filter(|p| !down.contains_key(p)).copied().collect();
         self.down = down;
         self.failing.retain(|&(p, i, o), _| !up.contains(&(p, i)) && !up.contains(&(p, o)));
         self.blame();
         let has: BTreeSet<Port> = self.ports().collect();
         let why = |p: &Port| (*p, self.why(*p).unwrap_or_default().to_owned());
-        Changes { faulty: has.difference(&had).map(why).collect(), cleared: had.difference(&has).copied().collect() }
+        Changes {
+            faulty: has.difference(&had).map(why).collect(),
+            cleared: had.difference(&has).copied().collect(),
+        }
     }
 
     /// A probe from `input` came out at `output` as it should.
@@ -82,15 +88,26 @@ impl Faults {
         }
     }
 
-    /// A probe from `input` did not come out at `output`. `None`: it should be repeated before a port is blamed.
-    pub fn failed(&mut self, plane: PlaneId, input: RackId, output: RackId, why: String) -> Option<Changes> {
-        let f = self.failing.entry((plane, input, output)).or_insert(Failing { times: 0, why: String::new() });
+    /// A probe from `input` did not come out at `output`. `None`: it should be repeated before a
+    /// port is blamed.
+    pub fn failed(
+        &mut self,
+        plane: PlaneId,
+        input: RackId,
+        output: RackId,
+        why: String,
+    ) -> Option<Changes> {
+        let f = self
+            .failing
+            .entry((plane, input, output))
+            .or_insert(Failing { times: 0, why: String::new() });
         f.times = f.times.saturating_add(1);
         f.why = why;
         (f.times >= IN_A_ROW).then(|| self.blame())
     }
 
-    /// Forgets what was found at a port; `None` if it is not faulty. Ports blamed for the same circuits may be cleared with it.
+    /// Forgets what was found at a port; `None` if it is not faulty. Ports blamed for the same
+    /// circuits may be cleared with it.
     pub fn repaired(&mut self, (plane, rack): Port) -> Option<Changes> {
         self.faulty.get(&(plane, rack))?;
         self.failing.retain(|&(p, i, o), _| p != plane || (i != rack && o != rack));
@@ -100,7 +117,8 @@ impl Faults {
     /// Finds again which ports are to blame: O(F^2) for F failed circuits.
     fn blame(&mut self) -> Changes {
         let failed = self.failing.iter().filter(|f| f.1.times >= IN_A_ROW);
-        let mut left: Vec<((PlaneId, RackId, RackId), &str)> = failed.map(|(&k, f)| (k, f.why.as_str())).collect();
+        let mut left: Vec<((PlaneId, RackId, RackId), &str)> =
+            failed.map(|(&k, f)| (k, f.why.as_str())).collect();
         let mut now: BTreeMap<Port, String> = BTreeMap::new();
         while !left.is_empty() {
             let mut shares: BTreeMap<Port, (usize, usize)> = BTreeMap::new();
@@ -109,14 +127,23 @@ impl Faults {
                 *input = (input.0 + 1, input.1 + 1);
                 shares.entry((p, o)).or_default().0 += 1;
             }
-            let (&port, _) = shares.iter().max_by_key(|(port, share)| (**share, Reverse(**port))).expect("a circuit has two ports");
-            let explained = |&((p, i, o), _): &((PlaneId, RackId, RackId), &str)| p == port.0 && (i == port.1 || o == port.1);
+            let (&port, _) = shares
+                .iter()
+                .max_by_key(|(port, share)| (**share, Reverse(**port)))
+                .expect("a circuit has two ports");
+            let explained = |&((p, i, o), _): &((PlaneId, RackId, RackId), &str)| {
+                p == port.0 && (i == port.1 || o == port.1)
+            };
             let words: Vec<&str> = left.iter().filter(|c| explained(c)).map(|c| c.1).collect();
             now.insert(port, words.join("; "));
             left.retain(|c| !explained(c));
         }
         let had: BTreeSet<Port> = self.faulty.keys().copied().collect();
-        let faulty = now.iter().filter(|(k, _)| !had.contains(k)).map(|(k, why)| (*k, why.clone())).collect();
+        let faulty = now
+            .iter()
+            .filter(|(k, _)| !had.contains(k))
+            .map(|(k, why)| (*k, why.clone()))
+            .collect();
         let cleared = had.into_iter().filter(|k| !now.contains_key(k)).collect();
         self.faulty = now;
         Changes { faulty, cleared }
@@ -148,7 +175,10 @@ mod tests {
         f.passed(PlaneId(0), RackId(0), RackId(1));
         assert_eq!(fail(&mut f, 0, 1), None);
         assert!(ports(&f).is_empty());
-        assert_eq!(fail(&mut f, 0, 1).unwrap().faulty, [((PlaneId(0), RackId(0)), "0 to 1".to_owned())]);
+        assert_eq!(
+            fail(&mut f, 0, 1).unwrap().faulty,
+            [((PlaneId(0), RackId(0)), "0 to 1".to_owned())]
+        );
         assert_eq!(f.passed(PlaneId(0), RackId(0), RackId(1)).cleared, [(PlaneId(0), RackId(0))]);
         assert!(ports(&f).is_empty());
     }
@@ -158,7 +188,10 @@ mod tests {
         let mut f = Faults::default();
         let (zero, one) = ((PlaneId(0), RackId(0)), (PlaneId(0), RackId(1)));
         let down = || BTreeMap::from([(zero, "gone".to_owned())]);
-        assert_eq!(f.down(down()), Changes { faulty: vec![(zero, "gone".into())], cleared: vec![] });
+        assert_eq!(
+            f.down(down()),
+            Changes { faulty: vec![(zero, "gone".into())], cleared: vec![] }
+        );
         assert_eq!((f.down(down()), f.why(zero)), (Changes::default(), Some("gone")));
         twice(&mut f, 0, 1);
         twice(&mut f, 1, 2);
@@ -195,13 +228,18 @@ mod tests {
         twice(&mut f, 0, 2);
         assert_eq!(f.repaired((PlaneId(0), RackId(2))), None, "not the one that is blamed");
         assert_eq!(f.repaired((PlaneId(0), RackId(0))).unwrap().cleared, [(PlaneId(0), RackId(0))]);
-        assert_eq!((ports(&f), fail(&mut f, 0, 2)), (Vec::<u32>::new(), None), "it starts from nothing");
+        assert_eq!(
+            (ports(&f), fail(&mut f, 0, 2)),
+            (Vec::<u32>::new(), None),
+            "it starts from nothing"
+        );
     }
 
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// Whatever fails, each failed circuit has a blamed end, and each blamed port a failed circuit; changes tell the truth.
+        /// Whatever fails, each failed circuit has a blamed end, and each blamed port a failed
+        /// circuit; changes tell the truth.
         #[test]
         fn blame_explains_all_failures_and_no_more(events in prop::collection::vec((0..2u32, 0..4u32, 0..4u32, 0..4u8), 1..60)) {
             let mut f = Faults::default();

@@ -1,10 +1,12 @@
-//! Durations counted by ranges that never change, so that those who scrape can add them up over time and machines.
+//! Durations counted by ranges that never change, so that those who scrape can add them up over
+//! time and machines.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::Span;
 
-/// The largest duration of each range but the last, which has none: 1, 2 and 5 of every power of ten from 10 us to 1000 s.
+/// The largest duration of each range but the last, which has none: 1, 2 and 5 of every power of
+/// ten from 10 us to 1000 s.
 pub const BOUNDS: [Span; 25] = {
     let mut bounds = [Span(10_000); 25];
     let mut k = 1;

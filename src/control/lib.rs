@@ -1,9 +1,10 @@
 //! The controller: a state machine that decides and touches nothing.
 //!
-//! [`Controller::handle`] takes an [`Event`], [`Controller::poll_timeout`] says when it wants to be woken, and
-//! [`Controller::poll_action`] gives what it wants done. There is no clock, socket, task or random number inside; the
-//! same controller runs live on the kernel and in virtual time. [`Controller::skip_until`] stands for ticks that would decide
-//! nothing. The other methods change nothing: they are questions of the driver ([`Controller::follows`], [`Controller::takes`],
+//! [`Controller::handle`] takes an [`Event`], [`Controller::poll_timeout`] says when it wants to be
+//! woken, and [`Controller::poll_action`] gives what it wants done. There is no clock, socket, task
+//! or random number inside; the same controller runs live on the kernel and in virtual time.
+//! [`Controller::skip_until`] stands for ticks that would decide nothing. The other methods change
+//! nothing: they are questions of the driver ([`Controller::follows`], [`Controller::takes`],
 //! [`Controller::reads_flows`]) and views ([`Controller::snapshot`], [`Controller::standing`]).
 #![forbid(unsafe_code)]
 
@@ -126,7 +127,8 @@ pub enum Event {
         /// The flows that change, and their new priorities.
         change: Change,
     },
-    /// The hosts between which the flows of an open coflow go: said once, when it has begun, where the network has several switches.
+    /// The hosts between which the flows of an open coflow go: said once, when it has begun, where
+    /// the network has several switches.
     CoflowFlows {
         /// Its number.
         id: CoflowId,
@@ -148,7 +150,8 @@ pub enum Event {
         /// Whether the switch carries packets again.
         over: bool,
     },
-    /// All flows from one host to another, or one of them, get a list of switches by hand, and keep it.
+    /// All flows from one host to another, or one of them, get a list of switches by hand, and keep
+    /// it.
     ManualList {
         /// Where they begin.
         from: HostId,
@@ -177,7 +180,8 @@ pub enum Event {
         /// Received by rack pair.
         received: Vec<RackBytes>,
     },
-    /// A flow of an open coflow has arrived: readers of the event log are told. Nothing is decided by it.
+    /// A flow of an open coflow has arrived: readers of the event log are told. Nothing is decided
+    /// by it.
     FlowFinished {
         /// Its coflow.
         id: CoflowId,
@@ -193,12 +197,14 @@ pub enum Event {
         /// When, at the receiver.
         at: Time,
     },
-    /// The client that sends a coflow says that all of it has arrived: it finishes now, whatever the counters say.
+    /// The client that sends a coflow says that all of it has arrived: it finishes now, whatever
+    /// the counters say.
     CoflowEnded {
         /// Its number.
         id: CoflowId,
     },
-    /// A coflow is proposed: what it needs is held until `expires`, and then forgotten unless it is confirmed.
+    /// A coflow is proposed: what it needs is held until `expires`, and then forgotten unless it is
+    /// confirmed.
     CoflowProposed {
         /// Its number, chosen by the caller, not in use.
         id: CoflowId,
@@ -213,7 +219,8 @@ pub enum Event {
         /// Whether its bytes are to be sent once it is confirmed.
         send: bool,
     },
-    /// A coflow that was proposed begins; nothing happens if it has begun already. Refused if it was taken back since.
+    /// A coflow that was proposed begins; nothing happens if it has begun already. Refused if it
+    /// was taken back since.
     CoflowConfirmed {
         /// Its number.
         id: CoflowId,
@@ -270,7 +277,8 @@ pub enum Event {
         /// Reason of the failure; `None` once what failed works again.
         why: Option<String>,
     },
-    /// Something is broken on purpose, or mended: for the event log. Nothing is done about it until probes find it.
+    /// Something is broken on purpose, or mended: for the event log. Nothing is done about it until
+    /// probes find it.
     Fault {
         /// The fault.
         what: String,
@@ -292,7 +300,15 @@ impl Event {
     /// - `bound`: lower bound of its completion time.
     pub fn arrival(coflow: &CoflowSpec, pairs: Vec<RackBytes>, bound: Span) -> Self {
         let (id, name, weight) = (coflow.id, coflow.name.clone(), coflow.weight);
-        Self::CoflowArrived { id, name, pairs, bound, progress: ProgressBy::Sender, weight, priorities: coflow.priorities.clone() }
+        Self::CoflowArrived {
+            id,
+            name,
+            pairs,
+            bound,
+            progress: ProgressBy::Sender,
+            weight,
+            priorities: coflow.priorities.clone(),
+        }
     }
 }
 
@@ -331,21 +347,24 @@ pub enum Why {
     Room,
 }
 
-/// Whether a wake-up provably changes nothing, so that it may be skipped. It matters in virtual time only, where a day has 864,000 cycles
-/// of 100 ms and most of them find an empty network.
+/// Whether a wake-up provably changes nothing, so that it may be skipped. It matters in virtual
+/// time only, where a day has 864,000 cycles of 100 ms and most of them find an empty network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
     /// The wake-up may change something.
     Never,
-    /// The wake-up does what the last cycle did, which was nothing, if the fabric shows what it showed then.
+    /// The wake-up does what the last cycle did, which was nothing, if the fabric shows what it
+    /// showed then.
     IfQuiet,
-    /// The network or the policy has no circuits: every cycle decides nothing, whatever the fabric shows.
+    /// The network or the policy has no circuits: every cycle decides nothing, whatever the fabric
+    /// shows.
     Always,
 }
 
 impl Skip {
-    /// Whether the wake-up may be skipped; `quiet`: the fabric shows what it showed when it was last observed.
+    /// Whether the wake-up may be skipped; `quiet`: the fabric shows what it showed when it was
+    /// last observed.
     pub fn is_allowed(self, quiet: bool) -> bool {
         self == Self::Always || self == Self::IfQuiet && quiet
     }

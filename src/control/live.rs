@@ -11,8 +11,9 @@ use crate::ids::CoflowId;
 use crate::placement::advisor::Open;
 use crate::units::Bytes;
 
-/// Accounts by number. Cloning costs O(1): the two share all that neither changes, and a change copies one account and O(log n) links
-/// to others. What a snapshot shows of an account is made when it is first asked for, by the thread that asks.
+/// Accounts by number. Cloning costs O(1): the two share all that neither changes, and a change
+/// copies one account and O(log n) links to others. What a snapshot shows of an account is made
+/// when it is first asked for, by the thread that asks.
 #[derive(Clone, Debug, Default)]
 pub struct Live(RedBlackTreeMapSync<CoflowId, Kept>);
 
@@ -37,13 +38,14 @@ impl Live {
         self.0.values().map(Kept::view)
     }
 
-    /// The coflow of this number as the API shows it. O(log n), and its pairs at the first call after a change.
+    /// The coflow of this number as the API shows it. O(log n), and its pairs at the first call
+    /// after a change.
     pub fn get(&self, id: CoflowId) -> Option<&CoflowView> {
         self.0.get(&id).map(Kept::view)
     }
 
-    /// What the network still has to carry of the open ones, by id; aggregates that began at `threshold` or above are heavy. O(n, and the
-    /// pairs of those that have changed).
+    /// What the network still has to carry of the open ones, by id; aggregates that began at
+    /// `threshold` or above are heavy. O(n, and the pairs of those that have changed).
     pub fn to_carry(&self, threshold: Bytes) -> Vec<Arc<Open>> {
         self.0.values().filter(|a| a.open()).map(|a| a.to_carry(threshold)).collect()
     }

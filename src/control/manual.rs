@@ -1,4 +1,5 @@
-//! Circuits that are set by hand: they stay until they are given back, whatever the circuit scheduler decides.
+//! Circuits that are set by hand: they stay until they are given back, whatever the circuit
+//! scheduler decides.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,13 @@ impl Manual {
     ///
     /// # Errors
     /// The output is held for another input; nothing is changed then.
-    pub fn connect(&mut self, plane: PlaneId, input: RackId, output: RackId, duplex: bool) -> Result<(), Rejected> {
+    pub fn connect(
+        &mut self,
+        plane: PlaneId,
+        input: RackId,
+        output: RackId,
+        duplex: bool,
+    ) -> Result<(), Rejected> {
         let mut then = self.clone();
         if then.circuits.contains_key(&(plane, input)) {
             then.disconnect(plane, input, duplex)?;
@@ -46,21 +53,38 @@ impl Manual {
     ///
     /// # Errors
     /// Two of them need one port; nothing is changed then.
-    pub fn replace(&mut self, all: impl IntoIterator<Item = (PlaneId, RackId, RackId, bool)>) -> Result<(), Rejected> {
+    pub fn replace(
+        &mut self,
+        all: impl IntoIterator<Item = (PlaneId, RackId, RackId, bool)>,
+    ) -> Result<(), Rejected> {
         let mut then = Self::default();
-        all.into_iter().try_for_each(|(plane, input, output, duplex)| then.add(plane, input, output, duplex))?;
+        all.into_iter().try_for_each(|(plane, input, output, duplex)| {
+            then.add(plane, input, output, duplex)
+        })?;
         *self = then;
         Ok(())
     }
 
-    fn add(&mut self, plane: PlaneId, input: RackId, output: RackId, duplex: bool) -> Result<(), Rejected> {
+    fn add(
+        &mut self,
+        plane: PlaneId,
+        input: RackId,
+        output: RackId,
+        duplex: bool,
+    ) -> Result<(), Rejected> {
         let wanted = [Some((input, output)), duplex.then_some((output, input))];
         for (i, o) in wanted.into_iter().flatten() {
             if let Some(other) = self.output(plane, i).filter(|&other| other != o) {
-                return Err(Rejected::Conflict(format!("the input port of {i} is held by hand for {other}")));
+                return Err(Rejected::Conflict(format!(
+                    "the input port of {i} is held by hand for {other}"
+                )));
             }
-            if let Some((_, other, _)) = self.iter().find(|&(p, other, out)| p == plane && out == o && other != i) {
-                return Err(Rejected::Conflict(format!("the output port of {o} is held by hand for {other}")));
+            if let Some((_, other, _)) =
+                self.iter().find(|&(p, other, out)| p == plane && out == o && other != i)
+            {
+                return Err(Rejected::Conflict(format!(
+                    "the output port of {o} is held by hand for {other}"
+                )));
             }
         }
         self.circuits.extend(wanted.into_iter().flatten().map(|(i, o)| ((plane, i), o)));
@@ -71,8 +95,15 @@ impl Manual {
     ///
     /// # Errors
     /// There is none from this input.
-    pub fn disconnect(&mut self, plane: PlaneId, input: RackId, duplex: bool) -> Result<(), Rejected> {
-        let none = || Rejected::NotFound(format!("a circuit set by hand from {input} on plane {}", plane.0));
+    pub fn disconnect(
+        &mut self,
+        plane: PlaneId,
+        input: RackId,
+        duplex: bool,
+    ) -> Result<(), Rejected> {
+        let none = || {
+            Rejected::NotFound(format!("a circuit set by hand from {input} on plane {}", plane.0))
+        };
         let output = self.circuits.remove(&(plane, input)).ok_or_else(none)?;
         if duplex {
             self.circuits.remove(&(plane, output));
@@ -104,14 +135,20 @@ mod tests {
         m.connect(P, RackId(3), RackId(1), true).unwrap();
         let refused = m.connect(P, RackId(0), RackId(1), true).unwrap_err().to_string();
         assert!(refused.contains("the output port of r1 is held by hand for r3"), "{refused}");
-        assert_eq!(held(&m), [(0, 2), (1, 3), (2, 0), (3, 1)], "what was refused changed something");
+        assert_eq!(
+            held(&m),
+            [(0, 2), (1, 3), (2, 0), (3, 1)],
+            "what was refused changed something"
+        );
     }
 
     #[test]
     fn a_configuration_is_taken_whole_or_not_at_all() {
         let mut m = Manual::default();
         m.connect(P, RackId(0), RackId(1), false).unwrap();
-        let of = |pairs: &[(u32, u32)]| pairs.iter().map(|&(i, o)| (P, RackId(i), RackId(o), false)).collect::<Vec<_>>();
+        let of = |pairs: &[(u32, u32)]| {
+            pairs.iter().map(|&(i, o)| (P, RackId(i), RackId(o), false)).collect::<Vec<_>>()
+        };
         m.replace(of(&[(1, 2), (2, 0)])).unwrap();
         assert_eq!(held(&m), [(1, 2), (2, 0)]);
         for clash in [&[(0, 1), (2, 1)][..], &[(0, 1), (0, 2)]] {
@@ -125,7 +162,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// Whatever is asked for, no port is in two circuits, and on a duplex plane every circuit has its way back.
+        /// Whatever is asked for, no port is in two circuits, and on a duplex plane every circuit
+        /// has its way back.
         #[test]
         fn no_port_is_in_two_circuits(asked in proptest::collection::vec((0_u32..5, 0_u32..5, any::<bool>()), 0..20), duplex: bool) {
             let mut m = Manual::default();

@@ -12,19 +12,26 @@ const HOUR: u64 = 3600 * NANOS;
 /// Collects durations with three significant digits, from a nanosecond to an hour.
 #[derive(Clone, Debug)]
 pub struct Meter {
-    /// Grows with what it holds: all of it for an hour is 300 kB, and many a controller in virtual time never waits.
+    /// Grows with what it holds: all of it for an hour is 300 kB, and many a controller in virtual
+    /// time never waits.
     digits: hdrhistogram::Histogram<u64>,
     /// The same by ranges that never change.
     histogram: Histogram,
     max: Span,
-    /// What was asked of it since the last duration came: to find it costs a pass over the histogram.
+    /// What was asked of it since the last duration came: to find it costs a pass over the
+    /// histogram.
     quantiles: OnceLock<Quantiles>,
 }
 
 impl Default for Meter {
     fn default() -> Self {
         let digits = hdrhistogram::Histogram::new(3).expect("three digits are allowed");
-        Self { digits, histogram: Histogram::default(), max: Span::ZERO, quantiles: OnceLock::new() }
+        Self {
+            digits,
+            histogram: Histogram::default(),
+            max: Span::ZERO,
+            quantiles: OnceLock::new(),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! How the controller decides about circuits: the part of a policy file that can change while a run lasts.
+//! How the controller decides about circuits: the part of a policy file that can change while a run
+//! lasts.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,19 +16,22 @@ pub struct CircuitPolicy {
     pub name: String,
     /// Reconfiguration interval: one decision each.
     pub interval: Span,
-    /// What a cycle may take to poll, decide and write. Its decision takes effect this long after the cycle's beginning (plus the
-    /// notice that the fabric needs to drain queues), however fast it was: compute time is charged to the interval.
+    /// What a cycle may take to poll, decide and write. Its decision takes effect this long after
+    /// the cycle's beginning (plus the notice that the fabric needs to drain queues), however fast
+    /// it was: compute time is charged to the interval.
     pub lead: Span,
-    /// A rack-to-rack aggregate of one coflow below this is never marked as an elephant, and demand below it never gets a circuit.
+    /// A rack-to-rack aggregate of one coflow below this is never marked as an elephant, and demand
+    /// below it never gets a circuit.
     pub elephant_threshold: Bytes,
     /// Where demand comes from.
     pub demand: Estimator,
-    /// How much of the counters' old estimate stays with each interval, in percent, 100 at most: see
-    /// [`crate::demand::counters`]. Only estimators that read the ToRs' counters age.
+    /// How much of the counters' old estimate stays with each interval, in percent, 100 at most:
+    /// see [`crate::demand::counters`]. Only estimators that read the ToRs' counters age.
     pub ageing: u8,
     /// The circuit scheduler.
     pub scheduler: SchedulerKind,
-    /// Decides where the program of the scheduler `external` does not; `None`: the circuits then stay as they are.
+    /// Decides where the program of the scheduler `external` does not; `None`: the circuits then
+    /// stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<SchedulerKind>,
     /// Whether newly connected circuits are probed with a frame.
@@ -38,7 +42,8 @@ pub struct CircuitPolicy {
     /// Draws the switches of [`PathPolicy::Vlb`].
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub paths_seed: u64,
-    /// What a byte costs a switch that it crosses: those of the placement policy `hit`, so that tasks and lists have the same costs.
+    /// What a byte costs a switch that it crosses: those of the placement policy `hit`, so that
+    /// tasks and lists have the same costs.
     #[serde(default, skip_serializing_if = "Units::is_usual")]
     pub units: Units,
 }

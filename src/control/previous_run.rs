@@ -1,4 +1,5 @@
-//! What is known of an earlier controller of the same network, whose daemon has ended or was killed.
+//! What is known of an earlier controller of the same network, whose daemon has ended or was
+//! killed.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,8 @@ use crate::units::Time;
 /// Why a coflow is cancelled that was open when its daemon ended.
 pub const LOST: &str = "lost: the daemon ended before the coflow had finished";
 
-/// The records of an earlier controller, from which another one goes on: no number of an event or a coflow is given again.
+/// The records of an earlier controller, from which another one goes on: no number of an event or a
+/// coflow is given again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PreviousRun {
     /// Number of the next event.

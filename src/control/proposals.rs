@@ -22,7 +22,10 @@ pub struct Proposals {
 }
 
 fn gone(p: &ProposalView) -> Rejected {
-    Rejected::Gone(format!("the proposal {} was held until {} ns and not confirmed: ask for another one", p.id.0, p.expires.0))
+    Rejected::Gone(format!(
+        "the proposal {} was held until {} ns and not confirmed: ask for another one",
+        p.id.0, p.expires.0
+    ))
 }
 
 impl Proposals {
@@ -36,7 +39,9 @@ impl Proposals {
             return Err(gone(promise));
         }
         if self.held(now).count() >= MAX_HELD {
-            return Err(Rejected::Conflict(format!("{MAX_HELD} proposals are held already: confirm them or take them back")));
+            return Err(Rejected::Conflict(format!(
+                "{MAX_HELD} proposals are held already: confirm them or take them back"
+            )));
         }
         Ok(())
     }
@@ -44,7 +49,11 @@ impl Proposals {
     /// Holds a proposal for which there is room, under a number that is not in use.
     pub fn hold(&mut self, promise: ProposalView) {
         while self.all.len() >= MAX_HELD + MAX_KEPT {
-            let Some(oldest) = self.all.values().filter(|p| p.state != ProposalState::Held).map(|p| p.id).next() else { break };
+            let Some(oldest) =
+                self.all.values().filter(|p| p.state != ProposalState::Held).map(|p| p.id).next()
+            else {
+                break;
+            };
             self.all.remove(&oldest);
         }
         self.all.insert(promise.id, Arc::new(promise));
@@ -56,7 +65,10 @@ impl Proposals {
     /// There is none, or its time is over.
     pub fn confirm(&mut self, id: CoflowId, now: Time) -> Result<Option<&ProposalView>, Rejected> {
         self.expire(now);
-        let p = self.all.get_mut(&id).ok_or_else(|| Rejected::NotFound(format!("proposal {}", id.0)))?;
+        let p = self
+            .all
+            .get_mut(&id)
+            .ok_or_else(|| Rejected::NotFound(format!("proposal {}", id.0)))?;
         match p.state {
             ProposalState::Expired => Err(gone(p)),
             ProposalState::Confirmed => Ok(None),
@@ -81,27 +93,38 @@ impl Proposals {
     }
 
     fn expire(&mut self, now: Time) {
-        for p in self.all.values_mut().filter(|p| p.state == ProposalState::Held && p.expires <= now) {
+        for p in
+            self.all.values_mut().filter(|p| p.state == ProposalState::Held && p.expires <= now)
+        {
             Arc::make_mut(p).state = ProposalState::Expired;
         }
     }
 
     /// Promises that are held, as what the network has promised to carry.
     pub fn held(&self, now: Time) -> impl Iterator<Item = Arc<Open>> + '_ {
-        let held = self.all.values().filter(move |p| p.state == ProposalState::Held && p.expires > now);
+        let held =
+            self.all.values().filter(move |p| p.state == ProposalState::Held && p.expires > now);
         held.map(|p| {
             let pairs = |ocs: bool| {
-                let of = p.proposal.pairs.iter().filter(move |w| w.ocs == ocs && w.bytes > Bytes::ZERO);
+                let of =
+                    p.proposal.pairs.iter().filter(move |w| w.ocs == ocs && w.bytes > Bytes::ZERO);
                 of.map(|w| RackBytes { from: w.from, to: w.to, bytes: w.bytes }).collect()
             };
-            Arc::new(Open { id: p.id, start: p.proposal.chosen.start, heavy: pairs(true), light: pairs(false) })
+            Arc::new(Open {
+                id: p.id,
+                start: p.proposal.chosen.start,
+                heavy: pairs(true),
+                light: pairs(false),
+            })
         })
     }
 
     /// All promises that are remembered, by id, as they are at `now`.
     pub fn views(&self, now: Time) -> Vec<Arc<ProposalView>> {
         let shown = |p: &Arc<ProposalView>| match p.state {
-            ProposalState::Held if p.expires <= now => Arc::new(ProposalView { state: ProposalState::Expired, ..(**p).clone() }),
+            ProposalState::Held if p.expires <= now => {
+                Arc::new(ProposalView { state: ProposalState::Expired, ..(**p).clone() })
+            }
             _ => p.clone(),
         };
         self.all.values().map(shown).collect()

@@ -1,4 +1,5 @@
-//! What the controller tells the world: the [`Snapshot`] that the API shows, and the [`Record`]s of the event log.
+//! What the controller tells the world: the [`Snapshot`] that the API shows, and the [`Record`]s of
+//! the event log.
 
 use std::sync::Arc;
 
@@ -44,7 +45,8 @@ pub struct Snapshot {
     pub backlog: DemandMatrix,
     /// All coflows that are remembered.
     pub coflows: Coflows,
-    /// Coflows that were proposed, by id: held, expired, or confirmed and then in `coflows` too. The oldest are forgotten.
+    /// Coflows that were proposed, by id: held, expired, or confirmed and then in `coflows` too.
+    /// The oldest are forgotten.
     pub proposals: Vec<Arc<ProposalView>>,
     /// What is held of the proposals, by id.
     pub held: Vec<Arc<Open>>,
@@ -58,10 +60,12 @@ pub struct Snapshot {
     /// The ways of flows through a network of several switches; `None` where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Arc<PathsView>>,
-    /// What the ports of packet switches carried, read at most once a second; `None` in virtual time and before the first reading.
+    /// What the ports of packet switches carried, read at most once a second; `None` in virtual
+    /// time and before the first reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switches: Option<Arc<SwitchesSeen>>,
-    /// What the queues of ports that serve strict priorities carried, read with the switches; `None` where none do.
+    /// What the queues of ports that serve strict priorities carried, read with the switches;
+    /// `None` where none do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<Arc<QueuesSeen>>,
     /// What failed and is being retried.
@@ -79,7 +83,11 @@ impl Snapshot {
 }
 
 /// What placements are judged by: `ground`, and all coflows that are open or `held`.
-pub(super) fn standing(ground: NetworkState, live: &Live, held: impl Iterator<Item = Arc<Open>>) -> NetworkState {
+pub(super) fn standing(
+    ground: NetworkState,
+    live: &Live,
+    held: impl Iterator<Item = Arc<Open>>,
+) -> NetworkState {
     let mut coflows = live.to_carry(ground.threshold);
     coflows.extend(held);
     coflows.sort_by_key(|c| c.id);
@@ -106,7 +114,8 @@ pub struct Tampered {
 pub struct SwitchesSeen {
     /// When they were read.
     pub at: Time,
-    /// Counters by number of the switch. Packets and drops go on where the kernel's 32-bit numbers begin again.
+    /// Counters by number of the switch. Packets and drops go on where the kernel's 32-bit numbers
+    /// begin again.
     pub switches: Vec<SwitchCounters>,
     /// By switch, then port: what left between the last two readings; zero after the first.
     pub rates: Vec<Vec<BitRate>>,
@@ -117,7 +126,8 @@ pub struct SwitchesSeen {
 pub struct QueuesSeen {
     /// When they were read.
     pub at: Time,
-    /// Hosts' ports, then ToRs', then switches'. Packets and drops go on where the kernel's 32-bit numbers begin again.
+    /// Hosts' ports, then ToRs', then switches'. Packets and drops go on where the kernel's 32-bit
+    /// numbers begin again.
     pub ports: Vec<PortQueues>,
 }
 
@@ -171,10 +181,12 @@ pub struct PortView {
     pub counters: PortCounters,
 }
 
-/// What is remembered of coflows. All of it is shared with the controller and other snapshots until it changes.
+/// What is remembered of coflows. All of it is shared with the controller and other snapshots until
+/// it changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Coflows {
-    /// Coflows that are open, and those that have ended and whose bytes are not split between circuits and EPS yet; by id.
+    /// Coflows that are open, and those that have ended and whose bytes are not split between
+    /// circuits and EPS yet; by id.
     pub live: Live,
     /// How many are open: have neither finished nor been cancelled.
     pub open: usize,
@@ -187,7 +199,8 @@ pub struct Coflows {
 }
 
 impl Coflows {
-    /// All coflows that are remembered: the live ones by id, then the closed ones in the order of their ends.
+    /// All coflows that are remembered: the live ones by id, then the closed ones in the order of
+    /// their ends.
     pub fn iter(&self) -> impl Iterator<Item = &CoflowView> {
         self.live.iter().chain(self.closed.iter())
     }
@@ -243,7 +256,9 @@ pub enum ProposalState {
 }
 
 /// Distribution of a duration, with three significant digits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Quantiles {
     /// How many were measured.
     pub count: u64,
@@ -274,11 +289,13 @@ pub struct PlaneDark {
 pub struct Stats {
     /// Cycles done.
     pub cycles: u64,
-    /// Cycles whose decision came too late for its instant; each is counted once and none is done twice.
+    /// Cycles whose decision came too late for its instant; each is counted once and none is done
+    /// twice.
     pub late_cycles: u64,
     /// Deadlines skipped altogether because a cycle outlasted them.
     pub missed_cycles: u64,
-    /// Cycles in which the program of the scheduler `external` gave no answer in time, or a wrong one, and the fallback decided.
+    /// Cycles in which the program of the scheduler `external` gave no answer in time, or a wrong
+    /// one, and the fallback decided.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fallbacks: u64,
     /// Cycles among these in which the answer was only late.
@@ -458,7 +475,8 @@ pub enum What {
         /// The same afterwards.
         after: u64,
     },
-    /// Between some hosts of a coflow no list has the types that it asks for, or another coflow's hold: its flows there cross others.
+    /// Between some hosts of a coflow no list has the types that it asks for, or another coflow's
+    /// hold: its flows there cross others.
     TypesUnmet {
         /// The coflow.
         id: CoflowId,
@@ -472,7 +490,8 @@ pub enum What {
         /// Why it failed.
         why: String,
     },
-    /// What failed works again, or is not needed any more: of what drivers tell, and of the network that others changed.
+    /// What failed works again, or is not needed any more: of what drivers tell, and of the network
+    /// that others changed.
     Recovered {
         /// What was tried.
         what: String,

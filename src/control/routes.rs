@@ -1,7 +1,9 @@
-//! Which lists of switches the flows of coflows take: decided when a coflow begins and when one ends, or set by hand.
+//! Which lists of switches the flows of coflows take: decided when a coflow begins and when one
+//! ends, or set by hand.
 //!
-//! All flows between two hosts take one list, but for those that were given one by hand, each for itself. A pair of hosts between which no
-//! coflow sends takes the network's default way, unless its list was set by hand.
+//! All flows between two hosts take one list, but for those that were given one by hand, each for
+//! itself. A pair of hosts between which no coflow sends takes the network's default way, unless
+//! its list was set by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -117,7 +119,8 @@ pub struct Decided {
 struct Web {
     /// The network when all is well.
     whole: Arc<Switches>,
-    /// The network now: switches that have failed carry nothing, and links that are down join nothing.
+    /// The network now: switches that have failed carry nothing, and links that are down join
+    /// nothing.
     net: Arc<Switches>,
     routes: Arc<Routes>,
 }
@@ -132,12 +135,14 @@ pub struct Paths {
     coflows: BTreeMap<CoflowId, Vec<Flow>>,
     /// Of them, those with types.
     with_types: BTreeSet<CoflowId>,
-    /// Flows of open coflows by ends; their lists are those that the policy chose, empty for the default way.
+    /// Flows of open coflows by ends; their lists are those that the policy chose, empty for the
+    /// default way.
     flows: BTreeMap<Pair, Flow>,
     manual: BTreeMap<Ends, List>,
     /// Switches that have failed.
     failed: BTreeSet<u32>,
-    /// Pairs of switches whose link is down, of several at least one: which of them a list takes is the fabric's choice.
+    /// Pairs of switches whose link is down, of several at least one: which of them a list takes is
+    /// the fabric's choice.
     apart: BTreeSet<(u32, u32)>,
     /// What the fabric holds.
     held: Lists,
@@ -184,7 +189,8 @@ impl Paths {
         self
     }
 
-    /// What a byte costs each switch from the next decision on. O(switches + links) if that is news.
+    /// What a byte costs each switch from the next decision on. O(switches + links) if that is
+    /// news.
     pub fn price(&mut self, units: Units) {
         if units != self.units {
             self.units = units;
@@ -202,7 +208,10 @@ impl Paths {
 
     /// Whether all flows take their default ways and shall do so.
     pub fn rests(&self) -> bool {
-        self.policy.is_ecmp() && self.manual.is_empty() && self.held.0.is_empty() && self.with_types.is_empty()
+        self.policy.is_ecmp()
+            && self.manual.is_empty()
+            && self.held.0.is_empty()
+            && self.with_types.is_empty()
     }
 
     /// Whether the fabric refused something that is still wanted.
@@ -217,14 +226,25 @@ impl Paths {
         self.view.take();
     }
 
-    /// A coflow begins, whose lists must have these types if there are any; what it sends within a host is left out. O(flows log flows).
+    /// A coflow begins, whose lists must have these types if there are any; what it sends within a
+    /// host is left out. O(flows log flows).
     ///
     /// # Errors
     /// A host that does not exist, or types that no list has; nothing is changed then.
-    pub fn begin(&mut self, id: CoflowId, given: &[FlowSpec], types: &Types) -> Result<(), Rejected> {
+    pub fn begin(
+        &mut self,
+        id: CoflowId,
+        given: &[FlowSpec],
+        types: &Types,
+    ) -> Result<(), Rejected> {
         let hosts = self.topology.hosts.len();
-        if let Some(wrong) = given.iter().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts) {
-            return Err(Rejected::Invalid(format!("hosts are 0 to {}, not {}", hosts - 1, wrong.0)));
+        if let Some(wrong) = given.iter().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts)
+        {
+            return Err(Rejected::Invalid(format!(
+                "hosts are 0 to {}, not {}",
+                hosts - 1,
+                wrong.0
+            )));
         }
         self.expect_possible(types)?;
         let mut sums: BTreeMap<Pair, u64> = BTreeMap::new();
@@ -232,15 +252,30 @@ impl Paths {
             let sum = sums.entry((f.from, f.to)).or_default();
             *sum = sum.saturating_add(f.bytes.0);
         }
-        let list: Vec<(HostId, HostId, u64)> = sums.into_iter().map(|((a, b), n)| (a, b, n)).collect();
+        let list: Vec<(HostId, HostId, u64)> =
+            sums.into_iter().map(|((a, b), n)| (a, b, n)).collect();
         let rates = rates(&list, |h| self.topology.hosts[h.index()].nic.0);
-        let flow = |(&(from, to, bytes), rate)| Flow { from, to, bytes, rate, list: List::default(), types: types.clone() };
+        let flow = |(&(from, to, bytes), rate)| Flow {
+            from,
+            to,
+            bytes,
+            rate,
+            list: List::default(),
+            types: types.clone(),
+        };
         let own: Vec<Flow> = list.iter().zip(rates).map(flow).collect();
         for f in &own {
-            let all = self.flows.entry((f.from, f.to)).or_insert(Flow { bytes: 0, rate: 0, types: Types::default(), ..f.clone() });
-            (all.bytes, all.rate) = (all.bytes.saturating_add(f.bytes), all.rate.saturating_add(f.rate));
+            let all = self.flows.entry((f.from, f.to)).or_insert(Flow {
+                bytes: 0,
+                rate: 0,
+                types: Types::default(),
+                ..f.clone()
+            });
+            (all.bytes, all.rate) =
+                (all.bytes.saturating_add(f.bytes), all.rate.saturating_add(f.rate));
         }
-        let pairs: Vec<Pair> = own.iter().filter(|f| !f.types.are_free()).map(|f| (f.from, f.to)).collect();
+        let pairs: Vec<Pair> =
+            own.iter().filter(|f| !f.types.are_free()).map(|f| (f.from, f.to)).collect();
         let old = self.coflows.insert(id, own);
         self.with_types.remove(&id);
         if !pairs.is_empty() {
@@ -265,7 +300,8 @@ impl Paths {
         for f in own {
             let ends = (f.from, f.to);
             let Some(all) = self.flows.get_mut(&ends) else { continue };
-            (all.bytes, all.rate) = (all.bytes.saturating_sub(f.bytes), all.rate.saturating_sub(f.rate));
+            (all.bytes, all.rate) =
+                (all.bytes.saturating_sub(f.bytes), all.rate.saturating_sub(f.rate));
             if all.bytes == 0 {
                 self.flows.remove(&ends);
             } else if !f.types.are_free() {
@@ -274,8 +310,8 @@ impl Paths {
         }
     }
 
-    /// A pair of hosts, or one of its flows, gets a list by hand, which no decision changes. How much a single flow sends is not known: it
-    /// counts as part of its pair.
+    /// A pair of hosts, or one of its flows, gets a list by hand, which no decision changes. How
+    /// much a single flow sends is not known: it counts as part of its pair.
     ///
     /// # Errors
     /// Why no flow could take it, or not beside the others; nothing is changed then.
@@ -284,15 +320,23 @@ impl Paths {
         let invalid = |e: PathError| Rejected::Invalid(e.to_string());
         check(&Steer::new(ends, Some(list.clone())), &web.whole).map_err(invalid)?;
         if let Some(f) = self.flows.get(&ends.hosts()) {
-            web.whole.check_types(&list, &f.types).map_err(|e| Rejected::Conflict(e.to_string()))?;
+            web.whole
+                .check_types(&list, &f.types)
+                .map_err(|e| Rejected::Conflict(e.to_string()))?;
         }
         if !web.net.holds(&list) {
             return Err(Rejected::Conflict("a link of the list is down".into()));
         }
         if let Some(f) = self.flows.get(&ends.hosts()).filter(|_| ends.ports.is_none()) {
-            let others = self.effective(web).filter(|o| (o.from, o.to) != ends.hosts()).collect::<Vec<_>>();
+            let others =
+                self.effective(web).filter(|o| (o.from, o.to) != ends.hosts()).collect::<Vec<_>>();
             let load = load_of(&web.net, &others);
-            let what_if = |e: ListError| Rejected::Conflict(format!("{e}; with it {}", told_load(&web.net, &load, &list, f.rate)));
+            let what_if = |e: ListError| {
+                Rejected::Conflict(format!(
+                    "{e}; with it {}",
+                    told_load(&web.net, &load, &list, f.rate)
+                ))
+            };
             load.check(&web.net, &list, f.rate).map_err(what_if)?;
         }
         self.manual.insert(ends, list);
@@ -313,7 +357,8 @@ impl Paths {
         Ok(())
     }
 
-    /// A switch has failed, or is `well` again. Under `hit` its flows take others from the next decision on.
+    /// A switch has failed, or is `well` again. Under `hit` its flows take others from the next
+    /// decision on.
     ///
     /// # Errors
     /// There is no such switch.
@@ -331,11 +376,15 @@ impl Paths {
         Ok(())
     }
 
-    /// Only these links between switches are down from now on, by number. Under `hit` flows take others from the next decision on. Returns
-    /// whether that is news. O(links), or O(those) without news.
+    /// Only these links between switches are down from now on, by number. Under `hit` flows take
+    /// others from the next decision on. Returns whether that is news. O(links), or O(those)
+    /// without news.
     pub fn down(&mut self, cables: impl Iterator<Item = u32>) -> bool {
         let Some(graph) = self.topology.eps.graph() else { return false };
-        let apart = cables.filter_map(|c| graph.cables.get(c as usize)).map(|c| (c.ends.0.min(c.ends.1), c.ends.0.max(c.ends.1))).collect();
+        let apart = cables
+            .filter_map(|c| graph.cables.get(c as usize))
+            .map(|c| (c.ends.0.min(c.ends.1), c.ends.0.max(c.ends.1)))
+            .collect();
         if apart == self.apart {
             return false;
         }
@@ -353,11 +402,17 @@ impl Paths {
     }
 
     fn web(&self) -> Result<&Web, Rejected> {
-        let none = || Rejected::Invalid("the packet network of this topology is one switch: there are no paths to choose".into());
+        let none = || {
+            Rejected::Invalid(
+                "the packet network of this topology is one switch: there are no paths to choose"
+                    .into(),
+            )
+        };
         self.web.as_ref().ok_or_else(none)
     }
 
-    /// Gives the active flows their lists. Under `hit` all of them are looked at, under others those that have none.
+    /// Gives the active flows their lists. Under `hit` all of them are looked at, under others
+    /// those that have none.
     pub fn decide(&mut self) -> Option<Decided> {
         let web = self.web.clone()?;
         let before = self.cost(&web);
@@ -369,7 +424,8 @@ impl Paths {
                 let (vlb, seed) = (self.policy == PathPolicy::Vlb, self.seed);
                 for f in self.flows.values_mut().filter(|f| f.list.0.is_empty()) {
                     let ends = (f.from, f.to);
-                    let found = if vlb { valiant(&web.net, ends, seed) } else { shortest(&web.net, ends) };
+                    let found =
+                        if vlb { valiant(&web.net, ends, seed) } else { shortest(&web.net, ends) };
                     f.list = found.unwrap_or_default();
                 }
             }
@@ -379,11 +435,12 @@ impl Paths {
         Some(Decided { saturated, before, after: self.cost(&web) })
     }
 
-    /// Algorithm 1 over all flows but those whose lists were set by hand. Returns how many found no list with room, or no way while
-    /// links are down.
+    /// Algorithm 1 over all flows but those whose lists were set by hand. Returns how many found no
+    /// list with room, or no way while links are down.
     fn optimise(&mut self, web: &Web) -> usize {
         let by_hand: Vec<Flow> = self.effective(web).filter(|f| self.is_by_hand(f)).collect();
-        let mut own: Vec<Flow> = self.flows.values().filter(|f| !self.is_by_hand(f)).cloned().collect();
+        let mut own: Vec<Flow> =
+            self.flows.values().filter(|f| !self.is_by_hand(f)).cloned().collect();
         own.iter_mut().filter(|f| !web.net.holds(&f.list)).for_each(|f| f.list = List::default());
         let mut load = load_of(&web.net, own.iter().chain(&by_hand));
         let done = optimise(&web.net, &mut load, &mut own);
@@ -399,19 +456,27 @@ impl Paths {
 
     /// What the fabric should hold: lists that were set by hand, and those of active flows.
     fn wanted(&self) -> Lists {
-        let chosen = self.flows.iter().filter(|f| !f.1.list.0.is_empty()).map(|(&pair, f)| (pair.into(), f.list.clone()));
+        let chosen = self
+            .flows
+            .iter()
+            .filter(|f| !f.1.list.0.is_empty())
+            .map(|(&pair, f)| (pair.into(), f.list.clone()));
         let mut all: BTreeMap<Ends, List> = chosen.collect();
         all.extend(self.answers());
         all.extend(self.manual.iter().map(|(ends, list)| (*ends, list.clone())));
         Lists(all)
     }
 
-    /// Lists for what goes back to the senders of active flows, such as acknowledgements, where its default way crosses a link that is
-    /// down. O(flows x (switches + links)) while one is.
+    /// Lists for what goes back to the senders of active flows, such as acknowledgements, where its
+    /// default way crosses a link that is down. O(flows x (switches + links)) while one is.
     fn answers(&self) -> BTreeMap<Ends, List> {
         let cut = self.policy == PathPolicy::Hit && !self.apart.is_empty();
         let Some(web) = self.web.as_ref().filter(|_| cut) else { return BTreeMap::new() };
-        let back = self.flows.keys().map(|&(from, to)| (to, from)).filter(|pair| !self.flows.contains_key(pair));
+        let back = self
+            .flows
+            .keys()
+            .map(|&(from, to)| (to, from))
+            .filter(|pair| !self.flows.contains_key(pair));
         let broken = back.filter(|&pair| !web.net.holds(&self.default_list(web, pair)));
         broken.filter_map(|pair| Some((pair.into(), shortest(&web.net, pair)?))).collect()
     }
@@ -430,7 +495,8 @@ impl Paths {
         !self.asked.is_empty()
     }
 
-    /// What became of the changes that were asked for. Returns why the first that was refused was. An answer to others is none.
+    /// What became of the changes that were asked for. Returns why the first that was refused was.
+    /// An answer to others is none.
     pub fn answered(&mut self, results: Vec<SteerResult>) -> Option<String> {
         let asked = std::mem::take(&mut self.asked);
         if !results.iter().map(|r| &r.op).eq(&asked) {
@@ -463,7 +529,11 @@ impl Paths {
     /// The list that all flows between two hosts take.
     fn list_of(&self, web: &Web, pair: Pair) -> List {
         let chosen = || self.flows.get(&pair).map(|f| &f.list).filter(|l| !l.0.is_empty());
-        self.manual.get(&pair.into()).or_else(chosen).cloned().unwrap_or_else(|| self.default_list(web, pair))
+        self.manual
+            .get(&pair.into())
+            .or_else(chosen)
+            .cloned()
+            .unwrap_or_else(|| self.default_list(web, pair))
     }
 
     fn cost(&self, web: &Web) -> u64 {
@@ -473,20 +543,39 @@ impl Paths {
 
     /// A pair of hosts, or a flow between them, in words.
     fn told(&self, Ends { from, to, ports }: Ends) -> String {
-        let flow = ports.map_or_else(String::new, |p| format!(" of the flow from port {} to port {}", p.from, p.to));
-        let name = |h: HostId| if h.index() < self.topology.hosts.len() { self.topology.host_name(h) } else { format!("host {}", h.0) };
+        let flow = ports.map_or_else(String::new, |p| {
+            format!(" of the flow from port {} to port {}", p.from, p.to)
+        });
+        let name = |h: HostId| {
+            if h.index() < self.topology.hosts.len() {
+                self.topology.host_name(h)
+            } else {
+                format!("host {}", h.0)
+            }
+        };
         format!("from {} to {}{flow}", name(from), name(to))
     }
 
-    /// What the API shows; `None` without a graph of switches. Made once a change: O(pairs x length).
+    /// What the API shows; `None` without a graph of switches. Made once a change: O(pairs x
+    /// length).
     pub fn view(&self) -> Option<Arc<PathsView>> {
         let web = self.web.as_ref()?;
         Some(self.view.get_or_init(|| Arc::new(self.make_view(web))).clone())
     }
 
     fn make_view(&self, web: &Web) -> PathsView {
-        let idle = self.manual.iter().filter(|m| m.0.ports.is_none() && !self.flows.contains_key(&m.0.hosts()));
-        let idle = idle.map(|(e, list)| Flow { from: e.from, to: e.to, bytes: 0, rate: 0, list: list.clone(), types: Types::default() });
+        let idle = self
+            .manual
+            .iter()
+            .filter(|m| m.0.ports.is_none() && !self.flows.contains_key(&m.0.hosts()));
+        let idle = idle.map(|(e, list)| Flow {
+            from: e.from,
+            to: e.to,
+            bytes: 0,
+            rate: 0,
+            list: list.clone(),
+            types: Types::default(),
+        });
         let mut flows: Vec<Flow> = self.effective(web).chain(idle).collect();
         flows.sort_by_key(|f| (f.from, f.to));
         let load = load_of(&web.net, &flows);
@@ -506,21 +595,34 @@ impl Paths {
             };
             let (bytes, rate) = (Bytes(f.bytes), BitRate(f.rate));
             let pair = (f.from, f.to);
-            let (types, unmet) = (typed.get(&pair).copied().cloned().unwrap_or_default(), unmet.contains(&pair));
-            PairView { from: f.from, to: f.to, ports: None, list: f.list.clone(), by, held, bytes, rate, types, unmet }
+            let (types, unmet) =
+                (typed.get(&pair).copied().cloned().unwrap_or_default(), unmet.contains(&pair));
+            PairView {
+                from: f.from,
+                to: f.to,
+                ports: None,
+                list: f.list.clone(),
+                by,
+                held,
+                bytes,
+                rate,
+                types,
+                unmet,
+            }
         };
-        let single = self.manual.iter().filter(|m| m.0.ports.is_some()).map(|(&ends, list)| PairView {
-            from: ends.from,
-            to: ends.to,
-            ports: ends.ports,
-            list: list.clone(),
-            by: DecidedBy::Manual,
-            held: self.held.at(ends) == Some(list),
-            bytes: Bytes::ZERO,
-            rate: BitRate(0),
-            types: Types::default(),
-            unmet: false,
-        });
+        let single =
+            self.manual.iter().filter(|m| m.0.ports.is_some()).map(|(&ends, list)| PairView {
+                from: ends.from,
+                to: ends.to,
+                ports: ends.ports,
+                list: list.clone(),
+                by: DecidedBy::Manual,
+                held: self.held.at(ends) == Some(list),
+                bytes: Bytes::ZERO,
+                rate: BitRate(0),
+                types: Types::default(),
+                unmet: false,
+            });
         let mut pairs: Vec<PairView> = flows.iter().map(pair).chain(single).collect();
         pairs.sort_by_key(|p| (p.from, p.to, p.ports));
         let switch = |s: u32| SwitchView {
@@ -545,21 +647,33 @@ impl Paths {
     pub fn of(topology: Arc<Topology>, view: &PathsView) -> Self {
         let mut paths = Self::new(topology, view.policy, view.seed).priced(view.units);
         if let Some(web) = &paths.web {
-            let fails = |s: &u32| view.switches[*s as usize].capacity == Some(BitRate::ZERO) && web.whole.capacity(*s) != Some(0);
+            let fails = |s: &u32| {
+                view.switches[*s as usize].capacity == Some(BitRate::ZERO)
+                    && web.whole.capacity(*s) != Some(0)
+            };
             paths.failed = (0..view.switches.len() as u32).filter(fails).collect();
         }
         paths.apart = view.apart.iter().copied().collect();
         paths.renew();
         for p in &view.pairs {
-            let (ends, chosen) = (Ends { from: p.from, to: p.to, ports: p.ports }, p.by == DecidedBy::Policy);
+            let (ends, chosen) =
+                (Ends { from: p.from, to: p.to, ports: p.ports }, p.by == DecidedBy::Policy);
             if p.by == DecidedBy::Manual {
                 paths.manual.insert(ends, p.list.clone());
             }
             let list = if chosen { p.list.clone() } else { List::default() };
             if p.bytes > Bytes::ZERO {
-                paths
-                    .flows
-                    .insert(ends.hosts(), Flow { from: p.from, to: p.to, bytes: p.bytes.0, rate: p.rate.0, list, types: p.types.clone() });
+                paths.flows.insert(
+                    ends.hosts(),
+                    Flow {
+                        from: p.from,
+                        to: p.to,
+                        bytes: p.bytes.0,
+                        rate: p.rate.0,
+                        list,
+                        types: p.types.clone(),
+                    },
+                );
             }
             if p.held && p.by != DecidedBy::Default {
                 paths.held.0.insert(ends, p.list.clone());
@@ -569,10 +683,18 @@ impl Paths {
     }
 }
 
-/// What every switch of a list would carry with a flow of `rate` more, against what it can, in words.
+/// What every switch of a list would carry with a flow of `rate` more, against what it can, in
+/// words.
 fn told_load(net: &Switches, load: &Load, list: &List, rate: u64) -> String {
     let of = |s: u32| net.capacity(s).map_or("any load".into(), |c| BitRate(c).to_string());
-    let one = |&s: &u32| format!("{} would carry {} of {}", net.name(s), BitRate(load.of(s).saturating_add(rate)), of(s));
+    let one = |&s: &u32| {
+        format!(
+            "{} would carry {} of {}",
+            net.name(s),
+            BitRate(load.of(s).saturating_add(rate)),
+            of(s)
+        )
+    };
     list.0.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 

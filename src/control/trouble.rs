@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{CoflowId, PlaneId, RackId};
 
-/// Something that the daemon does again and again, and that can fail: the key of a [`super::record::Failure`]. They are listed in this
-/// order.
+/// Something that the daemon does again and again, and that can fail: the key of a
+/// [`super::record::Failure`]. They are listed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {

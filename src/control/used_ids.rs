@@ -10,8 +10,8 @@ use crate::ids::CoflowId;
 /// The most ranges that are kept apart.
 const MOST: usize = 4096;
 
-/// A set of numbers as ranges. It stays small: where there are more than 4096 ranges, the two lowest are joined, and the numbers
-/// between them count as used.
+/// A set of numbers as ranges. It stays small: where there are more than 4096 ranges, the two
+/// lowest are joined, and the numbers between them count as used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedIds {
     /// The first of each range and its last.
@@ -19,7 +19,8 @@ pub struct UsedIds {
 }
 
 impl UsedIds {
-    /// Adds a number; says whether it was new. O(log ranges), and a copy of them where a snapshot shares them.
+    /// Adds a number; says whether it was new. O(log ranges), and a copy of them where a snapshot
+    /// shares them.
     pub fn insert(&mut self, id: CoflowId) -> bool {
         if self.contains(id) {
             return false;
@@ -94,9 +95,16 @@ mod tests {
         used.fill(CoflowId(5));
         assert!(used.contains(CoflowId(5)) && !used.contains(CoflowId(4)), "there was none below");
         used.fill(CoflowId(u32::MAX));
-        assert!([6, 1000, u32::MAX].map(CoflowId).iter().all(|&id| used.contains(id)) && !used.contains(CoflowId(4)));
+        assert!(
+            [6, 1000, u32::MAX].map(CoflowId).iter().all(|&id| used.contains(id))
+                && !used.contains(CoflowId(4))
+        );
         used.fill(CoflowId(3));
-        assert!(used.contains(CoflowId(3)) && !used.contains(CoflowId(4)) && used.max() == Some(CoflowId(u32::MAX)));
+        assert!(
+            used.contains(CoflowId(3))
+                && !used.contains(CoflowId(4))
+                && used.max() == Some(CoflowId(u32::MAX))
+        );
     }
 
     #[test]
@@ -105,6 +113,9 @@ mod tests {
         let ids = || (0..10_000).map(|k| CoflowId(k * 7));
         assert!(ids().all(|id| used.insert(id)));
         assert!(used.ranges.len() <= MOST && ids().all(|id| !used.insert(id)));
-        assert!(used.contains(CoflowId(1)) && !used.contains(CoflowId(9_999 * 7 - 1)), "only the lowest are joined");
+        assert!(
+            used.contains(CoflowId(1)) && !used.contains(CoflowId(9_999 * 7 - 1)),
+            "only the lowest are joined"
+        );
     }
 }

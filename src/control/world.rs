@@ -1,4 +1,5 @@
-//! What becomes of a network to which other processes have access: what is damaged now, and what was.
+//! What becomes of a network to which other processes have access: what is damaged now, and what
+//! was.
 
 use std::collections::BTreeSet;
 
@@ -18,12 +19,19 @@ pub struct World {
 }
 
 impl World {
-    /// Takes note of what an observation tells of. Gives the damage in words, if there is any, and whether any of it is new.
+    /// Takes note of what an observation tells of. Gives the damage in words, if there is any, and
+    /// whether any of it is new.
     pub fn look(&mut self, damage: &[Damage], now: Time) -> Option<(String, bool)> {
-        let before = std::mem::replace(&mut self.now, damage.iter().map(|d| d.what.clone()).collect());
+        let before =
+            std::mem::replace(&mut self.now, damage.iter().map(|d| d.what.clone()).collect());
         let first = damage.first()?;
         let fresh = self.now.difference(&before).count() as u64;
-        let t = self.tampered.get_or_insert(Tampered { from: now, until: now, what: first.what.clone(), found: 0 });
+        let t = self.tampered.get_or_insert(Tampered {
+            from: now,
+            until: now,
+            what: first.what.clone(),
+            found: 0,
+        });
         t.until = now;
         t.found += fresh;
         Some((summary(&self.now), fresh > 0))
@@ -51,7 +59,11 @@ mod tests {
     #[test]
     fn what_lasts_is_new_once_and_what_comes_again_is_new_again() {
         let mut w = World::default();
-        let damage = |n: usize| (0..n).map(|k| Damage { what: format!("l{k}"), ..Damage::default() }).collect::<Vec<_>>();
+        let damage = |n: usize| {
+            (0..n)
+                .map(|k| Damage { what: format!("l{k}"), ..Damage::default() })
+                .collect::<Vec<_>>()
+        };
         assert_eq!(w.look(&[], Time(1)), None);
         assert_eq!(w.tampered(), None);
         assert_eq!(w.look(&damage(2), Time(2)), Some(("l0; l1".into(), true)));
@@ -60,6 +72,9 @@ mod tests {
         assert_eq!(w.look(&[], Time(5)), None);
         assert_eq!(w.look(&damage(1), Time(6)), Some(("l0".into(), true)));
         assert_eq!(w.look(&[], Time(7)), None);
-        assert_eq!(w.tampered(), Some(&Tampered { from: Time(2), until: Time(6), what: "l0".into(), found: 7 }));
+        assert_eq!(
+            w.tampered(),
+            Some(&Tampered { from: Time(2), until: Time(6), what: "l0".into(), found: 7 })
+        );
     }
 }

@@ -47,14 +47,23 @@ impl Room {
 }
 
 /// Units of time and their nanoseconds.
-const TIMES: [(&str, f64); 7] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9), ("d", 86_400e9)];
+const TIMES: [(&str, f64); 7] = [
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("min", 60e9),
+    ("h", 3600e9),
+    ("d", 86_400e9),
+];
 /// Units of size and their bytes.
 const SIZES: [(&str, f64); 5] = [("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
 
 impl Axis {
     /// Times from zero, in nanoseconds.
     pub fn time(what: &str, end: f64, room: Room) -> Self {
-        // Seconds are read at a glance up to ten minutes, minutes up to ten hours, hours up to two days.
+        // Seconds are read at a glance up to ten minutes, minutes up to ten hours, hours up to two
+        // days.
         let from = |unit: f64| {
             if unit > 3600e9 {
                 2.0 * unit
@@ -84,20 +93,35 @@ impl Axis {
         Self::counted(what.into(), end, 1.0, room)
     }
 
-    /// Values from zero to `end`, told in units of `each`: the smallest round step at which labels fit.
+    /// Values from zero to `end`, told in units of `each`: the smallest round step at which labels
+    /// fit.
     fn counted(title: String, end: f64, each: f64, room: Room) -> Self {
         // An axis of nothing has a length all the same.
         let end = end.max(each);
         let ticks = steps(end / each).find_map(|(step, decimals)| {
             let many = (end / each / step * (1.0 + 1e-9)).floor();
-            let labels: Vec<String> = (0..=many as usize).map(|k| format!("{:.decimals$}", k as f64 * step)).collect();
+            let labels: Vec<String> =
+                (0..=many as usize).map(|k| format!("{:.decimals$}", k as f64 * step)).collect();
             let fits = room.fits(&labels, room.length * step * each / end);
-            fits.then(|| labels.into_iter().enumerate().map(|(k, label)| Tick { at: k as f64 * step * each, label }).collect())
+            fits.then(|| {
+                labels
+                    .into_iter()
+                    .enumerate()
+                    .map(|(k, label)| Tick { at: k as f64 * step * each, label })
+                    .collect()
+            })
         });
-        Self { title, range: (0.0, end), log: false, ticks: ticks.unwrap_or_default(), minor: vec![] }
+        Self {
+            title,
+            range: (0.0, end),
+            log: false,
+            ticks: ticks.unwrap_or_default(),
+            minor: vec![],
+        }
     }
 
-    /// Times by their ratios, in nanoseconds, from a round value below the least to one above the most, a decade at least.
+    /// Times by their ratios, in nanoseconds, from a round value below the least to one above the
+    /// most, a decade at least.
     pub fn log_time(what: &str, least: f64, most: f64, room: Room) -> Self {
         Self::by_ratio(what, least.max(1.0), most.max(1.0), time, room)
     }
@@ -115,27 +139,43 @@ impl Axis {
         let decade = room.length / (to / from).log10();
         let at = |factors: &[f64]| -> Vec<f64> {
             // By the parser, whose powers of ten are exact.
-            let of = |k: i32| factors.iter().map(move |f| format!("{f}e{k}").parse().unwrap_or(0.0));
+            let of =
+                |k: i32| factors.iter().map(move |f| format!("{f}e{k}").parse().unwrap_or(0.0));
             (first..=last).flat_map(of).filter(within).collect()
         };
-        let all = |factors: &[f64]| at(factors).into_iter().map(|at| Tick { at, label: label(at) }).collect::<Vec<_>>();
-        let fits = |ticks: &[Tick], apart: f64| room.fits(&ticks.iter().map(|t| t.label.clone()).collect::<Vec<_>>(), apart);
-        // 1, 2 and 5 are nearly evenly spaced; if they have no room, every power, or every second, third ... one.
+        let all = |factors: &[f64]| {
+            at(factors).into_iter().map(|at| Tick { at, label: label(at) }).collect::<Vec<_>>()
+        };
+        let fits = |ticks: &[Tick], apart: f64| {
+            room.fits(&ticks.iter().map(|t| t.label.clone()).collect::<Vec<_>>(), apart)
+        };
+        // 1, 2 and 5 are nearly evenly spaced; if they have no room, every power, or every second,
+        // third ... one.
         let fine = all(&[1.0, 2.0, 5.0]);
         let mut ticks = if fits(&fine, decade * 0.3) { fine } else { all(&[1.0]) };
-        let every = (1..).find(|n| *n as i32 > last - first || fits(&ticks, decade * *n as f64)).unwrap_or(1);
+        let every = (1..)
+            .find(|n| *n as i32 > last - first || fits(&ticks, decade * *n as f64))
+            .unwrap_or(1);
         if every > 1 {
             ticks = ticks.into_iter().step_by(every).collect();
         }
         // Between them marks without a label, where they do not become a grey area.
         let bare = |v: &f64| ticks.iter().all(|t| (t.at / v - 1.0).abs() > 1e-9);
-        let minor: Vec<f64> = at(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).into_iter().filter(bare).collect();
+        let minor: Vec<f64> =
+            at(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).into_iter().filter(bare).collect();
         let minor = if decade > 3.0 * room.text { minor } else { vec![] };
         Self { title: what.into(), range: (from, to), log: true, ticks, minor }
     }
 
-    /// Values with their own labels, in their order; of labels that would touch, the later one is left out.
-    pub fn marked(what: &str, marks: &[(f64, String)], range: (f64, f64), log: bool, room: Room) -> Self {
+    /// Values with their own labels, in their order; of labels that would touch, the later one is
+    /// left out.
+    pub fn marked(
+        what: &str,
+        marks: &[(f64, String)],
+        range: (f64, f64),
+        log: bool,
+        room: Room,
+    ) -> Self {
         let mut axis = Self { title: what.into(), range, log, ticks: vec![], minor: vec![] };
         let mut free = f64::NEG_INFINITY;
         for (at, label) in marks {
@@ -151,33 +191,51 @@ impl Axis {
     /// The part of the axis below a value, 0 to 1; what is beyond an end is drawn there.
     pub fn part(&self, value: f64) -> f64 {
         let (from, to) = self.range;
-        let part = if self.log { (value.max(from) / from).log10() / (to / from).log10() } else { (value - from) / (to - from) };
+        let part = if self.log {
+            (value.max(from) / from).log10() / (to / from).log10()
+        } else {
+            (value - from) / (to - from)
+        };
         part.clamp(0.0, 1.0)
     }
 }
 
-/// Steps of 1, 2 or 5 times a power of ten, and the decimals that tell their multiples, from a hundredth of `end` on up to `end`.
+/// Steps of 1, 2 or 5 times a power of ten, and the decimals that tell their multiples, from a
+/// hundredth of `end` on up to `end`.
 fn steps(end: f64) -> impl Iterator<Item = (f64, usize)> {
     let first = (end / 100.0).log10().floor() as i32;
-    (first..).flat_map(|k| [1.0, 2.0, 5.0].map(|f| (f * 10f64.powi(k), usize::try_from(-k).unwrap_or(0)))).take_while(move |s| s.0 <= end)
+    (first..)
+        .flat_map(|k| {
+            [1.0, 2.0, 5.0].map(|f| (f * 10f64.powi(k), usize::try_from(-k).unwrap_or(0)))
+        })
+        .take_while(move |s| s.0 <= end)
 }
 
 /// The greatest 1, 2 or 5 times a power of ten that is not above a value; the value is positive.
 fn round_below(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
-    [5.0, 2.0, 1.0].map(|f| f * power).into_iter().find(|v| *v <= value * (1.0 + 1e-9)).unwrap_or(power)
+    [5.0, 2.0, 1.0]
+        .map(|f| f * power)
+        .into_iter()
+        .find(|v| *v <= value * (1.0 + 1e-9))
+        .unwrap_or(power)
 }
 
 /// The least one that is not below it.
 fn round_above(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
-    [1.0, 2.0, 5.0].map(|f| f * power).into_iter().find(|v| *v >= value * (1.0 - 1e-9)).unwrap_or(10.0 * power)
+    [1.0, 2.0, 5.0]
+        .map(|f| f * power)
+        .into_iter()
+        .find(|v| *v >= value * (1.0 - 1e-9))
+        .unwrap_or(10.0 * power)
 }
 
 /// A time of few digits with its unit; thousands of seconds are apart.
 fn time(ns: f64) -> String {
     let &(unit, each) = TIMES[..4].iter().rfind(|t| t.1 <= ns * (1.0 + 1e-9)).unwrap_or(&TIMES[0]);
     let whole = format!("{:.0}", ns / each);
-    let groups: Vec<&str> = whole.as_bytes().rchunks(3).rev().filter_map(|g| std::str::from_utf8(g).ok()).collect();
+    let groups: Vec<&str> =
+        whole.as_bytes().rchunks(3).rev().filter_map(|g| std::str::from_utf8(g).ok()).collect();
     format!("{} {unit}", groups.join("\u{a0}"))
 }

@@ -1,4 +1,5 @@
-//! Charts: a title, a legend, and a frame with two axes, whose margins are as wide as what is written there.
+//! Charts: a title, a legend, and a frame with two axes, whose margins are as wide as what is
+//! written there.
 
 use super::axis::{self, Axis, Room};
 use super::paper::Paper;
@@ -47,15 +48,22 @@ pub(super) fn apart(text: f64) -> f64 {
     text * 0.32
 }
 
-/// The title below an axis, in lines that the page has room for, and the height of all that is below the frame.
+/// The title below an axis, in lines that the page has room for, and the height of all that is
+/// below the frame.
 pub(super) fn below(title: &str, text: f64, width: f64) -> (Vec<String>, f64) {
     let lines = font::wrapped(title, text, width - text);
     let more = lines.len().saturating_sub(1) as f64;
     (lines, (BELOW + LINE * more) * text)
 }
 
-/// Draws the title below an axis: in the middle of the axis, unless the page ends before the title does.
-pub(super) fn draw_below(sheet: &mut Sheet, lines: Vec<String>, text: f64, (middle, bottom): Point) {
+/// Draws the title below an axis: in the middle of the axis, unless the page ends before the title
+/// does.
+pub(super) fn draw_below(
+    sheet: &mut Sheet,
+    lines: Vec<String>,
+    text: f64,
+    (middle, bottom): Point,
+) {
     for (k, line) in lines.into_iter().enumerate() {
         let half = font::width(&line, text) / 2.0 + text * 0.2;
         let across = middle.min(sheet.width - half).max(half);
@@ -63,14 +71,20 @@ pub(super) fn draw_below(sheet: &mut Sheet, lines: Vec<String>, text: f64, (midd
     }
 }
 
-/// Where an axis that begins at `left` ends, and the axis: its last label may be at its end, so half of it needs room beyond. A shorter
-/// axis
-/// may have other labels.
-pub(super) fn across(left: f64, width: f64, text: f64, axis: &impl Fn(Room) -> Axis) -> (f64, Axis) {
+/// Where an axis that begins at `left` ends, and the axis: its last label may be at its end, so
+/// half of it needs room beyond. A shorter axis may have other labels.
+pub(super) fn across(
+    left: f64,
+    width: f64,
+    text: f64,
+    axis: &impl Fn(Room) -> Axis,
+) -> (f64, Axis) {
     let room = |right: f64| Room { length: (right - left).max(1.0), text, upright: false };
     let (mut right, mut below) = (width - text, axis(room(width - text)));
     for _ in 0..4 {
-        let last = |t: &axis::Tick| font::width(&t.label, text) / 2.0 - (1.0 - below.part(t.at)) * (right - left);
+        let last = |t: &axis::Tick| {
+            font::width(&t.label, text) / 2.0 - (1.0 - below.part(t.at)) * (right - left)
+        };
         let fits = width - text.max(below.ticks.last().map_or(0.0, last) + text * 0.4);
         if right <= fits {
             break;
@@ -128,8 +142,10 @@ impl Head {
     /// In points.
     pub fn height(&self) -> f64 {
         let title = self.title.len() as f64 * Self::large(self.text) * 1.3;
-        let keys: usize = self.keys.iter().map(|row| row.iter().map(|k| k.1.len()).max().unwrap_or(0)).sum();
-        let gap = if keys > 0 || !self.title.is_empty() { self.text * 0.9 } else { self.text * 0.7 };
+        let keys: usize =
+            self.keys.iter().map(|row| row.iter().map(|k| k.1.len()).max().unwrap_or(0)).sum();
+        let gap =
+            if keys > 0 || !self.title.is_empty() { self.text * 0.9 } else { self.text * 0.7 };
         title + keys as f64 * self.text * 1.4 + gap
     }
 
@@ -150,11 +166,22 @@ impl Head {
                     }
                     Sample::Filled(fill) => {
                         let (wide, high) = (text * 1.2, text * 0.9);
-                        sheet.area((x + text * 0.6, middle - high / 2.0), (wide, high), *fill, apart(text), "");
+                        sheet.area(
+                            (x + text * 0.6, middle - high / 2.0),
+                            (wide, high),
+                            *fill,
+                            apart(text),
+                            "",
+                        );
                     }
                 }
                 for (k, line) in lines.iter().enumerate() {
-                    sheet.text((x + 2.6 * text, middle + 1.4 * text * k as f64), text, Anchor::Start, line.as_str());
+                    sheet.text(
+                        (x + 2.6 * text, middle + 1.4 * text * k as f64),
+                        text,
+                        Anchor::Start,
+                        line.as_str(),
+                    );
                 }
             }
             y += 1.4 * text * row.iter().map(|k| k.1.len()).max().unwrap_or(0) as f64;
@@ -179,7 +206,12 @@ pub struct Chart {
 
 impl Chart {
     /// Draws everything but the data. The axes are made for the room that they have.
-    pub fn new(look: &Look, keys: Vec<Key>, x: impl Fn(Room) -> Axis, y: impl Fn(Room) -> Axis) -> Self {
+    pub fn new(
+        look: &Look,
+        keys: Vec<Key>,
+        x: impl Fn(Room) -> Axis,
+        y: impl Fn(Room) -> Axis,
+    ) -> Self {
         let (paper, text) = (&look.paper, look.paper.text());
         let head = Head::new(&look.title, keys, paper);
         let width = paper.width();
@@ -187,9 +219,9 @@ impl Chart {
         let any = |upright| Room { length: width, text, upright };
         let (named, under) = below(&x(any(false)).title, text, width);
         let around = head.height() + under;
-        // Without a height, the frame has its proportions below its head, or is higher: the title of its upright axis has two lines at
-        // most.
-        // With a height, what is around the frame has its room all the same.
+        // Without a height, the frame has its proportions below its head, or is higher: the title
+        // of its upright axis has two lines at most. With a height, what is around the frame has
+        // its room all the same.
         let beside = font::width(&y(any(true)).title, text) * 0.65;
         let height = match paper.height() {
             None => ((width - 5.0 * text) * FLAT).max(LEAST * text).max(beside) + around,
@@ -216,23 +248,43 @@ impl Chart {
         let (text, thin) = (self.text, self.text / 16.0);
         for Tick { place, label } in self.ticks(true) {
             self.sheet.line((place, self.top), (place, self.bottom), Pen::new(GRID, thin));
-            self.sheet.line((place, self.bottom), (place, self.bottom + text * 0.3), Pen::new(EDGE, thin * 1.4));
+            self.sheet.line(
+                (place, self.bottom),
+                (place, self.bottom + text * 0.3),
+                Pen::new(EDGE, thin * 1.4),
+            );
             self.sheet.text((place, self.bottom + text), text, Anchor::Middle, label);
         }
         for Tick { place, label } in self.ticks(false) {
             self.sheet.line((self.left, place), (self.right, place), Pen::new(GRID, thin));
-            self.sheet.line((self.left - text * 0.3, place), (self.left, place), Pen::new(EDGE, thin * 1.4));
+            self.sheet.line(
+                (self.left - text * 0.3, place),
+                (self.left, place),
+                Pen::new(EDGE, thin * 1.4),
+            );
             self.sheet.text((self.left - text * 0.6, place), text, Anchor::End, label);
         }
         for &at in &self.x.minor {
             let place = self.at(at, 0.0).0;
-            self.sheet.line((place, self.bottom), (place, self.bottom + text * 0.18), Pen::new(EDGE, thin));
+            self.sheet.line(
+                (place, self.bottom),
+                (place, self.bottom + text * 0.18),
+                Pen::new(EDGE, thin),
+            );
         }
         for &at in &self.y.minor {
             let place = self.at(0.0, at).1;
-            self.sheet.line((self.left - text * 0.18, place), (self.left, place), Pen::new(EDGE, thin));
+            self.sheet.line(
+                (self.left - text * 0.18, place),
+                (self.left, place),
+                Pen::new(EDGE, thin),
+            );
         }
-        let corner = Shape::Line(vec![(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)]);
+        let corner = Shape::Line(vec![
+            (self.left, self.top),
+            (self.left, self.bottom),
+            (self.right, self.bottom),
+        ]);
         self.sheet.stroke(corner, Pen::new(EDGE, thin * 1.4));
         draw_below(&mut self.sheet, title, text, ((self.left + self.right) / 2.0, self.bottom));
     }
@@ -277,7 +329,8 @@ impl Chart {
         }
     }
 
-    /// Names a part of an axis without ticks and title, in as many lines as it needs; the text shrinks until the longest word has room.
+    /// Names a part of an axis without ticks and title, in as many lines as it needs; the text
+    /// shrinks until the longest word has room.
     pub fn name(&mut self, from: f64, to: f64, label: &str) {
         let (left, right) = (self.at(from, 0.0).0, self.at(to, 0.0).0);
         let room = right - left - self.text * 0.5;
@@ -285,7 +338,9 @@ impl Chart {
         let mut size = self.text * (room / longest.max(room)).max(0.1);
         let lines = |size: f64| font::wrapped(label, size, room * 1.001);
         // All lines are above the end of the page.
-        while size > 0.5 && size * LINE * (lines(size).len() as f64 + 0.2) > self.sheet.height - self.bottom {
+        while size > 0.5
+            && size * LINE * (lines(size).len() as f64 + 0.2) > self.sheet.height - self.bottom
+        {
             size *= 0.95;
         }
         for (k, line) in lines(size).into_iter().enumerate() {

@@ -10,7 +10,8 @@ use skrifa::{FontRef, GlyphId, MetadataProvider};
 /// The height of capitals and digits, in sizes of the text.
 pub const CAPITALS: f64 = 0.729;
 
-static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| FontRef::new(dejavu::sans::regular()).expect("a font is compiled in"));
+static FONT: LazyLock<FontRef<'static>> =
+    LazyLock::new(|| FontRef::new(dejavu::sans::regular()).expect("a font is compiled in"));
 
 /// A letter of a text.
 pub struct Letter {
@@ -24,7 +25,8 @@ pub struct Letter {
 
 /// The letters of a text. What the font lacks is drawn as its empty box.
 pub fn letters(text: &str) -> impl Iterator<Item = Letter> {
-    let (map, metrics) = (FONT.charmap(), FONT.glyph_metrics(Size::new(1.0), LocationRef::default()));
+    let (map, metrics) =
+        (FONT.charmap(), FONT.glyph_metrics(Size::new(1.0), LocationRef::default()));
     text.char_indices().map(move |(at, c)| {
         let glyph = map.map(c).unwrap_or(GlyphId::NOTDEF);
         let advance = f64::from(metrics.advance_width(glyph).unwrap_or(0.5));
@@ -62,16 +64,20 @@ pub fn shortened(text: &str, size: f64, room: f64) -> String {
 pub fn outline(glyph: GlyphId, size: f64, pen: &mut impl OutlinePen) {
     if let Some(outline) = FONT.outline_glyphs().get(glyph) {
         // It fails only for broken fonts.
-        let _ = outline.draw(DrawSettings::unhinted(Size::new(size as f32), LocationRef::default()), pen);
+        let _ = outline
+            .draw(DrawSettings::unhinted(Size::new(size as f32), LocationRef::default()), pen);
     }
 }
 
-/// A text in lines that are at most `room` wide, broken at spaces; a word that is wider is broken where it must be.
+/// A text in lines that are at most `room` wide, broken at spaces; a word that is wider is broken
+/// where it must be.
 pub fn wrapped(text: &str, size: f64, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = vec![];
     for word in text.split(' ').filter(|w| !w.is_empty()) {
         match lines.last_mut() {
-            Some(line) if width(&format!("{line} {word}"), size) <= room => *line += &format!(" {word}"),
+            Some(line) if width(&format!("{line} {word}"), size) <= room => {
+                *line += &format!(" {word}")
+            }
             _ => lines.push(word.into()),
         }
         while let Some((head, tail)) = lines.last().and_then(|l| broken(l, size, room)) {

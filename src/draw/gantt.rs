@@ -19,7 +19,8 @@ const NAMED: usize = 24;
 
 /// The legend of things whose fills are those of [`many`].
 pub fn legend(names: &[String]) -> Vec<Key> {
-    let key = |(k, name): (usize, &String)| Key { label: name.clone(), sample: Sample::Filled(many(k)) };
+    let key =
+        |(k, name): (usize, &String)| Key { label: name.clone(), sample: Sample::Filled(many(k)) };
     names.iter().enumerate().map(key).filter(|_| names.len() <= NAMED).collect()
 }
 
@@ -80,7 +81,8 @@ impl Rows {
         let rows = self.names.len().max(1) as f64;
         let end = self.end.max(1) as f64;
         let axis = |room| Axis::time("Time", end, room);
-        let names: Vec<String> = self.names.iter().map(|n| font::shortened(n, text, paper.width() * NAMES)).collect();
+        let names: Vec<String> =
+            self.names.iter().map(|n| font::shortened(n, text, paper.width() * NAMES)).collect();
         let left = names.iter().map(|n| font::width(n, text)).fold(0.0, f64::max) + 1.5 * text;
         let (right, time) = chart::across(left, paper.width(), text, &axis);
         let (title, under) = chart::below(&time.title, text, paper.width());
@@ -131,27 +133,47 @@ impl Frame {
             sheet.line((x, self.top), (x, bottom), Pen::new(LINE, thin));
             sheet.text((x, bottom + text), text, Anchor::Middle, tick.label.as_str());
         }
-        sheet.line((self.left, bottom), (self.right, bottom), Pen::new(Ink::new(90, 90, 90), thin * 1.4));
+        sheet.line(
+            (self.left, bottom),
+            (self.right, bottom),
+            Pen::new(Ink::new(90, 90, 90), thin * 1.4),
+        );
         chart::draw_below(sheet, title, text, ((self.left + self.right) / 2.0, bottom));
     }
 
     fn bar(&self, sheet: &mut Sheet, b: &Bar) {
         let (from, until) = (self.x(b.from), self.x(b.until));
         let gap = (self.step * b.height * 0.08).min(1.0);
-        let (top, high) = (self.top + self.step * b.row + gap, (self.step * b.height - 2.0 * gap).max(0.1));
+        let (top, high) =
+            (self.top + self.step * b.row + gap, (self.step * b.height - 2.0 * gap).max(0.1));
         // What lasts a moment is seen all the same.
         let wide = (until - from).max(0.15);
         sheet.area((from, top), (wide, high), b.fill, chart::apart(self.text), &b.title);
         // A label may be a little smaller than other text.
-        let size = font::fitting(&b.label, self.text.min(high * 0.85), wide - 1.0, self.text * SMALLEST);
+        let size =
+            font::fitting(&b.label, self.text.min(high * 0.85), wide - 1.0, self.text * SMALLEST);
         if let Some(size) = size.filter(|_| !b.label.is_empty()) {
             let at = ((from + until) / 2.0, top + high / 2.0);
             if b.fill.hatch != Hatch::Plain {
                 // Letters are read on the plain colour.
-                let (half, tall) = ((font::width(&b.label, size) / 2.0 + size * 0.15).min(wide / 2.0), (size * 1.1).min(high));
-                sheet.fill(Shape::Rect((at.0 - half, at.1 - tall / 2.0), 2.0 * half, tall), b.fill.ink).says(b.title.as_str());
+                let (half, tall) = (
+                    (font::width(&b.label, size) / 2.0 + size * 0.15).min(wide / 2.0),
+                    (size * 1.1).min(high),
+                );
+                sheet
+                    .fill(
+                        Shape::Rect((at.0 - half, at.1 - tall / 2.0), 2.0 * half, tall),
+                        b.fill.ink,
+                    )
+                    .says(b.title.as_str());
             }
-            let text = Shape::Text { at, size, anchor: Anchor::Middle, turned: false, text: b.label.clone() };
+            let text = Shape::Text {
+                at,
+                size,
+                anchor: Anchor::Middle,
+                turned: false,
+                text: b.label.clone(),
+            };
             sheet.fill(text, b.fill.ink.against()).says(b.title.as_str());
         }
     }

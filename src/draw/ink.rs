@@ -93,11 +93,16 @@ impl Fill {
     }
 }
 
-/// The fill of thing `k`: six colours; the next six things have the same colours with lines, in five ways. So 36 things are told apart with
-/// any colour vision; the next 36 are the same in paler colours, and the 73rd looks as the first.
+/// The fill of thing `k`: six colours; the next six things have the same colours with lines, in
+/// five ways. So 36 things are told apart with any colour vision; the next 36 are the same in paler
+/// colours, and the 73rd looks as the first.
 pub fn many(k: usize) -> Fill {
     const COLOURS: usize = PALETTE.len() - 1;
-    const HATCHES: [Hatch; 6] = [Hatch::Plain, Hatch::Rising, Hatch::Level, Hatch::Crossed, Hatch::Upright, Hatch::Falling];
+    const HATCHES: [Hatch; 6] =
+        [Hatch::Plain, Hatch::Rising, Hatch::Level, Hatch::Crossed, Hatch::Upright, Hatch::Falling];
     let pale = (k / (COLOURS * HATCHES.len())) % 2 == 1;
-    Fill { ink: PALETTE[k % COLOURS].tint(if pale { 0.4 } else { 0.75 }), hatch: HATCHES[k / COLOURS % HATCHES.len()] }
+    Fill {
+        ink: PALETTE[k % COLOURS].tint(if pale { 0.4 } else { 0.75 }),
+        hatch: HATCHES[k / COLOURS % HATCHES.len()],
+    }
 }

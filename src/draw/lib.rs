@@ -1,7 +1,9 @@
-//! Everything that Heliostat draws: charts, timelines and networks are marks on a [`Sheet`], which is written as SVG, PNG or PDF.
+//! Everything that Heliostat draws: charts, timelines and networks are marks on a [`Sheet`], which
+//! is written as SVG, PNG or PDF.
 //!
-//! Lengths are points, 72 to the inch, from the upper left corner. Text is measured, and drawn in PNG and PDF files, with DejaVu Sans,
-//! which is compiled in; SVG files name it first and then the viewer's own sans-serif, which is narrower on most systems.
+//! Lengths are points, 72 to the inch, from the upper left corner. Text is measured, and drawn in
+//! PNG and PDF files, with DejaVu Sans, which is compiled in; SVG files name it first and then the
+//! viewer's own sans-serif, which is narrower on most systems.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -147,7 +149,8 @@ impl Sheet {
         self.add(Mark { shape, fill: Some(ink), stroke: None, title: String::new() })
     }
 
-    /// Adds a rectangle with the lines of its fill, which are `apart` from each other; both say the same where the reader points at them.
+    /// Adds a rectangle with the lines of its fill, which are `apart` from each other; both say the
+    /// same where the reader points at them.
     pub fn area(&mut self, (x, y): Point, (w, h): (f64, f64), fill: Fill, apart: f64, title: &str) {
         self.fill(Shape::Rect((x, y), w, h), fill.ink).says(title);
         let lines = hatched((x, y), (w, h), fill.hatch, apart);
@@ -167,7 +170,13 @@ impl Sheet {
     }
 
     /// Adds a text in black.
-    pub fn text(&mut self, at: Point, size: f64, anchor: Anchor, text: impl Into<String>) -> &mut Mark {
+    pub fn text(
+        &mut self,
+        at: Point,
+        size: f64,
+        anchor: Anchor,
+        text: impl Into<String>,
+    ) -> &mut Mark {
         self.fill(Shape::Text { at, size, anchor, turned: false, text: text.into() }, Ink::BLACK)
     }
 
@@ -203,20 +212,29 @@ impl Mark {
     }
 }
 
-/// The lines of a hatch that are in a rectangle, at the same places on the page whatever the rectangle is.
+/// The lines of a hatch that are in a rectangle, at the same places on the page whatever the
+/// rectangle is.
 fn hatched((x, y): Point, (w, h): (f64, f64), hatch: Hatch, apart: f64) -> Vec<(Point, Point)> {
     let (right, low) = (x + w, y + h);
-    let between = |from: f64, to: f64| ((from / apart).ceil() as i64..=(to / apart).floor() as i64).map(move |k| k as f64 * apart);
+    let between = |from: f64, to: f64| {
+        ((from / apart).ceil() as i64..=(to / apart).floor() as i64).map(move |k| k as f64 * apart)
+    };
     // Sloping lines have sums, or differences, of their coordinates in common.
     let slope = apart * std::f64::consts::SQRT_2;
-    let sloping = |from: f64, to: f64| ((from / slope).ceil() as i64..=(to / slope).floor() as i64).map(move |k| k as f64 * slope);
+    let sloping = |from: f64, to: f64| {
+        ((from / slope).ceil() as i64..=(to / slope).floor() as i64).map(move |k| k as f64 * slope)
+    };
     let rising = || {
         sloping(x + y, right + low)
             .map(|c| (c - low, c - y))
             .map(|(a, b)| (a.max(x), b.min(right), a + low))
             .map(|(a, b, c)| ((a, c - a), (b, c - b)))
     };
-    let falling = || sloping(y - right, low - x).map(|c| (x.max(y - c), right.min(low - c), c)).map(|(a, b, c)| ((a, a + c), (b, b + c)));
+    let falling = || {
+        sloping(y - right, low - x)
+            .map(|c| (x.max(y - c), right.min(low - c), c))
+            .map(|(a, b, c)| ((a, a + c), (b, b + c)))
+    };
     match hatch {
         Hatch::Plain => vec![],
         Hatch::Rising => rising().collect(),
@@ -248,7 +266,9 @@ impl Format {
             Some("svg") => Ok(Self::Svg),
             Some("png") => Ok(Self::Png),
             Some("pdf") => Ok(Self::Pdf),
-            _ => Err(format!("{}: the name of a picture ends in .svg, .png or .pdf", file.display())),
+            _ => {
+                Err(format!("{}: the name of a picture ends in .svg, .png or .pdf", file.display()))
+            }
         }
     }
 }
@@ -272,7 +292,8 @@ impl Sheet {
     /// The first text that is not legible.
     pub fn legible(&self) -> Result<(), String> {
         let texts = self.texts();
-        let outside = |b: &[f64; 4]| b[0] < 0.0 || b[1] < 0.0 || b[2] > self.width || b[3] > self.height;
+        let outside =
+            |b: &[f64; 4]| b[0] < 0.0 || b[1] < 0.0 || b[2] > self.width || b[3] > self.height;
         if let Some((text, b)) = texts.iter().find(|t| outside(&t.1)) {
             return Err(format!("{text:?} is cut: {b:?} on {} x {}", self.width, self.height));
         }

@@ -19,9 +19,19 @@ impl std::str::FromStr for Length {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let units = [("in", INCH), ("mm", INCH / 25.4), ("cm", INCH / 2.54), ("pt", 1.0), ("px", INCH / CSS)];
-        let unit = units.iter().find_map(|(unit, points)| Some((text.strip_suffix(unit)?.trim().parse::<f64>().ok()?, *points, *unit)));
-        let (value, each, unit) = unit.ok_or("a length is a number with in, mm, cm, pt or px, such as 3.3in, 84mm or 600px")?;
+        let units = [
+            ("in", INCH),
+            ("mm", INCH / 25.4),
+            ("cm", INCH / 2.54),
+            ("pt", 1.0),
+            ("px", INCH / CSS),
+        ];
+        let unit = units.iter().find_map(|(unit, points)| {
+            Some((text.strip_suffix(unit)?.trim().parse::<f64>().ok()?, *points, *unit))
+        });
+        let (value, each, unit) = unit.ok_or(
+            "a length is a number with in, mm, cm, pt or px, such as 3.3in, 84mm or 600px",
+        )?;
         let points = value * each;
         if !(INCH..=100.0 * INCH).contains(&points) {
             return Err("a picture is 1 in to 100 in wide and high".into());
@@ -42,14 +52,20 @@ pub struct Paper {
     /// Size of the text in points
     #[arg(help_heading = "Size", long, value_name = "POINTS", default_value = "9", value_parser = points)]
     font_size: f64,
-    /// Pixels an inch of a PNG file [default: 300; 96 if the width is given in px, so that they are the file's]
+    /// Pixels an inch of a PNG file [default: 300; 96 if the width is given in px, so that they are
+    /// the file's]
     #[arg(help_heading = "Size", long, value_parser = clap::value_parser!(u32).range(36..=2400))]
     dpi: Option<u32>,
 }
 
 impl Default for Paper {
     fn default() -> Self {
-        Self { width: Length { points: 7.0 * INCH, pixels: false }, height: None, font_size: 9.0, dpi: None }
+        Self {
+            width: Length { points: 7.0 * INCH, pixels: false },
+            height: None,
+            font_size: 9.0,
+            dpi: None,
+        }
     }
 }
 

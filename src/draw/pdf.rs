@@ -19,8 +19,10 @@ const QUARTER: f32 = 0.552_285;
 /// # Errors
 /// What the library says.
 pub fn write(sheet: &Sheet) -> Result<Vec<u8>, String> {
-    let settings = PageSettings::from_wh(sheet.width as f32, sheet.height as f32).ok_or("a page of no size")?;
-    let font = Font::new(dejavu::sans::regular().to_vec().into(), 0).ok_or("the font cannot be read")?;
+    let settings = PageSettings::from_wh(sheet.width as f32, sheet.height as f32)
+        .ok_or("a page of no size")?;
+    let font =
+        Font::new(dejavu::sans::regular().to_vec().into(), 0).ok_or("the font cannot be read")?;
     let mut document = Document::new();
     let mut page = document.start_page_with(settings);
     let mut surface = page.surface();
@@ -31,7 +33,11 @@ pub fn write(sheet: &Sheet) -> Result<Vec<u8>, String> {
 }
 
 fn one(surface: &mut Surface<'_>, mark: &Mark, font: &Font) {
-    surface.set_fill(mark.fill.map(|ink| Fill { paint: paint(ink), opacity: cover(ink), rule: FillRule::NonZero }));
+    surface.set_fill(mark.fill.map(|ink| Fill {
+        paint: paint(ink),
+        opacity: cover(ink),
+        rule: FillRule::NonZero,
+    }));
     surface.set_stroke(mark.stroke.as_ref().map(|Pen { ink, width, dash }| Stroke {
         paint: paint(*ink),
         opacity: cover(*ink),
@@ -49,7 +55,9 @@ fn one(surface: &mut Surface<'_>, mark: &Mark, font: &Font) {
 fn path(shape: &Shape) -> Option<Path> {
     let mut path = PathBuilder::new();
     match shape {
-        Shape::Rect((x, y), w, h) => path.push_rect(Rect::from_xywh(*x as f32, *y as f32, *w as f32, *h as f32)?),
+        Shape::Rect((x, y), w, h) => {
+            path.push_rect(Rect::from_xywh(*x as f32, *y as f32, *w as f32, *h as f32)?)
+        }
         Shape::Circle((x, y), r) => {
             let (x, y, r) = (*x as f32, *y as f32, *r as f32);
             let q = r * QUARTER;
@@ -62,7 +70,11 @@ fn path(shape: &Shape) -> Option<Path> {
         }
         Shape::Line(points) => {
             for (k, (x, y)) in points.iter().enumerate() {
-                if k == 0 { path.move_to(*x as f32, *y as f32) } else { path.line_to(*x as f32, *y as f32) }
+                if k == 0 {
+                    path.move_to(*x as f32, *y as f32)
+                } else {
+                    path.line_to(*x as f32, *y as f32)
+                }
             }
         }
         Shape::Segments(lines) => {
@@ -93,7 +105,10 @@ fn text(surface: &mut Surface<'_>, shape: &Shape, font: &Font) {
     if *turned {
         surface.push_transform(&Transform::from_rotate(-90.0));
     }
-    let from = Point::from_xy(-anchor.before(font::width(text, *size)) as f32, (size * font::CAPITALS / 2.0) as f32);
+    let from = Point::from_xy(
+        -anchor.before(font::width(text, *size)) as f32,
+        (size * font::CAPITALS / 2.0) as f32,
+    );
     surface.draw_glyphs(from, &glyphs, font.clone(), text, *size as f32, false);
     if *turned {
         surface.pop();

@@ -1,7 +1,9 @@
 //! Sheets as pixels.
 
 use skrifa::outline::OutlinePen;
-use tiny_skia::{FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform};
+use tiny_skia::{
+    FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform,
+};
 
 use super::{Ink, Mark, Pen, Shape, Sheet, font};
 
@@ -14,11 +16,15 @@ const MOST_PIXELS: f64 = 200e6;
 /// Too many pixels.
 pub fn write(sheet: &Sheet, dpi: f64) -> Result<Vec<u8>, String> {
     let scale = dpi / 72.0;
-    let (width, height) = ((sheet.width * scale).round().max(1.0), (sheet.height * scale).round().max(1.0));
+    let (width, height) =
+        ((sheet.width * scale).round().max(1.0), (sheet.height * scale).round().max(1.0));
     if width * height > MOST_PIXELS {
-        return Err(format!("a picture of {width:.0} x {height:.0} pixels is too large; write an SVG or PDF file, or make it smaller"));
+        return Err(format!(
+            "a picture of {width:.0} x {height:.0} pixels is too large; write an SVG or PDF file, or make it smaller"
+        ));
     }
-    let mut page = Pixmap::new(width as u32, height as u32).ok_or("no memory for the picture's pixels")?;
+    let mut page =
+        Pixmap::new(width as u32, height as u32).ok_or("no memory for the picture's pixels")?;
     page.fill(tiny_skia::Color::WHITE);
     let scale = Transform::from_scale(scale as f32, scale as f32);
     sheet.marks.iter().for_each(|mark| one(&mut page, mark, scale));
@@ -35,19 +41,26 @@ fn one(page: &mut Pixmap, mark: &Mark, scale: Transform) {
     }
     if let Some(Pen { ink, width, dash }) = &mark.stroke {
         let dash = if dash.is_empty() { None } else { StrokeDash::new(dash.to_vec(), 0.0) };
-        let stroke = Stroke { width: *width as f32, line_join: LineJoin::Round, dash, ..Stroke::default() };
+        let stroke =
+            Stroke { width: *width as f32, line_join: LineJoin::Round, dash, ..Stroke::default() };
         page.stroke_path(&path, &paint(*ink), &stroke, scale, None);
     }
 }
 
 fn path(shape: &Shape) -> Option<Path> {
     match shape {
-        Shape::Rect((x, y), w, h) => Rect::from_xywh(*x as f32, *y as f32, *w as f32, *h as f32).map(PathBuilder::from_rect),
+        Shape::Rect((x, y), w, h) => {
+            Rect::from_xywh(*x as f32, *y as f32, *w as f32, *h as f32).map(PathBuilder::from_rect)
+        }
         Shape::Circle((x, y), r) => PathBuilder::from_circle(*x as f32, *y as f32, *r as f32),
         Shape::Line(points) => {
             let mut path = PathBuilder::new();
             for (k, (x, y)) in points.iter().enumerate() {
-                if k == 0 { path.move_to(*x as f32, *y as f32) } else { path.line_to(*x as f32, *y as f32) }
+                if k == 0 {
+                    path.move_to(*x as f32, *y as f32)
+                } else {
+                    path.line_to(*x as f32, *y as f32)
+                }
             }
             path.finish()
         }
@@ -65,7 +78,10 @@ fn path(shape: &Shape) -> Option<Path> {
 
 /// Letter by letter, at places between pixels too.
 fn text(page: &mut Pixmap, mark: &Mark, scale: Transform) {
-    let (Shape::Text { at, size, anchor, turned, text }, Some(ink)) = (&mark.shape, mark.fill) else { return };
+    let (Shape::Text { at, size, anchor, turned, text }, Some(ink)) = (&mark.shape, mark.fill)
+    else {
+        return;
+    };
     let place = scale.pre_translate(at.0 as f32, at.1 as f32);
     let place = if *turned { place.pre_rotate(-90.0) } else { place };
     let mut x = -anchor.before(font::width(text, *size));
@@ -115,7 +131,11 @@ fn encoded(page: &Pixmap, dpi: f64) -> Result<Vec<u8>, png::EncodingError> {
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
     let a_metre = (dpi / 0.0254).round() as u32;
-    encoder.set_pixel_dims(Some(png::PixelDimensions { xppu: a_metre, yppu: a_metre, unit: png::Unit::Meter }));
+    encoder.set_pixel_dims(Some(png::PixelDimensions {
+        xppu: a_metre,
+        yppu: a_metre,
+        unit: png::Unit::Meter,
+    }));
     let mut writer = encoder.write_header()?;
     // The page is white below everything, so nothing is left to see through.
     let rgb: Vec<u8> = page.pixels().iter().flat_map(|p| [p.red(), p.green(), p.blue()]).collect();

@@ -20,12 +20,23 @@ pub fn write(sheet: &Sheet) -> String {
 fn one(out: &mut String, mark: &Mark) {
     let look = look(mark);
     let (element, inside) = match &mark.shape {
-        Shape::Rect((x, y), w, h) => {
-            (format!("rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"", number(*x), number(*y), number(*w), number(*h)), None)
-        }
-        Shape::Circle((x, y), r) => (format!("circle cx=\"{}\" cy=\"{}\" r=\"{}\"", number(*x), number(*y), number(*r)), None),
+        Shape::Rect((x, y), w, h) => (
+            format!(
+                "rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
+                number(*x),
+                number(*y),
+                number(*w),
+                number(*h)
+            ),
+            None,
+        ),
+        Shape::Circle((x, y), r) => (
+            format!("circle cx=\"{}\" cy=\"{}\" r=\"{}\"", number(*x), number(*y), number(*r)),
+            None,
+        ),
         Shape::Line(points) => {
-            let all: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
+            let all: Vec<String> =
+                points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
             (format!("polyline points=\"{}\"", all.join(" ")), None)
         }
         Shape::Segments(lines) => {
@@ -39,13 +50,25 @@ fn one(out: &mut String, mark: &Mark) {
             let down = size * font::CAPITALS / 2.0;
             let (at, turn) = match turned {
                 false => ((*x, y + down), String::new()),
-                true => ((x + down, *y), format!(" transform=\"rotate(-90 {} {})\"", number(x + down), number(*y))),
+                true => (
+                    (x + down, *y),
+                    format!(" transform=\"rotate(-90 {} {})\"", number(x + down), number(*y)),
+                ),
             };
-            let place = format!("text x=\"{}\" y=\"{}\" font-size=\"{}\"", number(at.0), number(at.1), number(*size));
+            let place = format!(
+                "text x=\"{}\" y=\"{}\" font-size=\"{}\"",
+                number(at.0),
+                number(at.1),
+                number(*size)
+            );
             (format!("{place} text-anchor=\"{}\"{turn}", anchored(*anchor)), Some(escaped(text)))
         }
     };
-    let title = if mark.title.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(&mark.title)) };
+    let title = if mark.title.is_empty() {
+        String::new()
+    } else {
+        format!("<title>{}</title>", escaped(&mark.title))
+    };
     let inside = title + &inside.unwrap_or_default();
     let name = element.split(' ').next().unwrap_or_default();
     let _ = match inside.is_empty() {

@@ -10,9 +10,16 @@ use super::*;
 /// A picture of every kind of mark, 3 in by 2 in.
 fn sheet() -> Sheet {
     let mut sheet = Sheet::new(216.0, 144.0);
-    sheet.fill(Shape::Rect((10.0, 10.0), 50.0, 30.0), Ink::new(200, 0, 0)).says("a < b").edged(Pen::new(Ink::BLACK, 2.0));
+    sheet
+        .fill(Shape::Rect((10.0, 10.0), 50.0, 30.0), Ink::new(200, 0, 0))
+        .says("a < b")
+        .edged(Pen::new(Ink::BLACK, 2.0));
     sheet.fill(Shape::Circle((100.0, 50.0), 20.0), Ink { cover: 0.5, ..Ink::new(0, 0, 200) });
-    sheet.line((0.0, 100.0), (216.0, 100.0), Pen { dash: &[4.0, 2.0], ..Pen::new(Ink::BLACK, 1.0) });
+    sheet.line(
+        (0.0, 100.0),
+        (216.0, 100.0),
+        Pen { dash: &[4.0, 2.0], ..Pen::new(Ink::BLACK, 1.0) },
+    );
     sheet.text((108.0, 120.0), 12.0, Anchor::Middle, "Fünf & \"sechs\"");
     sheet.text((200.0, 50.0), 10.0, Anchor::Middle, "upwards").turned();
     sheet
@@ -21,7 +28,13 @@ fn sheet() -> Sheet {
 #[test]
 fn every_format_has_the_size_and_the_marks() {
     let svg = sheet().svg();
-    for part in ["width=\"216pt\" height=\"144pt\"", "<title>a &lt; b</title>", "#c80000", "Fünf &amp; &quot;sechs&quot;", "rotate(-90"] {
+    for part in [
+        "width=\"216pt\" height=\"144pt\"",
+        "<title>a &lt; b</title>",
+        "#c80000",
+        "Fünf &amp; &quot;sechs&quot;",
+        "rotate(-90",
+    ] {
         assert!(svg.contains(part), "{part} in {svg}");
     }
     let bytes = png::write(&sheet(), 300.0).unwrap();
@@ -33,22 +46,42 @@ fn every_format_has_the_size_and_the_marks() {
         let first = ((y / 72.0 * 300.0) as usize * 900 + (x / 72.0 * 300.0) as usize) * 3;
         [pixels[first], pixels[first + 1], pixels[first + 2]]
     };
-    assert_eq!((at(30.0, 20.0), at(5.0, 5.0), at(100.0, 50.0)), ([200, 0, 0], [255; 3], [127, 127, 227]));
+    assert_eq!(
+        (at(30.0, 20.0), at(5.0, 5.0), at(100.0, 50.0)),
+        ([200, 0, 0], [255; 3], [127, 127, 227])
+    );
     // Letters of both texts: dark pixels where they are.
     let dark = |x: std::ops::Range<u32>, y: std::ops::Range<u32>| {
-        y.flat_map(|y| x.clone().map(move |x| (x, y))).filter(|&(x, y)| at(f64::from(x), f64::from(y))[0] < 120).count()
+        y.flat_map(|y| x.clone().map(move |x| (x, y)))
+            .filter(|&(x, y)| at(f64::from(x), f64::from(y))[0] < 120)
+            .count()
     };
-    assert!(dark(60..160, 114..127) > 40 && dark(194..207, 25..75) > 20, "{} {}", dark(60..160, 114..127), dark(194..207, 25..75));
+    assert!(
+        dark(60..160, 114..127) > 40 && dark(194..207, 25..75) > 20,
+        "{} {}",
+        dark(60..160, 114..127),
+        dark(194..207, 25..75)
+    );
     assert!(png::write(&sheet(), 1e5).unwrap_err().contains("too large"));
     let pdf = pdf::write(&sheet()).unwrap();
     let has = |part: &str| pdf.windows(part.len()).any(|w| w == part.as_bytes());
-    assert!(pdf.starts_with(b"%PDF-") && has("/MediaBox [0 0 216 144]") && has("DejaVuSans"), "{}", String::from_utf8_lossy(&pdf));
-    assert_eq!((png::write(&sheet(), 72.0), pdf), (png::write(&sheet(), 72.0), pdf::write(&sheet()).unwrap()), "the same bytes each time");
+    assert!(
+        pdf.starts_with(b"%PDF-") && has("/MediaBox [0 0 216 144]") && has("DejaVuSans"),
+        "{}",
+        String::from_utf8_lossy(&pdf)
+    );
+    assert_eq!(
+        (png::write(&sheet(), 72.0), pdf),
+        (png::write(&sheet(), 72.0), pdf::write(&sheet()).unwrap()),
+        "the same bytes each time"
+    );
 }
 
 #[test]
 fn the_name_of_a_file_says_its_format() {
-    for (name, format) in [("a.svg", Format::Svg), ("a.b.PNG", Format::Png), ("/x/y.pdf", Format::Pdf)] {
+    for (name, format) in
+        [("a.svg", Format::Svg), ("a.b.PNG", Format::Png), ("/x/y.pdf", Format::Pdf)]
+    {
         assert_eq!(Format::of(Path::new(name)).unwrap(), format);
     }
     assert!(Format::of(Path::new("a.jpg")).unwrap_err().contains(".svg, .png or .pdf"));
@@ -62,16 +95,37 @@ fn lengths_have_units_and_bounds() {
         #[command(flatten)]
         paper: Paper,
     }
-    let parse = |line: &str| <Args as clap::Parser>::try_parse_from(format!("x {line}").split_whitespace()).map(|a| a.paper);
+    let parse = |line: &str| {
+        <Args as clap::Parser>::try_parse_from(format!("x {line}").split_whitespace())
+            .map(|a| a.paper)
+    };
     let of = |text: &str| parse(&format!("--width {text}")).unwrap();
-    assert_eq!((of("3.3in").width().round(), of("84mm").width().round(), of("8.4cm").width().round()), (238.0, 238.0, 238.0));
+    assert_eq!(
+        (of("3.3in").width().round(), of("84mm").width().round(), of("8.4cm").width().round()),
+        (238.0, 238.0, 238.0)
+    );
     assert_eq!((of("600px").width(), of("600px").dpi(), of("600pt").dpi()), (450.0, 96.0, 300.0));
-    assert_eq!((parse("").unwrap().text(), parse("--font-size 8").unwrap().text(), parse("--dpi 72").unwrap().dpi()), (9.0, 8.0, 72.0));
-    assert_eq!(Paper::default().width(), parse("").unwrap().width(), "the default of the option and of pictures without options");
+    assert_eq!(
+        (
+            parse("").unwrap().text(),
+            parse("--font-size 8").unwrap().text(),
+            parse("--dpi 72").unwrap().dpi()
+        ),
+        (9.0, 8.0, 72.0)
+    );
+    assert_eq!(
+        Paper::default().width(),
+        parse("").unwrap().width(),
+        "the default of the option and of pictures without options"
+    );
     for bad in ["3.3", "in", "0.5in", "-4in", "1e9mm", "NaNin", "4 parsecs"] {
         assert!(bad.parse::<Length>().is_err(), "{bad}");
     }
-    assert!(parse("--font-size 1").is_err() && parse("--font-size x").is_err() && parse("--dpi 9").is_err());
+    assert!(
+        parse("--font-size 1").is_err()
+            && parse("--font-size x").is_err()
+            && parse("--dpi 9").is_err()
+    );
 }
 
 fn labels(axis: &Axis) -> Vec<&str> {
@@ -82,13 +136,19 @@ fn labels(axis: &Axis) -> Vec<&str> {
 fn ticks_are_round_and_as_many_as_have_room() {
     let room = |length| Room { length, text: 8.0, upright: false };
     let axis = Axis::time("Time", 3.2e9, room(200.0));
-    assert_eq!((axis.title.as_str(), labels(&axis)), ("Time (s)", vec!["0.0", "0.5", "1.0", "1.5", "2.0", "2.5", "3.0"]));
+    assert_eq!(
+        (axis.title.as_str(), labels(&axis)),
+        ("Time (s)", vec!["0.0", "0.5", "1.0", "1.5", "2.0", "2.5", "3.0"])
+    );
     assert_eq!(labels(&Axis::time("Time", 3.2e9, room(60.0))), ["0", "2"]);
     assert_eq!(Axis::time("T", 1.5e6, room(100.0)).title, "T (ms)");
     assert_eq!(Axis::time("T", 7200e9, room(100.0)).title, "T (min)");
     assert_eq!(Axis::time("T", 1.0, room(100.0)).title, "T (ns)");
     let upright = Room { upright: true, ..room(120.0) };
-    assert_eq!(labels(&Axis::percent("Share", 1.02, upright)), ["0", "20", "40", "60", "80", "100"]);
+    assert_eq!(
+        labels(&Axis::percent("Share", 1.02, upright)),
+        ["0", "20", "40", "60", "80", "100"]
+    );
     let axis = Axis::bytes("Demand", 7e3, upright);
     assert_eq!((axis.title.as_str(), labels(&axis)), ("Demand (kB)", vec!["0", "2", "4", "6"]));
     let log = Axis::log_time("CCT", 3e6, 2e10, room(250.0));
@@ -96,21 +156,33 @@ fn ticks_are_round_and_as_many_as_have_room() {
     // Marks at all other multiples of a power of ten.
     assert_eq!((log.minor.len(), log.minor[0], log.minor.contains(&1e9)), (33, 2e6, false));
     assert_eq!(labels(&Axis::log_time("CCT", 3e6, 2e10, room(100.0))), ["10 ms", "1 s"]);
-    assert_eq!(labels(&Axis::log_time("CCT", 2e6, 8e6, room(200.0))), ["2 ms", "5 ms", "10 ms", "20 ms"]);
-    assert_eq!(labels(&Axis::log_time("CCT", 1e12, 2e14, room(250.0))), ["1\u{a0}000 s", "10\u{a0}000 s", "100\u{a0}000 s"]);
+    assert_eq!(
+        labels(&Axis::log_time("CCT", 2e6, 8e6, room(200.0))),
+        ["2 ms", "5 ms", "10 ms", "20 ms"]
+    );
+    assert_eq!(
+        labels(&Axis::log_time("CCT", 1e12, 2e14, room(250.0))),
+        ["1\u{a0}000 s", "10\u{a0}000 s", "100\u{a0}000 s"]
+    );
     assert_eq!(labels(&Axis::log_plain("ratio", 0.3, 4.0, upright)), ["0.2", "0.5", "1", "2", "5"]);
-    assert_eq!((log.part(2e6), log.part(0.0), log.part(2e10), log.part(f64::MAX)), (0.0, 0.0, 1.0, 1.0));
+    assert_eq!(
+        (log.part(2e6), log.part(0.0), log.part(2e10), log.part(f64::MAX)),
+        (0.0, 0.0, 1.0, 1.0)
+    );
 }
 
 #[test]
 fn what_is_too_long_ends_in_dots() {
     assert_eq!(font::shortened("host-0", 10.0, 60.0), "host-0");
     let short = font::shortened("a-long-name-of-a-host", 10.0, 60.0);
-    assert!(short.starts_with("a-lo") && short.ends_with('…') && font::width(&short, 10.0) <= 60.0, "{short}");
+    assert!(
+        short.starts_with("a-lo") && short.ends_with('…') && font::width(&short, 10.0) <= 60.0,
+        "{short}"
+    );
 }
 
-/// What people without red cones, without green cones, and all others see of a colour: red, green and blue in linear light, after Viénot,
-/// Brettel and Mollon (1999).
+/// What people without red cones, without green cones, and all others see of a colour: red, green
+/// and blue in linear light, after Viénot, Brettel and Mollon (1999).
 fn seen([r, g, b]: [u8; 3]) -> [[f64; 3]; 3] {
     let linear = |c: u8| (f64::from(c) / 255.0).powf(2.2);
     let [r, g, b] = [r, g, b].map(linear);
@@ -130,7 +202,8 @@ fn lab([r, g, b]: [f64; 3]) -> [f64; 3] {
     [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
 }
 
-/// Of two fills, those with other lines are apart; those with the same have colours that anyone tells apart.
+/// Of two fills, those with other lines are apart; those with the same have colours that anyone
+/// tells apart.
 #[test]
 fn thirty_six_fills_are_told_apart_with_any_colour_vision() {
     let mut least = f64::MAX;
@@ -147,11 +220,13 @@ fn thirty_six_fills_are_told_apart_with_any_colour_vision() {
         }
     }
     println!("the closest are {least:.1} apart");
-    let fills: std::collections::HashSet<String> = (0..72).map(|k| format!("{:?}", many(k))).collect();
+    let fills: std::collections::HashSet<String> =
+        (0..72).map(|k| format!("{:?}", many(k))).collect();
     assert_eq!((fills.len(), many(72)), (72, many(0)));
 }
 
-/// The distance in CIELAB at which colours of small areas are told apart for certain; 2.3 is what is just noticed side by side.
+/// The distance in CIELAB at which colours of small areas are told apart for certain; 2.3 is what
+/// is just noticed side by side.
 const LEAST_APART: f64 = 8.0;
 
 fn paper(width: f64, size: f64) -> Paper {
@@ -160,7 +235,13 @@ fn paper(width: f64, size: f64) -> Paper {
         #[command(flatten)]
         paper: Paper,
     }
-    let line = ["x".into(), "--width".into(), format!("{width}in"), "--font-size".into(), format!("{size}")];
+    let line = [
+        "x".into(),
+        "--width".into(),
+        format!("{width}in"),
+        "--font-size".into(),
+        format!("{size}"),
+    ];
     <Args as clap::Parser>::try_parse_from(line).expect("a size").paper
 }
 
@@ -176,7 +257,8 @@ proptest! {
         let look = Look { title: names.join(" "), log, paper: paper(width, size) };
         let time = |room| if log { Axis::log_time(&titles.0, 1.0, end, room) } else { Axis::time(&titles.0, end, room) };
         let chart = Chart::new(&look, names.iter().enumerate().map(key).collect(), time, |room| Axis::bytes(&titles.1, top, room));
-        // A head that is higher than the page leaves no place for the chart, but the page grows with it.
+        // A head that is higher than the page leaves no place for the chart, but the page grows
+        // with it.
         prop_assert_eq!(chart.sheet.legible(), Ok(()));
     }
 

@@ -5,8 +5,8 @@ use crate::paths::{Load, Switches, Units};
 use crate::placement::hit::wave::{Distances, How, Pair, Side, Wave, place};
 use crate::topology::Topology;
 
-/// Cost of the case study, in GB x switches: as its figure 3 gives it, with R1 on S4 and R2 on S2, and as Hit places the two reduces where
-/// `places` are free. `None`: two tasks find no slots.
+/// Cost of the case study, in GB x switches: as its figure 3 gives it, with R1 on S4 and R2 on S2,
+/// and as Hit places the two reduces where `places` are free. `None`: two tasks find no slots.
 ///
 /// Source: section 2.3.
 pub fn costs(topology: &Topology, places: [u32; 4]) -> Option<(f64, f64)> {

@@ -38,7 +38,8 @@ pub struct Claim {
     pub measure: Measure,
     /// Whose.
     pub of: Side,
-    /// It is a reduction against this (a gain, where more is better), in per cent of this; else the measure itself.
+    /// It is a reduction against this (a gain, where more is better), in per cent of this; else the
+    /// measure itself.
     pub against: Option<Side>,
     /// It is how far the reduction goes beyond that of one side against another, in points.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,16 +68,20 @@ pub enum Verdict {
     FarLess,
     /// The other system is better.
     Opposite,
-    /// The 95 % interval does not tell: that of a reduction holds zero and what is printed does not; or it is wider than what is printed;
-    /// or it reaches what is printed, though the mean is far from it.
+    /// The 95 % interval does not tell: that of a reduction holds zero and what is printed does
+    /// not; or it is wider than what is printed; or it reaches what is printed, though the mean is
+    /// far from it.
     Unclear,
     /// A figure that compares nothing, more than a third off.
     Differs,
-    /// What is printed is beyond what any scheduler can reach on these jobs ([`floor`](super::floor)).
+    /// What is printed is beyond what any scheduler can reach on these jobs
+    /// ([`floor`](super::floor)).
     BeyondBound,
-    /// Something decides it that the paper leaves open and that cannot be calibrated: see [`Claim::untold`].
+    /// Something decides it that the paper leaves open and that cannot be calibrated: see
+    /// [`Claim::untold`].
     CannotTell,
-    /// A number that the paper leaves out was chosen so that this one is met: no prediction, no agreement.
+    /// A number that the paper leaves out was chosen so that this one is met: no prediction, no
+    /// agreement.
     Calibrated,
     /// The paper prints nothing.
     Ours,
@@ -85,9 +90,13 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it is about a number that the paper prints and that we predicted: neither chosen, nor open, nor ours alone, nor left out.
+    /// Whether it is about a number that the paper prints and that we predicted: neither chosen,
+    /// nor open, nor ours alone, nor left out.
     pub fn is_prediction(self) -> bool {
-        !matches!(self, Self::Calibrated | Self::BeyondBound | Self::CannotTell | Self::Ours | Self::NotRun)
+        !matches!(
+            self,
+            Self::Calibrated | Self::BeyondBound | Self::CannotTell | Self::Ours | Self::NotRun
+        )
     }
 
     /// For people.
@@ -131,7 +140,8 @@ impl Printed {
         if (v < low || !high.is_finite()) && low.is_finite() { low.abs() } else { high.abs() }
     }
 
-    /// Whether a value is within what is printed, or of a single number at most `slack` off. More than zero is not zero.
+    /// Whether a value is within what is printed, or of a single number at most `slack` off. More
+    /// than zero is not zero.
     fn is_met(self, v: f64, slack: f64) -> bool {
         match self {
             Self::About(p) => (v - p).abs() <= slack,
@@ -181,26 +191,54 @@ fn average(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 impl Claim {
     /// A measure of one system on one setting.
-    pub fn of(measure: Measure, (setting, system): Place, printed: impl Into<Option<Printed>>, source: &'static str) -> Self {
+    pub fn of(
+        measure: Measure,
+        (setting, system): Place,
+        printed: impl Into<Option<Printed>>,
+        source: &'static str,
+    ) -> Self {
         let (of, printed) = (Side { setting, system }, printed.into());
-        Self { measure, of, against: None, beyond: None, printed, source, calibrated: false, untold: None }
+        Self {
+            measure,
+            of,
+            against: None,
+            beyond: None,
+            printed,
+            source,
+            calibrated: false,
+            untold: None,
+        }
     }
 
-    /// By how many per cent a system has less than `base` on the same setting, or more where more is better.
-    pub fn less(measure: Measure, of: Place, base: &'static str, printed: impl Into<Option<Printed>>, source: &'static str) -> Self {
-        Self { against: Some(Side { setting: of.0, system: base }), ..Self::of(measure, of, printed, source) }
+    /// By how many per cent a system has less than `base` on the same setting, or more where more
+    /// is better.
+    pub fn less(
+        measure: Measure,
+        of: Place,
+        base: &'static str,
+        printed: impl Into<Option<Printed>>,
+        source: &'static str,
+    ) -> Self {
+        Self {
+            against: Some(Side { setting: of.0, system: base }),
+            ..Self::of(measure, of, printed, source)
+        }
     }
 
-    /// The same figure, compared with what it is on another setting: a claim of order between two gains.
+    /// The same figure, compared with what it is on another setting: a claim of order between two
+    /// gains.
     #[must_use]
     pub fn beyond(self, setting: &'static str) -> Self {
         let there = |s: Side| Side { setting, ..s };
         Self { beyond: self.against.map(|base| (there(self.of), there(base))), ..self }
     }
 
-    /// The figure by repetition: a reduction is taken within each, since both sides ran the same jobs.
+    /// The figure by repetition: a reduction is taken within each, since both sides ran the same
+    /// jobs.
     pub fn values(&self, outcomes: &Outcomes) -> Vec<f64> {
-        let Some(base) = self.against else { return self.of_each(self.of, outcomes).flatten().collect() };
+        let Some(base) = self.against else {
+            return self.of_each(self.of, outcomes).flatten().collect();
+        };
         let own = self.gains((self.of, base), outcomes);
         let other = self.beyond.map(|sides| self.gains(sides, outcomes));
         match other {
@@ -209,15 +247,21 @@ impl Claim {
         }
     }
 
-    /// What no scheduler goes beyond, as a mean over the repetitions; `None` where there is no floor.
+    /// What no scheduler goes beyond, as a mean over the repetitions; `None` where there is no
+    /// floor.
     pub fn reach(&self, outcomes: &Outcomes) -> Option<Reach> {
-        let floors: Vec<Option<f64>> = self.of_each(Side { system: FLOOR, ..self.of }, outcomes).collect();
+        let floors: Vec<Option<f64>> =
+            self.of_each(Side { system: FLOOR, ..self.of }, outcomes).collect();
         let floor = average(floors.iter().flatten().copied())?;
-        let Some(base) = self.against.filter(|b| b.setting == self.of.setting && self.beyond.is_none()) else {
+        let Some(base) =
+            self.against.filter(|b| b.setting == self.of.setting && self.beyond.is_none())
+        else {
             return self.against.is_none().then_some(Reach { floor, most: None });
         };
-        let saved =
-            floors.iter().zip(self.of_each(base, outcomes)).filter_map(|(f, b)| Some(100.0 * (1.0 - (*f)? / b.filter(|b| *b > 0.0)?)));
+        let saved = floors
+            .iter()
+            .zip(self.of_each(base, outcomes))
+            .filter_map(|(f, b)| Some(100.0 * (1.0 - (*f)? / b.filter(|b| *b > 0.0)?)));
         Some(Reach { floor, most: Some(average(saved)?) })
     }
 
@@ -229,14 +273,22 @@ impl Claim {
         })
     }
 
-    fn of_each<'a>(&'a self, s: Side, outcomes: &'a Outcomes) -> impl Iterator<Item = Option<f64>> + 'a {
+    fn of_each<'a>(
+        &'a self,
+        s: Side,
+        outcomes: &'a Outcomes,
+    ) -> impl Iterator<Item = Option<f64>> + 'a {
         outcomes.of(s.setting, s.system).iter().map(|o| o.as_ref()?.get(&self.measure).copied())
     }
 
-    /// By repetition, by how many per cent one side has less than the other, or more where more is better.
+    /// By repetition, by how many per cent one side has less than the other, or more where more is
+    /// better.
     fn gains(&self, (of, base): (Side, Side), outcomes: &Outcomes) -> Vec<Option<f64>> {
         let sign = if self.measure.more_is_better() { -1.0 } else { 1.0 };
-        let both = self.of_each(of, outcomes).zip(self.of_each(base, outcomes)).map(|(a, b)| a.zip(b).filter(|v| v.1 > 0.0));
+        let both = self
+            .of_each(of, outcomes)
+            .zip(self.of_each(base, outcomes))
+            .map(|(a, b)| a.zip(b).filter(|v| v.1 > 0.0));
         both.map(|v| v.map(|(a, b)| sign * 100.0 * (1.0 - a / b))).collect()
     }
 
@@ -266,7 +318,8 @@ impl Claim {
     fn compared(&self, printed: Printed, ours: Estimate) -> Verdict {
         let (mean, sign) = (ours.mean, if self.against.is_some() { printed.sign() } else { 0.0 });
         // Of a share of a whole, a point or two are nothing, however small what is printed.
-        let least = if self.against.is_none() && self.measure.is_share() { (2.0, 5.0) } else { (0.0, 0.0) };
+        let least =
+            if self.against.is_none() && self.measure.is_share() { (2.0, 5.0) } else { (0.0, 0.0) };
         let size = printed.size(mean);
         let (slack, near) = ((size / 10.0).max(least.0), (size / 3.0).max(least.1));
         let (off, half) = (printed.off(mean).abs(), ours.half.unwrap_or(0.0));

@@ -1,4 +1,5 @@
-//! How much of the network strict priorities use, by how many tasks fetch on every host (PushBox, figure 3a).
+//! How much of the network strict priorities use, by how many tasks fetch on every host (PushBox,
+//! figure 3a).
 
 use std::sync::Arc;
 
@@ -22,23 +23,31 @@ const LONG: Span = Span::millis(1);
 /// Draws of one run.
 const DRAWS: u64 = 10;
 
-/// What hosts receive of what their interfaces carry, in per cent: every host has `m` tasks that fetch without end from five others each,
-/// drawn at random, and the tasks of all hosts go before one another in a random strict order. The mean of ten draws.
-/// O(draws x hosts x m) coflows.
+/// What hosts receive of what their interfaces carry, in per cent: every host has `m` tasks that
+/// fetch without end from five others each, drawn at random, and the tasks of all hosts go before
+/// one another in a random strict order. The mean of ten draws. O(draws x hosts x m) coflows.
 pub fn utilisation(topology: &Arc<Topology>, network: Network, m: u32, seed: u64) -> f64 {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     (0..DRAWS).map(|_| one(topology, network, m, &mut rng)).sum::<f64>() / DRAWS as f64
 }
 
 fn one(topology: &Arc<Topology>, network: Network, m: u32, rng: &mut ChaCha8Rng) -> f64 {
-    let (hosts, mut f) =
-        (topology.hosts.len(), SimFabric::new(topology.clone(), Settings { circuits: false, network, ..Settings::default() }));
+    let (hosts, mut f) = (
+        topology.hosts.len(),
+        SimFabric::new(
+            topology.clone(),
+            Settings { circuits: false, network, ..Settings::default() },
+        ),
+    );
     for to in 0..hosts {
         for k in 0..m {
             let id = CoflowId::from(to * m as usize + k as usize);
-            let senders =
-                index::sample(rng, hosts - 1, SENDERS.min(hosts - 1)).into_iter().map(|h| HostId::from(if h < to { h } else { h + 1 }));
-            let flows = senders.map(|from| FlowSpec { from, to: HostId::from(to), bytes: BACKLOG }).collect();
+            let senders = index::sample(rng, hosts - 1, SENDERS.min(hosts - 1))
+                .into_iter()
+                .map(|h| HostId::from(if h < to { h } else { h + 1 }));
+            let flows = senders
+                .map(|from| FlowSpec { from, to: HostId::from(to), bytes: BACKLOG })
+                .collect();
             f.prefer(id, rng.random(), Time::ZERO);
             f.add_flows(&CoflowSpec::new(id, "", Time::ZERO, flows), &[], Time::ZERO);
         }
@@ -58,7 +67,8 @@ mod tests {
     fn more_tasks_use_more_and_nobody_more_than_all() {
         let rate = BitRate::mbit(10_000);
         let t = Arc::new(Topology::uniform("t", 20, 1, rate, rate, vec![]));
-        let network = Network { kind: NetworkKind::Priority, within: Within::MaxMin, ..Network::default() };
+        let network =
+            Network { kind: NetworkKind::Priority, within: Within::MaxMin, ..Network::default() };
         let used = [1, 2, 3, 8].map(|m| utilisation(&t, network, m, 1));
         assert!(used.is_sorted() && used[0] > 50.0 && used[3] <= 100.0, "{used:?}");
         assert!(used[3] - used[2] < used[1] - used[0], "the gain of one more falls: {used:?}");

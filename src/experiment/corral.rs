@@ -1,13 +1,14 @@
-//! Corral's evaluation (SIGCOMM 2015, section 6): the testbed against Yarn-CS, the simulated cluster with TCP and Varys, and the planner
-//! itself.
+//! Corral's evaluation (SIGCOMM 2015, section 6): the testbed against Yarn-CS, the simulated
+//! cluster with TCP and Varys, and the planner itself.
 
 use std::sync::Arc;
 
 use super::Size;
 use super::claim::{Claim, Printed, Side};
 use super::runs::Measure::{
-    Crossing, DataSpread, FewTasksJct, Gap, Makespan, MakespanAdHoc, ManyTasksJct, MeanJct, MeanRecurring, MedianJct, MedianRecurring,
-    MedianReduceTime, P90AdHoc, PlanTime, SlotTime, SomeTasksJct,
+    Crossing, DataSpread, FewTasksJct, Gap, Makespan, MakespanAdHoc, ManyTasksJct, MeanJct,
+    MeanRecurring, MedianJct, MedianRecurring, MedianReduceTime, P90AdHoc, PlanTime, SlotTime,
+    SomeTasksJct,
 };
 use super::setting::{Beside, Load, Setting, System, Work, electrical, network};
 use crate::coflows::network::NetworkKind::{MaxMin, Varys};
@@ -25,11 +26,12 @@ use crate::workload::synth_jobs::Mix;
 const YARN: &str = "Yarn-CS";
 const YARN_VARYS: &str = "Yarn-CS+Varys";
 const CORRAL: &str = "Corral";
-/// Corral's guidelines, under which reduces get slots only when all maps before them have some. With Yarn's ramp-up a job that keeps to its
-/// racks runs its maps in waves, and half of its slots wait meanwhile; the paper does not say when its reduces start.
+/// Corral's guidelines, under which reduces get slots only when all maps before them have some.
+/// With Yarn's ramp-up a job that keeps to its racks runs its maps in waves, and half of its slots
+/// wait meanwhile; the paper does not say when its reduces start.
 const PLACED: &str = "Corral, all-placed";
-/// The same, with ad-hoc jobs that have their share of each rack first: they are scheduled "as Yarn-CS" does (section 6.4), beside whom
-/// is not said.
+/// The same, with ad-hoc jobs that have their share of each rack first: they are scheduled "as
+/// Yarn-CS" does (section 6.4), beside whom is not said.
 const SHARED: &str = "Corral, ad hoc share";
 const CORRAL_VARYS: &str = "Corral+Varys";
 const LOCAL: &str = "LocalShuffle";
@@ -52,14 +54,19 @@ const LARGE: &str = "W1 simulated";
 const PLAN_BATCH: &str = "plan batch";
 const PLAN_ONLINE: &str = "plan online";
 const MIXES: [Mix; 3] = [Mix::CorralW1, Mix::CorralW2, Mix::CorralW3];
-/// W1: four minutes are 6.67 times the mean gap of its arrivals in 60 minutes (section 6.5), so 100 jobs; W2 has 400 jobs, W3 200.
+/// W1: four minutes are 6.67 times the mean gap of its arrivals in 60 minutes (section 6.5), so 100
+/// jobs; W2 has 400 jobs, W3 200.
 const JOBS: [usize; 3] = [100, 400, 200];
 const HOUR: Span = Span::secs(3600);
 
-/// The testbed: 7 racks x 30 machines, 10 Gb/s, 5:1; 240 slots a rack (figure 2). Background traffic has a part of the core.
+/// The testbed: 7 racks x 30 machines, 10 Gb/s, 5:1; 240 slots a rack (figure 2). Background
+/// traffic has a part of the core.
 fn testbed(background_percent: u64) -> Arc<Topology> {
     let (nic, core) = (BitRate::mbit(10_000), BitRate::mbit(60_000));
-    let mut t = network("corral", &Cluster { racks: 7, hosts: 30, slots: 8, nic, core, ..Cluster::corral() });
+    let mut t = network(
+        "corral",
+        &Cluster { racks: 7, hosts: 30, slots: 8, nic, core, ..Cluster::corral() },
+    );
     t.eps.background_percent = background_percent;
     Arc::new(t)
 }
@@ -67,7 +74,10 @@ fn testbed(background_percent: u64) -> Arc<Topology> {
 /// The planner's cluster (figure 5): 100 racks x 40 machines.
 fn planned() -> Arc<Topology> {
     let (nic, core) = (BitRate::mbit(10_000), BitRate::mbit(80_000));
-    Arc::new(network("corral-planner", &Cluster { racks: 100, hosts: 40, slots: 8, nic, core, ..Cluster::corral() }))
+    Arc::new(network(
+        "corral-planner",
+        &Cluster { racks: 100, hosts: 40, slots: 8, nic, core, ..Cluster::corral() },
+    ))
 }
 
 fn on(names: &[&'static str]) -> Vec<System> {
@@ -88,7 +98,8 @@ fn on(names: &[&'static str]) -> Vec<System> {
 /// ShuffleWatcher as Corral's authors run it: in Yarn, each job in a subset of racks.
 fn watcher() -> System {
     let mut s = electrical(WATCHER, Kind::ShuffleWatcher, MaxMin);
-    s.jobs_by.placement.policy = Policy::ShuffleWatcher(ShuffleWatcherOptions { confine: true, ..Default::default() });
+    s.jobs_by.placement.policy =
+        Policy::ShuffleWatcher(ShuffleWatcherOptions { confine: true, ..Default::default() });
     (s.jobs_by.settings.order, s.jobs_by.settings.reduces) = (Order::Capacity, ReduceStart::RampUp);
     s
 }
@@ -115,8 +126,21 @@ fn best() -> System {
     s
 }
 
-fn setting(name: &'static str, about: &str, topology: &Arc<Topology>, systems: Vec<System>, load: Load) -> Setting {
-    Setting { name, about: about.into(), topology: topology.clone(), systems, load, work: Work::Run }
+fn setting(
+    name: &'static str,
+    about: &str,
+    topology: &Arc<Topology>,
+    systems: Vec<System>,
+    load: Load,
+) -> Setting {
+    Setting {
+        name,
+        about: about.into(),
+        topology: topology.clone(),
+        systems,
+        load,
+        work: Work::Run,
+    }
 }
 
 /// What is run.
@@ -133,18 +157,36 @@ fn on_testbed(size: Size) -> Vec<Setting> {
     let four = [YARN, CORRAL, PLACED, LOCAL, WATCHER];
     let mut all = Vec::new();
     for k in 0..3 {
-        let about = "7 racks x 30 machines x 8 slots, 5:1, half the core is background; all jobs at once";
+        let about =
+            "7 racks x 30 machines x 8 slots, 5:1, half the core is background; all jobs at once";
         all.push(setting(BATCH[k], about, &half, on(&four), load(k, Span::ZERO)));
         all.push(setting(ONLINE[k], "the same, in 60 minutes", &half, on(&four), load(k, HOUR)));
     }
     for (name, window) in BUSY.into_iter().zip([Span::ZERO, HOUR]) {
-        all.push(setting(name, "W1 with two thirds of the core for background traffic", &most, on(&both), load(0, window)));
+        all.push(setting(
+            name,
+            "W1 with two thirds of the core for background traffic",
+            &most,
+            on(&both),
+            load(0, window),
+        ));
     }
     for (name, window) in WRITTEN.into_iter().zip([Span::ZERO, HOUR]) {
         let load = Load { writes: true, ..load(0, window) };
-        all.push(setting(name, "W1, each task's output copied to two hosts of another rack before it is done", &half, on(&both), load));
+        all.push(setting(
+            name,
+            "W1, each task's output copied to two hosts of another rack before it is done",
+            &half,
+            on(&both),
+            load,
+        ));
     }
-    let mixed = Load { jobs: (150 * size.jobs_percent).div_ceil(100), ad_hoc_at_once: true, recurring: 67, ..load(0, HOUR) };
+    let mixed = Load {
+        jobs: (150 * size.jobs_percent).div_ceil(100),
+        ad_hoc_at_once: true,
+        recurring: 67,
+        ..load(0, HOUR)
+    };
     all.push(setting(
         MIXED,
         "100 recurring jobs of W1 in 60 minutes, 50 ad hoc at once",
@@ -152,8 +194,12 @@ fn on_testbed(size: Size) -> Vec<Setting> {
         on(&[YARN, CORRAL, PLACED, SHARED]),
         mixed,
     ));
-    let sizes = Load { errors: Errors { size_percent: 50, ..Errors::default() }, ..load(0, Span::ZERO) };
-    let late = Load { errors: Errors { delayed_percent: 50, delay: Span::secs(240), ..Errors::default() }, ..load(0, HOUR) };
+    let sizes =
+        Load { errors: Errors { size_percent: 50, ..Errors::default() }, ..load(0, Span::ZERO) };
+    let late = Load {
+        errors: Errors { delayed_percent: 50, delay: Span::secs(240), ..Errors::default() },
+        ..load(0, HOUR)
+    };
     for (name, apart) in TPCH.into_iter().zip([false, true]) {
         let jobs = (BESIDE * size.jobs_percent).div_ceil(100);
         let beside = Some(Beside { mix: Mix::CorralW1, jobs, apart });
@@ -166,8 +212,20 @@ fn on_testbed(size: Size) -> Vec<Setting> {
             queries,
         ));
     }
-    all.push(setting(SIZES, "W1 batch; sizes foreseen up to 50 % wrong", &half, on(&[CORRAL, PLACED]), sizes));
-    all.push(setting(LATE, "W1 online; half of the jobs up to 4 minutes sooner or later than foreseen", &half, on(&both), late));
+    all.push(setting(
+        SIZES,
+        "W1 batch; sizes foreseen up to 50 % wrong",
+        &half,
+        on(&[CORRAL, PLACED]),
+        sizes,
+    ));
+    all.push(setting(
+        LATE,
+        "W1 online; half of the jobs up to 4 minutes sooner or later than foreseen",
+        &half,
+        on(&both),
+        late,
+    ));
     all
 }
 
@@ -176,7 +234,8 @@ fn in_simulation(size: Size) -> Vec<Setting> {
     let minutes = |m: u64| Span::secs(m * 60);
     let about = "50 racks x 40 machines x 20 slots, 1 Gb/s, 5:1, 200 jobs in 15 minutes";
     let four = on(&[YARN, YARN_VARYS, CORRAL, CORRAL_VARYS]);
-    let run = setting(LARGE, about, &simulated, four, Load::new(MIXES[0], 200, minutes(15), 100, size));
+    let run =
+        setting(LARGE, about, &simulated, four, Load::new(MIXES[0], 200, minutes(15), 100, size));
     let plans = |window| Load { jobs: 500, ..Load::new(Mix::CorralW1, 500, window, 100, size) };
     let plan = |name, about, scenario, window| Setting {
         work: Work::Plan(scenario),
@@ -200,10 +259,21 @@ pub fn claims() -> Vec<Claim> {
     let mut all = batch_claims();
     all.extend(online_claims());
     all.extend(other_claims());
-    let against_yarn = |c: &&Claim| c.of.system == CORRAL && c.of.setting != LARGE && c.against.is_some_and(|b| b.system == YARN);
-    let placed: Vec<Claim> = all.iter().filter(against_yarn).map(|c| Claim { of: Side { system: PLACED, ..c.of }, ..*c }).collect();
-    let shared =
-        all.iter().filter(against_yarn).filter(|c| c.of.setting == MIXED).map(|c| Claim { of: Side { system: SHARED, ..c.of }, ..*c });
+    let against_yarn = |c: &&Claim| {
+        c.of.system == CORRAL
+            && c.of.setting != LARGE
+            && c.against.is_some_and(|b| b.system == YARN)
+    };
+    let placed: Vec<Claim> = all
+        .iter()
+        .filter(against_yarn)
+        .map(|c| Claim { of: Side { system: PLACED, ..c.of }, ..*c })
+        .collect();
+    let shared = all
+        .iter()
+        .filter(against_yarn)
+        .filter(|c| c.of.setting == MIXED)
+        .map(|c| Claim { of: Side { system: SHARED, ..c.of }, ..*c });
     let shared: Vec<Claim> = shared.collect();
     all.extend(placed);
     all.extend(shared);
@@ -214,10 +284,22 @@ pub fn claims() -> Vec<Claim> {
 fn batch_claims() -> Vec<Claim> {
     let mut all = Vec::new();
     for batch in BATCH {
-        all.push(Claim::less(Makespan, (batch, CORRAL), YARN, Printed::Between(10.0, 33.0), "fig. 6"));
+        all.push(Claim::less(
+            Makespan,
+            (batch, CORRAL),
+            YARN,
+            Printed::Between(10.0, 33.0),
+            "fig. 6",
+        ));
         all.push(Claim::less(Makespan, (batch, CORRAL), LOCAL, Printed::AtLeast(0.0), "fig. 6"));
         all.push(Claim::less(Makespan, (batch, WATCHER), YARN, Printed::AtMost(0.0), "fig. 6"));
-        all.push(Claim::less(Crossing, (batch, CORRAL), YARN, Printed::Between(20.0, 90.0), "fig. 7a"));
+        all.push(Claim::less(
+            Crossing,
+            (batch, CORRAL),
+            YARN,
+            Printed::Between(20.0, 90.0),
+            "fig. 7a",
+        ));
         all.push(Claim::of(DataSpread, (batch, CORRAL), Printed::AtMost(0.4), "sec. 6.2.1"));
         all.push(Claim::of(DataSpread, (batch, YARN), Printed::AtMost(1.0), "sec. 6.2.1"));
     }
@@ -235,12 +317,30 @@ fn batch_claims() -> Vec<Claim> {
 fn online_claims() -> Vec<Claim> {
     let mut all = Vec::new();
     for online in ONLINE {
-        all.push(Claim::less(MedianJct, (online, CORRAL), YARN, Printed::Between(30.0, 56.0), "fig. 8"));
-        all.push(Claim::less(MeanJct, (online, CORRAL), YARN, Printed::Between(26.0, 36.0), "sec. 6.2.2"));
+        all.push(Claim::less(
+            MedianJct,
+            (online, CORRAL),
+            YARN,
+            Printed::Between(30.0, 56.0),
+            "fig. 8",
+        ));
+        all.push(Claim::less(
+            MeanJct,
+            (online, CORRAL),
+            YARN,
+            Printed::Between(26.0, 36.0),
+            "sec. 6.2.2",
+        ));
         all.push(Claim::less(MedianJct, (online, CORRAL), LOCAL, Printed::AtLeast(0.0), "fig. 8"));
     }
     for bin in [FewTasksJct, SomeTasksJct, ManyTasksJct] {
-        all.push(Claim::less(bin, (ONLINE[0], CORRAL), YARN, Printed::Between(30.0, 36.0), "fig. 9"));
+        all.push(Claim::less(
+            bin,
+            (ONLINE[0], CORRAL),
+            YARN,
+            Printed::Between(30.0, 36.0),
+            "fig. 9",
+        ));
     }
     all.push(Claim::less(ManyTasksJct, (ONLINE[0], WATCHER), YARN, Printed::AtMost(0.0), "fig. 9"));
     all
@@ -251,9 +351,13 @@ fn other_claims() -> Vec<Claim> {
         against: Some(Side { setting: BATCH[0], system: YARN }),
         ..Claim::less(Makespan, (SIZES, CORRAL), YARN, Printed::Between(25.0, 35.0), "fig. 13a")
     };
-    let mixed = |measure, printed, source| Claim::less(measure, (MIXED, CORRAL), YARN, Printed::About(printed), source);
+    let mixed = |measure, printed, source| {
+        Claim::less(measure, (MIXED, CORRAL), YARN, Printed::About(printed), source)
+    };
     let queries = TPCH.into_iter().flat_map(|setting| {
-        let of = |measure, printed, source| Claim::less(measure, (setting, CORRAL), YARN, Printed::About(printed), source);
+        let of = |measure, printed, source| {
+            Claim::less(measure, (setting, CORRAL), YARN, Printed::About(printed), source)
+        };
         let both = [of(MeanRecurring, 21.0, "sec. 6.3"), of(MedianRecurring, 18.5, "fig. 10")];
         both.map(|c| Claim { untold: Some(FIGURE_10), ..c })
     });
@@ -264,7 +368,13 @@ fn other_claims() -> Vec<Claim> {
         Claim::less(MeanJct, (BUSY[1], CORRAL), YARN, Printed::AtLeast(52.0), "implied, fig. 12"),
         Claim::less(Makespan, (WRITTEN[0], CORRAL), YARN, Printed::Between(10.0, 33.0), "fig. 6"),
         Claim::less(MedianJct, (WRITTEN[1], CORRAL), YARN, Printed::Between(30.0, 56.0), "fig. 8"),
-        Claim::less(MeanJct, (WRITTEN[1], CORRAL), YARN, Printed::Between(26.0, 36.0), "sec. 6.2.2"),
+        Claim::less(
+            MeanJct,
+            (WRITTEN[1], CORRAL),
+            YARN,
+            Printed::Between(26.0, 36.0),
+            "sec. 6.2.2",
+        ),
         mixed(MeanRecurring, 33.0, "fig. 11a"),
         mixed(MedianRecurring, 27.0, "fig. 11a"),
         mixed(P90AdHoc, 37.0, "fig. 11b"),
@@ -272,7 +382,10 @@ fn other_claims() -> Vec<Claim> {
         sizes,
         Claim::less(MeanJct, (LATE, CORRAL), YARN, Printed::AtLeast(25.0), "fig. 13b"),
         // Four minutes are 20 % of the mean completion time; whose, is not said.
-        Claim { calibrated: true, ..Claim::of(MeanJct, (ONLINE[0], YARN), Printed::About(1200.0), "sec. 6.5") },
+        Claim {
+            calibrated: true,
+            ..Claim::of(MeanJct, (ONLINE[0], YARN), Printed::About(1200.0), "sec. 6.5")
+        },
         Claim { calibrated: true, ..large(YARN_VARYS, YARN, Printed::About(46.0)) },
         Claim { untold: Some(FIGURE_14), ..large(CORRAL, YARN_VARYS, Printed::About(45.0)) },
         large(CORRAL_VARYS, CORRAL, Printed::AtLeast(0.0)),
@@ -284,7 +397,9 @@ fn other_claims() -> Vec<Claim> {
 }
 
 fn planner_claims() -> Vec<Claim> {
-    let plan = |measure, setting, printed, source| Claim::of(measure, (setting, PLANNER), Printed::AtMost(printed), source);
+    let plan = |measure, setting, printed, source| {
+        Claim::of(measure, (setting, PLANNER), Printed::AtMost(printed), source)
+    };
     let ours = |setting| Claim::of(Gap, (setting, BEST), None, "ours");
     vec![
         plan(Gap, PLAN_BATCH, 3.0, "sec. 4.2"),

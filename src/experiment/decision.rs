@@ -1,4 +1,5 @@
-//! How long PushBox takes for one decision, by how many coflows are on their way (PushBox, figure 14b).
+//! How long PushBox takes for one decision, by how many coflows are on their way (PushBox, figure
+//! 14b).
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use crate::workload::jobs::{JobSpec, StageSpec, TaskTimes};
 const TIMED: u32 = 3600;
 const WARM: u32 = 400;
 
-/// Puts map k of job j on host j + 7 k, the reduce task of each of the first jobs on host j, and no other reduce task anywhere.
+/// Puts map k of job j on host j + 7 k, the reduce task of each of the first jobs on host j, and no
+/// other reduce task anywhere.
 struct Spread {
     first: u32,
 }
@@ -50,25 +52,38 @@ impl Placement for Spread {
 /// Hosts of the crowded cluster.
 const HOSTS: u32 = 20;
 
-/// A cluster whose hosts have one free slot each, with as many jobs of which the only reduce task fetches, `jobs` in all, as jobs of which
-/// it waits for a slot. Map outputs of a job are on two hosts, so that its reduce task fetches wherever it runs. Coflows that wait are
-/// larger than those on their way.
+/// A cluster whose hosts have one free slot each, with as many jobs of which the only reduce task
+/// fetches, `jobs` in all, as jobs of which it waits for a slot. Map outputs of a job are on two
+/// hosts, so that its reduce task fetches wherever it runs. Coflows that wait are larger than those
+/// on their way.
 pub fn crowded(jobs: u32) -> Scheduler {
     let nic = BitRate::mbit(10_000);
     let mut topology = Topology::uniform("crowded", 0, 0, nic, nic, vec![]);
     (0..HOSTS).for_each(|_| topology.push_rack(1, jobs / HOSTS + 1, nic, nic));
-    let mut s = Scheduler::new(Arc::new(topology), Settings::default(), Box::new(Spread { first: jobs }));
-    let stage = |tasks| StageSpec { name: String::new(), tasks, times: TaskTimes::Even(Span::secs(10)), input: Bytes(0), output: Bytes(0) };
+    let mut s =
+        Scheduler::new(Arc::new(topology), Settings::default(), Box::new(Spread { first: jobs }));
+    let stage = |tasks| StageSpec {
+        name: String::new(),
+        tasks,
+        times: TaskTimes::Even(Span::secs(10)),
+        input: Bytes(0),
+        output: Bytes(0),
+    };
     for k in 0..2 * jobs {
         let shuffle = Bytes(100_000_000 + u64::from(k / jobs * jobs + k * 7919 % jobs) * 1_000_000);
-        let job = JobSpec { id: JobId(k), ..JobSpec::map_reduce("j", Time::ZERO, stage(2), stage(1), shuffle) };
+        let job = JobSpec {
+            id: JobId(k),
+            ..JobSpec::map_reduce("j", Time::ZERO, stage(2), stage(1), shuffle)
+        };
         s.handle(Event::Submitted(Box::new(job)), Time::ZERO).expect("jobs come in their order");
     }
     let mut maps = vec![];
     loop {
         while let Some(action) = s.poll_action() {
             match action {
-                Action::PlaceData { job, .. } => s.handle(Event::DataPlaced(job), Time::ZERO).expect("jobs come in their order"),
+                Action::PlaceData { job, .. } => {
+                    s.handle(Event::DataPlaced(job), Time::ZERO).expect("jobs come in their order")
+                }
                 Action::Compute { task, attempt, .. } => maps.push((task, attempt)),
                 _ => {}
             }
@@ -83,7 +98,8 @@ pub fn crowded(jobs: u32) -> Scheduler {
     s
 }
 
-/// The times of decisions about free slots of the crowded cluster, the shortest first, and how many of them gave a slot away.
+/// The times of decisions about free slots of the crowded cluster, the shortest first, and how many
+/// of them gave a slot away.
 pub fn decisions(s: &Scheduler, options: PushBoxOptions) -> (Vec<Duration>, usize) {
     let view = s.state();
     let mut policy = PushBox::new(options, &Common::default());
@@ -102,7 +118,8 @@ pub fn decisions(s: &Scheduler, options: PushBoxOptions) -> (Vec<Duration>, usiz
     (times, taken)
 }
 
-/// The median time of a decision with this number of coflows on their way, in us: on hosts that have more than m tasks that fetch.
+/// The median time of a decision with this number of coflows on their way, in us: on hosts that
+/// have more than m tasks that fetch.
 pub fn decision(coflows: u32) -> f64 {
     let (times, _) = decisions(&crowded(coflows), PushBoxOptions::default());
     times[times.len() / 2].as_secs_f64() * 1e6
@@ -117,9 +134,20 @@ mod tests {
         let s = crowded(60);
         assert_eq!((s.snapshot().coflows, s.state().ready().count()), (60, 60));
         let t = &s.state().topology;
-        assert!(t.hosts.iter().all(|h| s.state().free_on(h.id) == 1 && s.state().inputs(h.id).count() == 3));
-        let taken = |input_tasks, no_wild_card| decisions(&s, PushBoxOptions { input_tasks, no_wild_card, ..PushBoxOptions::default() }).1;
+        assert!(
+            t.hosts
+                .iter()
+                .all(|h| s.state().free_on(h.id) == 1 && s.state().inputs(h.id).count() == 3)
+        );
+        let taken = |input_tasks, no_wild_card| {
+            decisions(&s, PushBoxOptions { input_tasks, no_wild_card, ..PushBoxOptions::default() })
+                .1
+        };
         assert_eq!([taken(4, false), taken(3, false), taken(3, true)], [TIMED as usize, 0, 0]);
-        assert_eq!(s.state().ready_below(Bytes(100_000_000)).count(), 0, "all that waits must fetch");
+        assert_eq!(
+            s.state().ready_below(Bytes(100_000_000)).count(),
+            0,
+            "all that waits must fetch"
+        );
     }
 }

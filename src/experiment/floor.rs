@@ -1,17 +1,21 @@
-//! What no scheduler can be below: bounds on the completion times of a setting's jobs, whatever is decided.
+//! What no scheduler can be below: bounds on the completion times of a setting's jobs, whatever is
+//! decided.
 //!
 //! Three bounds, of which each figure takes the largest:
 //!
-//! - *path*: a job alone in the cluster. Its stages compute one after another, since a task waits for all tasks before it; a stage takes
-//!   as long as its longest task, and as its work over all slots.
-//! - *network by port*: of a MapReduce some host has the most maps, q of them. They take as many waves as its slots need for q, and a
-//!   reduce task receives at least what the other maps send it, through one interface. The bound is the least over q. If reduces get slots
-//!   only when all maps are done, what they receive comes after the maps; else it may come meanwhile.
-//! - *work*: of the mean, all slots as one machine that serves the least remaining work first; of the makespan, what is still to be
-//!   computed when a job arrives.
+//! - *path*: a job alone in the cluster. Its stages compute one after another, since a task waits
+//!   for all tasks before it; a stage takes as long as its longest task, and as its work over all
+//!   slots.
+//! - *network by port*: of a MapReduce some host has the most maps, q of them. They take as many
+//!   waves as its slots need for q, and a reduce task receives at least what the other maps send
+//!   it, through one interface. The bound is the least over q. If reduces get slots only when all
+//!   maps are done, what they receive comes after the maps; else it may come meanwhile.
+//! - *work*: of the mean, all slots as one machine that serves the least remaining work first; of
+//!   the makespan, what is still to be computed when a job arrives.
 //!
-//! The network counts where flows go between hosts and there are no circuits. That jobs wait for each other's bytes, or for an order
-//! that a queue has, no bound knows: what is left above a floor need not be reachable.
+//! The network counts where flows go between hosts and there are no circuits. That jobs wait for
+//! each other's bytes, or for an order that a queue has, no bound knows: what is left above a floor
+//! need not be reachable.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -40,8 +44,13 @@ pub struct Cluster {
 impl Cluster {
     /// Of a setting, for all its systems.
     pub fn of(s: &Setting) -> Self {
-        let by_host = s.topology.planes.is_empty() && s.systems.iter().all(|y| y.jobs_by.settings.grain == Grain::Host);
-        Self::new(&s.topology, by_host, s.systems.iter().all(|y| y.jobs_by.placement.common.slowstart == 100))
+        let by_host = s.topology.planes.is_empty()
+            && s.systems.iter().all(|y| y.jobs_by.settings.grain == Grain::Host);
+        Self::new(
+            &s.topology,
+            by_host,
+            s.systems.iter().all(|y| y.jobs_by.placement.common.slowstart == 100),
+        )
     }
 
     fn new(t: &Topology, by_host: bool, late: bool) -> Self {
@@ -60,22 +69,38 @@ impl Cluster {
         seconds(s.times.longest()).max(seconds(s.times.total(s.tasks)) / self.slots.0)
     }
 
-    /// The least completion time of a job, s. O(stages x edges); of a MapReduce, O(reduce tasks x waves of one host's maps).
+    /// The least completion time of a job, s. O(stages x edges); of a MapReduce, O(reduce tasks x
+    /// waves of one host's maps).
     fn path(&self, job: &JobSpec) -> f64 {
         let mut ends: Vec<f64> = Vec::new();
         // Edges go from earlier stages to later ones.
         for (k, s) in job.stages.iter().enumerate() {
-            let begins = job.edges_into(k).map(|e| ends.get(e.from).copied().unwrap_or(0.0)).fold(0.0, f64::max);
+            let begins = job
+                .edges_into(k)
+                .map(|e| ends.get(e.from).copied().unwrap_or(0.0))
+                .fold(0.0, f64::max);
             ends.push(begins + self.phase(s));
         }
         let path = ends.into_iter().fold(0.0, f64::max);
-        let ([map, reduce], [edge], Some(port)) = (&job.stages[..], &job.edges[..], self.port) else { return path };
+        let ([map, reduce], [edge], Some(port)) = (&job.stages[..], &job.edges[..], self.port)
+        else {
+            return path;
+        };
         path.max(self.map_reduce((map, reduce), edge, port))
     }
 
-    fn map_reduce(&self, (map, reduce): (&StageSpec, &StageSpec), edge: &EdgeSpec, port: f64) -> f64 {
+    fn map_reduce(
+        &self,
+        (map, reduce): (&StageSpec, &StageSpec),
+        edge: &EdgeSpec,
+        port: f64,
+    ) -> f64 {
         let all = u64::from(map.tasks);
-        let even = || (0..u64::from(reduce.tasks)).map(|k| (edge.bytes.0 + k) / u64::from(reduce.tasks)).collect();
+        let even = || {
+            (0..u64::from(reduce.tasks))
+                .map(|k| (edge.bytes.0 + k) / u64::from(reduce.tasks))
+                .collect()
+        };
         let bytes: Vec<u64> = edge.by_receiver().unwrap_or_else(even);
         let shortest = (0..map.tasks as usize).map(|k| map.times.of(k)).min().map_or(0.0, seconds);
         let computes = |k: usize| seconds(reduce.times.of(k));
@@ -85,7 +110,8 @@ impl Cluster {
             let far = 1.0 - (wave * self.slots.1).min(all) as f64 / all as f64;
             let maps = self.phase(map).max(wave as f64 * shortest);
             let receives = |k: usize| bytes[k] as f64 * far / port;
-            let all_receive = bytes.iter().map(|&b| b as f64).sum::<f64>() * far / (port * self.hosts);
+            let all_receive =
+                bytes.iter().map(|&b| b as f64).sum::<f64>() * far / (port * self.hosts);
             let each = (0..bytes.len()).map(|k| match self.late {
                 true => maps + receives(k) + computes(k),
                 false => (shortest + receives(k)).max(maps) + computes(k),
@@ -101,7 +127,8 @@ fn seconds(t: Span) -> f64 {
     t.as_secs_f64()
 }
 
-/// What no scheduler can be below, in seconds, of jobs that arrive as they say. O(jobs log jobs), and a job's path each.
+/// What no scheduler can be below, in seconds, of jobs that arrive as they say. O(jobs log jobs),
+/// and a job's path each.
 pub fn floors(c: &Cluster, jobs: &[JobSpec]) -> Outcome {
     if jobs.is_empty() {
         return Outcome::new();
@@ -121,16 +148,20 @@ pub fn floors(c: &Cluster, jobs: &[JobSpec]) -> Outcome {
         (Measure::P95Jct, rank(95)),
         (Measure::P99Jct, rank(99)),
     ]);
-    let some =
-        [(Measure::SmallJct, mean(&|j| j.shuffle_bytes() < SMALL_JOB)), (Measure::LargeJct, mean(&|j| j.shuffle_bytes() >= SMALL_JOB))];
+    let some = [
+        (Measure::SmallJct, mean(&|j| j.shuffle_bytes() < SMALL_JOB)),
+        (Measure::LargeJct, mean(&|j| j.shuffle_bytes() >= SMALL_JOB)),
+    ];
     out.extend(some.into_iter().filter_map(|(m, v)| Some((m, v?))));
     out
 }
 
-/// From the first arrival to the last end: the path of any job, and what is to be computed from any arrival on.
+/// From the first arrival to the last end: the path of any job, and what is to be computed from any
+/// arrival on.
 fn makespan(c: &Cluster, paths: &[(&JobSpec, f64)]) -> f64 {
     let at = |j: &JobSpec| j.arrival.0 as f64 / 1e9;
-    let mut by_arrival: Vec<(f64, f64)> = paths.iter().map(|p| (at(p.0), seconds(p.0.work()) / c.slots.0)).collect();
+    let mut by_arrival: Vec<(f64, f64)> =
+        paths.iter().map(|p| (at(p.0), seconds(p.0.work()) / c.slots.0)).collect();
     by_arrival.sort_by(|a, b| b.0.total_cmp(&a.0));
     let first = by_arrival.last().map_or(0.0, |a| a.0);
     let (mut work, mut end) = (0.0, paths.iter().map(|p| at(p.0) + p.1).fold(0.0, f64::max));
@@ -141,9 +172,11 @@ fn makespan(c: &Cluster, paths: &[(&JobSpec, f64)]) -> f64 {
     end - first
 }
 
-/// The mean completion time on one machine as fast as all slots, which serves the job with the least left first.
+/// The mean completion time on one machine as fast as all slots, which serves the job with the
+/// least left first.
 fn least_work_first(c: &Cluster, jobs: &[JobSpec]) -> f64 {
-    let mut by_arrival: Vec<(u64, u64)> = jobs.iter().map(|j| (j.arrival.0, (seconds(j.work()) / c.slots.0 * 1e9) as u64)).collect();
+    let mut by_arrival: Vec<(u64, u64)> =
+        jobs.iter().map(|j| (j.arrival.0, (seconds(j.work()) / c.slots.0 * 1e9) as u64)).collect();
     by_arrival.sort_unstable();
     let (mut open, mut now, mut sum) = (BinaryHeap::<Reverse<(u64, u64)>>::new(), 0u64, 0.0);
     let mut next = by_arrival.into_iter().peekable();
@@ -180,7 +213,12 @@ mod tests {
     use crate::units::{BitRate, Bytes, Time};
     use crate::workload::jobs::{JobList, TaskTimes};
 
-    fn job(at: u64, (maps, map_ms): (u32, u64), (reduces, reduce_ms): (u32, u64), bytes: u64) -> JobSpec {
+    fn job(
+        at: u64,
+        (maps, map_ms): (u32, u64),
+        (reduces, reduce_ms): (u32, u64),
+        bytes: u64,
+    ) -> JobSpec {
         let stage = |name: &str, tasks, ms| StageSpec {
             name: name.into(),
             tasks,
@@ -210,12 +248,21 @@ mod tests {
         // Two hosts of two slots, 1 MB/s; four maps of 1 s, one reduce of 2 s with 4 MB.
         let c = |late| Cluster::new(&flat(2, 2), true, late);
         let j = job(0, (4, 1000), (1, 2000), 4_000_000);
-        // Maps on both hosts: a second, and 2 MB from the other. All on one host: two seconds, and nothing to send.
+        // Maps on both hosts: a second, and 2 MB from the other. All on one host: two seconds, and
+        // nothing to send.
         assert_eq!((c(true).path(&j), c(false).path(&j)), (4.0, 4.0));
-        // With maps of 5 s a second wave costs more than 2 MB; without the slowstart these come meanwhile.
+        // With maps of 5 s a second wave costs more than 2 MB; without the slowstart these come
+        // meanwhile.
         let long = job(0, (4, 5000), (1, 2000), 4_000_000);
-        assert_eq!((c(true).path(&long), Cluster { port: None, ..c(true) }.path(&long)), (9.0, 7.0));
-        assert_eq!(c(false).path(&long), 9.0, "the last maps' bytes may all have come but for those of the first");
+        assert_eq!(
+            (c(true).path(&long), Cluster { port: None, ..c(true) }.path(&long)),
+            (9.0, 7.0)
+        );
+        assert_eq!(
+            c(false).path(&long),
+            9.0,
+            "the last maps' bytes may all have come but for those of the first"
+        );
         // Least work first: 1.5 s and 0.5 s of work that come at once.
         let two = [job(0, (4, 1000), (1, 2000), 0), job(0, (2, 1000), (0, 0), 0)];
         assert_eq!(least_work_first(&c(true), &two), (0.5 + 2.0) / 2.0);

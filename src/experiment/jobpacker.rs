@@ -1,4 +1,5 @@
-//! JobPacker's evaluation (ICPP 2019, section 5): the simulated cluster and the GENI testbed, against F-Hybrid, Corral and F-EPS.
+//! JobPacker's evaluation (ICPP 2019, section 5): the simulated cluster and the GENI testbed,
+//! against F-Hybrid, Corral and F-EPS.
 
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ const OURS: &str = "JobPacker, ours";
 /// A change of options.
 type Change = fn(&mut JobPackerOptions);
 
-/// With T_e counted from all map racks together, and with one of the three things that are ours ([`JobPackerOptions`]).
+/// With T_e counted from all map racks together, and with one of the three things that are ours
+/// ([`JobPackerOptions`]).
 const VARIANTS: [(&str, Change); 4] = [
     ("JobPacker, T_e in total", |o| o.aggregate = Aggregate::Total),
     ("JobPacker, whole elephants", |o| o.aggregate = Aggregate::Whole),
@@ -41,7 +43,8 @@ const VARIANTS: [(&str, Change); 4] = [
 ];
 /// The whole batch at once, and twenty sub-batches (figure 18); 5 elsewhere.
 const BATCHES: [(&str, u32); 2] = [("JobPacker, B = 1", 1), ("JobPacker, B = 20", 20)];
-/// Containers planned beyond the estimate, in per cent (figure 16); 100 elsewhere, where jobs are mixed.
+/// Containers planned beyond the estimate, in per cent (figure 16); 100 elsewhere, where jobs are
+/// mixed.
 const SPARE: [(&str, u32); 2] = [("JobPacker, no spare", 0), ("JobPacker, twice spare", 200)];
 /// Time between configurations of the OCS (figure 17); a second elsewhere.
 const SLOW: &str = "JobPacker, every 3 s";
@@ -56,34 +59,60 @@ const SLOWSTART: [(&str, u32, bool); 5] = [
     ("JobPacker, slowstart 60", 60, false),
     ("JobPacker, slowstart 80", 80, true),
 ];
-/// Points of the sweeps that quick runs leave out: sub-batches, spare containers in per cent, milliseconds between configurations.
+/// Points of the sweeps that quick runs leave out: sub-batches, spare containers in per cent,
+/// milliseconds between configurations.
 const MORE_BATCHES: [(&str, u32); 2] = [("JobPacker, B = 2", 2), ("JobPacker, B = 10", 10)];
 const MORE_SPARE: [(&str, u32); 2] = [("JobPacker, half spare", 50), ("JobPacker, 1.5 spare", 150)];
-const MORE_INTERVALS: [(&str, u64); 2] = [("JobPacker, every 500 ms", 500), ("JobPacker, every 2 s", 2000)];
-/// Settings of the sweeps over errors that quick runs leave out (figure 14): per cent by which shuffles are off, and of jobs that are late.
-const MORE_SIZES: [(&str, u32); 4] = [("sizes 10 % off", 10), ("sizes 20 % off", 20), ("sizes 30 % off", 30), ("sizes 40 % off", 40)];
-const MORE_LATE: [(&str, u32); 4] = [("10 % +-200 s", 10), ("20 % +-200 s", 20), ("30 % +-200 s", 30), ("40 % +-200 s", 40)];
+const MORE_INTERVALS: [(&str, u64); 2] =
+    [("JobPacker, every 500 ms", 500), ("JobPacker, every 2 s", 2000)];
+/// Settings of the sweeps over errors that quick runs leave out (figure 14): per cent by which
+/// shuffles are off, and of jobs that are late.
+const MORE_SIZES: [(&str, u32); 4] = [
+    ("sizes 10 % off", 10),
+    ("sizes 20 % off", 20),
+    ("sizes 30 % off", 30),
+    ("sizes 40 % off", 40),
+];
+const MORE_LATE: [(&str, u32); 4] =
+    [("10 % +-200 s", 10), ("20 % +-200 s", 20), ("30 % +-200 s", 30), ("40 % +-200 s", 40)];
 
 /// Why the online rows against Corral cannot be told.
 const ONLINE_CORRAL: &str = "Corral keeps nearly every job in a rack, where bytes take no time here, so that its jobs end as on an ideal network; what \
                              its jobs lost within racks or across them in the paper's simulator is not printed (docs/experiments.md)";
 
-/// The testbed: ten virtual racks of ten slots, each a host of its own, since every task was limited to 0.1 Gb/s.
+/// The testbed: ten virtual racks of ten slots, each a host of its own, since every task was
+/// limited to 0.1 Gb/s.
 fn geni() -> Cluster {
     let (task, core, ocs) = (BitRate::mbit(100), BitRate::mbit(100), BitRate::mbit(1_000));
-    Cluster { racks: 10, hosts: 10, slots: 1, nic: task, core, ocs, elephant: Bytes(ELEPHANT.0 / 100), ..Cluster::jobpacker() }
+    Cluster {
+        racks: 10,
+        hosts: 10,
+        slots: 1,
+        nic: task,
+        core,
+        ocs,
+        elephant: Bytes(ELEPHANT.0 / 100),
+        ..Cluster::jobpacker()
+    }
 }
 
-/// A system with the settings of all runs (section 5.2): periodic matching with a delay of 10 ms, a slowstart of 0.7.
+/// A system with the settings of all runs (section 5.2): periodic matching with a delay of 10 ms, a
+/// slowstart of 0.7.
 fn on(name: &'static str, kind: Kind, interval: Span, elephant: Bytes) -> System {
-    let circuits = if kind == Kind::FEps { SchedulerKind::EpsOnly } else { SchedulerKind::Bipartite };
+    let circuits =
+        if kind == Kind::FEps { SchedulerKind::EpsOnly } else { SchedulerKind::Bipartite };
     let mut s = system(name, kind, circuits, interval, elephant);
     s.jobs_by.placement.common.slowstart = 70;
     s
 }
 
 fn systems(elephant: Bytes) -> Vec<System> {
-    let all = [("F-Hybrid", Kind::Fair), ("Corral", Kind::Corral), ("F-EPS", Kind::FEps), (PACKER, Kind::Jobpacker)];
+    let all = [
+        ("F-Hybrid", Kind::Fair),
+        ("Corral", Kind::Corral),
+        ("F-EPS", Kind::FEps),
+        (PACKER, Kind::Jobpacker),
+    ];
     all.into_iter().map(|(name, kind)| on(name, kind, Span::secs(1), elephant)).collect()
 }
 
@@ -101,7 +130,12 @@ fn ours(o: &mut JobPackerOptions) {
 }
 
 /// JobPacker with other options.
-fn packer(name: &'static str, interval: Span, elephant: Bytes, change: impl Fn(&mut JobPackerOptions)) -> System {
+fn packer(
+    name: &'static str,
+    interval: Span,
+    elephant: Bytes,
+    change: impl Fn(&mut JobPackerOptions),
+) -> System {
     let mut s = on(name, Kind::Jobpacker, interval, elephant);
     if let Policy::Jobpacker(options) = &mut s.jobs_by.placement.policy {
         change(options);
@@ -130,9 +164,10 @@ pub fn settings(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
             s.systems.extend(VARIANTS.map(|(name, change)| with(name, change)));
         }
         match s.name {
-            BATCH => s
-                .systems
-                .extend(points(size.thin, &BATCHES, &MORE_BATCHES).map(|(name, b)| packer(name, second, elephant, |o| o.sub_batches = b))),
+            BATCH => s.systems.extend(
+                points(size.thin, &BATCHES, &MORE_BATCHES)
+                    .map(|(name, b)| packer(name, second, elephant, |o| o.sub_batches = b)),
+            ),
             ONLINE => {
                 let every = |(name, ms)| packer(name, Span::millis(ms), elephant, |_| ());
                 s.systems.extend(points(size.thin, &INTERVALS, &MORE_INTERVALS).map(every));
@@ -150,7 +185,9 @@ pub fn settings(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
         }
         if s.name == MIXED {
             let spared = points(size.thin, &SPARE, &MORE_SPARE);
-            s.systems.extend(spared.map(|(name, more)| packer(name, second, elephant, |o| o.over_provisioning = more)));
+            s.systems.extend(spared.map(|(name, more)| {
+                packer(name, second, elephant, |o| o.over_provisioning = more)
+            }));
         }
         if on_geni {
             // A task's limit is its host's.
@@ -176,25 +213,39 @@ fn simulated(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
     };
     let load = |window, recurring| load(1000, window, recurring, size, rows);
     let online = load(Span::secs(5400), 100);
-    let sizes = Load { errors: Errors { shuffle_percent: 50, ..Errors::default() }, ..online.clone() };
+    let sizes =
+        Load { errors: Errors { shuffle_percent: 50, ..Errors::default() }, ..online.clone() };
     // A delay is a number of gaps of arrivals: where jobs come in less time, it shrinks with them.
     let delay = size.free.window(Span::secs(200));
-    let late = Load { errors: Errors { delayed_percent: 50, delay, ..Errors::default() }, ..online.clone() };
+    let late = Load {
+        errors: Errors { delayed_percent: 50, delay, ..Errors::default() },
+        ..online.clone()
+    };
     let mut all = vec![
-        setting(BATCH, "20 racks x 30 servers x 20 slots, 1000 jobs at once", load(Span::ZERO, 100)),
+        setting(
+            BATCH,
+            "20 racks x 30 servers x 20 slots, 1000 jobs at once",
+            load(Span::ZERO, 100),
+        ),
         setting(ONLINE, "the same, in 90 minutes", online),
         setting(MIXED, "the same, half of the jobs ad hoc", load(Span::secs(5400), 50)),
         setting(SIZES, "online; shuffles of all jobs foreseen up to 50 % wrong", sizes.clone()),
-        setting(LATE, "online; half of the jobs up to 200 s sooner or later than foreseen", late.clone()),
+        setting(
+            LATE,
+            "online; half of the jobs up to 200 s sooner or later than foreseen",
+            late.clone(),
+        ),
     ];
     // Baselines foresee no sizes, but Corral.
     let alone = |s: &mut Setting| s.systems.retain(|y| [PACKER, "Corral"].contains(&y.name));
     let more = MORE_SIZES.iter().map(|&(name, shuffle_percent)| {
-        let load = Load { errors: Errors { shuffle_percent, ..Errors::default() }, ..sizes.clone() };
+        let load =
+            Load { errors: Errors { shuffle_percent, ..Errors::default() }, ..sizes.clone() };
         setting(name, "online; the same with smaller errors", load)
     });
     let later = MORE_LATE.iter().map(|&(name, delayed_percent)| {
-        let load = Load { errors: Errors { delayed_percent, delay, ..Errors::default() }, ..late.clone() };
+        let load =
+            Load { errors: Errors { delayed_percent, delay, ..Errors::default() }, ..late.clone() };
         setting(name, "online; the same with fewer jobs", load)
     });
     if !size.thin {
@@ -211,7 +262,14 @@ fn on_geni(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
     let setting = |name, about: &str, window, recurring| {
         let systems = systems(geni().elephant);
         let load = Load { scale: 100, ..load(200, window, recurring, size, rows) };
-        Setting { name, about: about.into(), topology: topology.clone(), systems, load, work: Work::Run }
+        Setting {
+            name,
+            about: about.into(),
+            topology: topology.clone(),
+            systems,
+            load,
+            work: Work::Run,
+        }
     };
     let about = "10 virtual racks x 10 slots of 0.1 Gb/s, 200 jobs at once, bytes / 100";
     vec![
@@ -223,10 +281,14 @@ fn on_geni(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
 
 /// What the paper says of it.
 pub fn claims() -> Vec<Claim> {
-    let claim = |measure, setting, base, printed, source| Claim::less(measure, (setting, PACKER), base, printed, source);
-    let share = |setting, system, printed, source| Claim::of(OcsShare, (setting, system), printed, source);
+    let claim = |measure, setting, base, printed, source| {
+        Claim::less(measure, (setting, PACKER), base, printed, source)
+    };
+    let share =
+        |setting, system, printed, source| Claim::of(OcsShare, (setting, system), printed, source);
     let (about, same) = (Printed::About, Printed::Between(-5.0, 5.0));
-    // JobPacker is within 5 % of F-EPS, and better than F-Hybrid by what is printed: so F-EPS is, too.
+    // JobPacker is within 5 % of F-EPS, and better than F-Hybrid by what is printed: so F-EPS is,
+    // too.
     let slight = Printed::Between(-10.0, 10.0);
     let untold = |c: Claim| Claim { untold: Some(ONLINE_CORRAL), ..c };
     let implied = |c: Claim| Claim { of: Side { system: "F-EPS", ..c.of }, calibrated: true, ..c };
@@ -282,10 +344,16 @@ pub fn claims() -> Vec<Claim> {
 /// What ours brings to the published algorithm, and each option by itself.
 fn beside() -> impl Iterator<Item = Claim> {
     let one = |measure, setting, name| Claim::less(measure, (setting, name), PACKER, None, "ours");
-    let in_short = [(Makespan, BATCH), (MedianJct, ONLINE), (Makespan, GENI), (MedianJct, GENI_ONLINE)];
+    let in_short =
+        [(Makespan, BATCH), (MedianJct, ONLINE), (Makespan, GENI), (MedianJct, GENI_ONLINE)];
     let mixed = [(MedianRecurring, MIXED), (MedianRecurring, GENI_MIXED)];
-    let all = in_short.into_iter().chain(mixed).map(move |(measure, setting)| one(measure, setting, OURS));
-    let parts = in_short.into_iter().flat_map(move |(measure, setting)| VARIANTS.map(|(name, _)| one(measure, setting, name)));
+    let all = in_short
+        .into_iter()
+        .chain(mixed)
+        .map(move |(measure, setting)| one(measure, setting, OURS));
+    let parts = in_short
+        .into_iter()
+        .flat_map(move |(measure, setting)| VARIANTS.map(|(name, _)| one(measure, setting, name)));
     let share = in_short.into_iter().flat_map(|(_, setting)| {
         let names = std::iter::once(OURS).chain(VARIANTS.map(|v| v.0));
         names.map(move |name| Claim::of(OcsShare, (setting, name), None, "ours"))

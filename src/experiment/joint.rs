@@ -1,10 +1,14 @@
-//! `joint` beside every published system in that one's own setting, beside what no scheduler can be below, and beside baselines that are as
-//! strong as they can be: the published systems with the least remaining work first and late reduces.
+//! `joint` beside every published system in that one's own setting, beside what no scheduler can be
+//! below, and beside baselines that are as strong as they can be: the published systems with the
+//! least remaining work first and late reduces.
 //!
-//! What `joint` gains against these, and not against the published ones, is what deciding placement and circuits together brings.
+//! What `joint` gains against these, and not against the published ones, is what deciding placement
+//! and circuits together brings.
 
 use super::claim::Claim;
-use super::measure::Measure::{self, Makespan, MeanCct, MeanJct, MedianJct, P95Jct, P99Jct, ShuffleCost};
+use super::measure::Measure::{
+    self, Makespan, MeanCct, MeanJct, MedianJct, P95Jct, P99Jct, ShuffleCost,
+};
 use super::setting::{Setting, System, electrical, system};
 use super::{Paper, Size, Traces};
 use crate::coflows::elephants::Admit;
@@ -65,7 +69,8 @@ const SETTINGS: [Chosen; 26] = [
     (Paper::CoScheduler, "none recurring", "Co-scheduler, none recurring", false),
 ];
 
-/// Published systems, and what each is called with the least remaining work first and late reduces. F-EPS has another network.
+/// Published systems, and what each is called with the least remaining work first and late reduces.
+/// F-EPS has another network.
 pub(super) const PUBLISHED: [(&str, &str); 15] = [
     ("F-Hybrid", "F-Hybrid, SRPT"),
     ("Corral", "Corral, SRPT"),
@@ -93,16 +98,20 @@ pub fn settings(size: Size, traces: &Traces) -> Vec<Setting> {
 fn of_paper(paper: Paper, size: Size, traces: &Traces) -> Vec<Setting> {
     let all = paper.experiment_with(Size { thin: false, ..size }, traces).settings;
     let named = |s: Setting| {
-        let chosen = SETTINGS.iter().find(|c| (c.0, c.1) == (paper, s.name)).filter(|c| c.3 || !size.thin)?;
+        let chosen = SETTINGS
+            .iter()
+            .find(|c| (c.0, c.1) == (paper, s.name))
+            .filter(|c| c.3 || !size.thin)?;
         Some(Setting { name: chosen.2, systems: systems(&s, size.thin), ..s })
     };
     all.into_iter().filter_map(named).collect()
 }
 
-/// The published systems of a setting as they are and as strong as they can be, and `joint`; unless this is a look, also without one of
-/// its parts.
+/// The published systems of a setting as they are and as strong as they can be, and `joint`; unless
+/// this is a look, also without one of its parts.
 fn systems(s: &Setting, look: bool) -> Vec<System> {
-    let published = || s.systems.iter().filter_map(|y| Some((y, PUBLISHED.iter().find(|p| p.0 == y.name)?.1)));
+    let published =
+        || s.systems.iter().filter_map(|y| Some((y, PUBLISHED.iter().find(|p| p.0 == y.name)?.1)));
     let mut all: Vec<System> = published().map(|(y, _)| y.clone()).collect();
     all.extend(published().map(|(y, name)| strong(name, y)));
     let Some(like) = s.systems.first() else { return all };
@@ -129,13 +138,20 @@ fn strong(name: &'static str, of: &System) -> System {
     s
 }
 
-/// Ours, with flows between the same places as those of the others, and strict priorities where one of them has some.
+/// Ours, with flows between the same places as those of the others, and strict priorities where one
+/// of them has some.
 fn joint(topology: &Topology, like: &System, others: &[System]) -> System {
     let network = |y: &System| y.plan.run.network.kind;
     let ranked = others.iter().map(network).find(|&k| k == NetworkKind::Priority);
     let mut s = match topology.planes.is_empty() {
         true => electrical(JOINT, Kind::Joint, ranked.unwrap_or(network(like))),
-        false => system(JOINT, Kind::Joint, SchedulerKind::Sunflow, Span::millis(100), worth_a_circuit(topology)),
+        false => system(
+            JOINT,
+            Kind::Joint,
+            SchedulerKind::Sunflow,
+            Span::millis(100),
+            worth_a_circuit(topology),
+        ),
     };
     s.plan.run.admit = Admit::Marked;
     s.jobs_by.settings.grain = like.jobs_by.settings.grain;
@@ -143,11 +159,13 @@ fn joint(topology: &Topology, like: &System, others: &[System]) -> System {
     s
 }
 
-/// The bytes from which on a circuit is sooner than the core, its dark time included: m / E = d + m / C.
+/// The bytes from which on a circuit is sooner than the core, its dark time included: m / E = d + m
+/// / C.
 pub fn worth_a_circuit(t: &Topology) -> Bytes {
     let core = t.racks.iter().map(|r| r.uplink.0).min().unwrap_or(0);
     let worth = t.planes.iter().filter(|p| p.rate.0 > core).map(|p| {
-        let bits = u128::from(p.delta.0) * u128::from(core) * u128::from(p.rate.0) / (u128::from(p.rate.0 - core) * 1_000_000_000);
+        let bits = u128::from(p.delta.0) * u128::from(core) * u128::from(p.rate.0)
+            / (u128::from(p.rate.0 - core) * 1_000_000_000);
         u64::try_from(bits / 8).unwrap_or(u64::MAX)
     });
     Bytes(worth.min().unwrap_or(u64::MAX))
@@ -156,23 +174,45 @@ pub fn worth_a_circuit(t: &Topology) -> Bytes {
 /// Against the best published system, and against the best strong baseline.
 pub fn claims() -> Vec<Claim> {
     let against = |setting, bases: &[&'static str], measures: &[Measure]| -> Vec<Claim> {
-        let one = |(&m, &base): (&Measure, &&'static str)| Claim::less(m, (setting, JOINT), base, None, "ours");
+        let one = |(&m, &base): (&Measure, &&'static str)| {
+            Claim::less(m, (setting, JOINT), base, None, "ours")
+        };
         measures.iter().flat_map(|m| bases.iter().map(move |b| (m, b))).map(one).collect()
     };
     let usual = [Makespan, MeanJct, MedianJct, P95Jct, MeanCct];
     let mut all = Vec::new();
     for &(_, _, name, _) in &SETTINGS[..4] {
-        all.extend(against(name, &["JobPacker", "Corral", "JobPacker, SRPT", "Corral, SRPT"], &usual));
+        all.extend(against(
+            name,
+            &["JobPacker", "Corral", "JobPacker, SRPT", "Corral, SRPT"],
+            &usual,
+        ));
     }
-    all.extend(against(SETTINGS[4].2, &["Co-scheduler", "co-decided", "Co-scheduler, SRPT", "co-decided, SRPT"], &usual));
+    all.extend(against(
+        SETTINGS[4].2,
+        &["Co-scheduler", "co-decided", "Co-scheduler, SRPT", "co-decided, SRPT"],
+        &usual,
+    ));
     for &(_, _, name, _) in &SETTINGS[5..11] {
-        all.extend(against(name, &["Yarn-CS", "Corral", "LocalShuffle", "Yarn-CS, SRPT", "Corral, SRPT"], &usual[..4]));
+        all.extend(against(
+            name,
+            &["Yarn-CS", "Corral", "LocalShuffle", "Yarn-CS, SRPT", "Corral, SRPT"],
+            &usual[..4],
+        ));
     }
     for &(_, _, name, _) in &SETTINGS[11..19] {
-        all.extend(against(name, &["Capacity", "Hit", "Capacity, SRPT", "Hit, SRPT"], &[Makespan, MeanJct, ShuffleCost]));
+        all.extend(against(
+            name,
+            &["Capacity", "Hit", "Capacity, SRPT", "Hit, SRPT"],
+            &[Makespan, MeanJct, ShuffleCost],
+        ));
     }
     for &(_, _, name, _) in &SETTINGS[19..21] {
-        all.extend(against(name, &["PushBox", "NEAT", "PushBox, SRPT", "NEAT, SRPT"], &[MeanJct, MedianJct, P95Jct, P99Jct]));
+        all.extend(against(
+            name,
+            &["PushBox", "NEAT", "PushBox, SRPT", "NEAT, SRPT"],
+            &[MeanJct, MedianJct, P95Jct, P99Jct],
+        ));
     }
     all
 }

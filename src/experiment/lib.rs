@@ -1,11 +1,13 @@
 //! The papers' evaluations as runnable comparisons.
 //!
-//! A [`plan`](Experiment) names [settings](setting): a network, systems that schedule on it, and jobs drawn from a seed; and
-//! [claims](claim): numbers that the paper prints. [`runs`] plays every system on every setting for every seed, in parallel; the
-//! [report] holds what came out against what the paper prints, and says by what it was measured why the two differ.
+//! A [`plan`](Experiment) names [settings](setting): a network, systems that schedule on it, and
+//! jobs drawn from a seed; and [claims](claim): numbers that the paper prints. [`runs`] plays every
+//! system on every setting for every seed, in parallel; the [report] holds what came out against
+//! what the paper prints, and says by what it was measured why the two differ.
 //!
-//! Task times are not in the papers (they were measured on a Hadoop node), so where makespans and completion times depend on the
-//! proportion of computing to network, ours can differ; see `docs/experiments.md`.
+//! Task times are not in the papers (they were measured on a Hadoop node), so where makespans and
+//! completion times depend on the proportion of computing to network, ours can differ; see
+//! `docs/experiments.md`.
 #![forbid(unsafe_code)]
 
 use heliostat_base::{ids, paths, topology, units};
@@ -101,7 +103,8 @@ pub struct Experiment {
     /// What was taken for them.
     pub free: Assumptions,
     /// What ends of flows leave is shared again at multiples of this only; zero: at once
-    /// ([`Extras::resolution`](crate::runtime::simulate::Extras::resolution)); `None`: as each setting has it.
+    /// ([`Extras::resolution`](crate::runtime::simulate::Extras::resolution)); `None`: as each
+    /// setting has it.
     pub resolution: Option<Span>,
     /// In the order of the report.
     pub settings: Vec<Setting>,
@@ -116,36 +119,49 @@ impl Experiment {
     /// Racks as a whole are asked for, and a system that looks at hosts.
     pub fn between(&mut self, grain: Grain) -> Result<(), String> {
         let systems = || self.settings.iter().flat_map(|s| &s.systems);
-        if let Some(s) = systems().find(|s| grain == Grain::Rack && s.jobs_by.placement.kind().is_by_host()) {
+        if let Some(s) =
+            systems().find(|s| grain == Grain::Rack && s.jobs_by.placement.kind().is_by_host())
+        {
             return Err(format!("`{}` looks at the hosts' interfaces; allowed: host", s.name));
         }
-        self.settings.iter_mut().flat_map(|s| &mut s.systems).for_each(|s| s.jobs_by.settings.grain = grain);
+        self.settings
+            .iter_mut()
+            .flat_map(|s| &mut s.systems)
+            .for_each(|s| s.jobs_by.settings.grain = grain);
         Ok(())
     }
 
-    /// Leaves out all settings and systems but those named, and what is claimed of others; none named: all stay.
+    /// Leaves out all settings and systems but those named, and what is claimed of others; none
+    /// named: all stay.
     ///
     /// # Errors
     /// A name that is not there, and the names that are.
     pub fn only(&mut self, settings: &[String], systems: &[String]) -> Result<(), String> {
         let there: BTreeSet<&str> = self.settings.iter().map(|s| s.name).collect();
-        let run: BTreeSet<&str> = self.settings.iter().flat_map(|s| s.systems.iter().map(|y| y.name)).collect();
+        let run: BTreeSet<&str> =
+            self.settings.iter().flat_map(|s| s.systems.iter().map(|y| y.name)).collect();
         for (what, asked, known) in [("setting", settings, &there), ("system", systems, &run)] {
             if let Some(name) = asked.iter().find(|n| !known.contains(n.as_str())) {
                 let known: Vec<&str> = known.iter().copied().collect();
                 return Err(format!("there is no {what} `{name}`; allowed: {}", known.join(", ")));
             }
         }
-        let among = |asked: &[String], name: &str| asked.is_empty() || asked.iter().any(|n| n == name);
+        let among =
+            |asked: &[String], name: &str| asked.is_empty() || asked.iter().any(|n| n == name);
         self.settings.iter_mut().for_each(|s| s.systems.retain(|y| among(systems, y.name)));
         self.settings.retain(|s| among(settings, s.name) && !s.systems.is_empty());
         let kept = |side: Side| among(settings, side.setting) && among(systems, side.system);
-        self.claims.retain(|c| kept(c.of) && c.against.is_none_or(kept) && c.beyond.is_none_or(|(a, b)| kept(a) && kept(b)));
+        self.claims.retain(|c| {
+            kept(c.of)
+                && c.against.is_none_or(kept)
+                && c.beyond.is_none_or(|(a, b)| kept(a) && kept(b))
+        });
         Ok(())
     }
 }
 
-/// Public traces from which papers took their jobs; where one is missing, jobs are drawn from published numbers.
+/// Public traces from which papers took their jobs; where one is missing, jobs are drawn from
+/// published numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Traces {
     /// Facebook's coflows, for PushBox.
@@ -155,7 +171,8 @@ pub struct Traces {
 }
 
 impl Paper {
-    /// The settings that are run where networks are emulated, if nothing else is asked for; none: this paper's are for virtual time only.
+    /// The settings that are run where networks are emulated, if nothing else is asked for; none:
+    /// this paper's are for virtual time only.
     pub fn live_settings(self) -> &'static [&'static str] {
         if self == Self::Hit { &hit::LIVE } else { &[] }
     }
@@ -175,7 +192,9 @@ impl Paper {
             Self::CoScheduler => (coscheduler::settings(size, rows), coscheduler::claims()),
             Self::Corral => (corral::settings(size), corral::claims()),
             Self::Hit => (hit::settings(size), hit::claims()),
-            Self::Pushbox => (pushbox::settings(size, traces.coflows.as_ref()), pushbox::claims(size)),
+            Self::Pushbox => {
+                (pushbox::settings(size, traces.coflows.as_ref()), pushbox::claims(size))
+            }
             Self::Joint => (joint::settings(size, traces), joint::claims()),
         };
         Experiment { paper: self, calibration, free: size.free, resolution: None, settings, claims }
@@ -184,12 +203,24 @@ impl Paper {
     /// What the evaluation shows, in a sentence.
     pub fn shows(self) -> &'static str {
         match self {
-            Self::Jobpacker => "JobPacker's makespans, completion times and share of circuits, against Corral, F-Hybrid and F-EPS",
-            Self::CoScheduler => "Co-scheduler's shuffles on circuits, against Fair, Corral and parts of itself",
-            Self::Corral => "Jobs on racks that are planned ahead, against Yarn-CS, ShuffleWatcher and LocalShuffle; its planner's gaps",
-            Self::Hit => "Tasks placed so that shuffles cross few switches, against Capacity and PNA, on four shapes of networks",
-            Self::Pushbox => "Few tasks that fetch at once, against Hadoop, ShuffleWatcher and NEAT, by load, queues and its own parts",
-            Self::Joint => "`joint` against all of these, as published and with the least remaining work first and late reduces",
+            Self::Jobpacker => {
+                "JobPacker's makespans, completion times and share of circuits, against Corral, F-Hybrid and F-EPS"
+            }
+            Self::CoScheduler => {
+                "Co-scheduler's shuffles on circuits, against Fair, Corral and parts of itself"
+            }
+            Self::Corral => {
+                "Jobs on racks that are planned ahead, against Yarn-CS, ShuffleWatcher and LocalShuffle; its planner's gaps"
+            }
+            Self::Hit => {
+                "Tasks placed so that shuffles cross few switches, against Capacity and PNA, on four shapes of networks"
+            }
+            Self::Pushbox => {
+                "Few tasks that fetch at once, against Hadoop, ShuffleWatcher and NEAT, by load, queues and its own parts"
+            }
+            Self::Joint => {
+                "`joint` against all of these, as published and with the least remaining work first and late reduces"
+            }
         }
     }
 

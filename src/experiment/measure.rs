@@ -48,7 +48,8 @@ pub enum Measure {
     MakespanAdHoc,
     /// Time that all tasks held slots, s.
     SlotTime,
-    /// Median over jobs of the mean time that their last stage's tasks held slots, s; attempts that were given up do not count.
+    /// Median over jobs of the mean time that their last stage's tasks held slots, s; attempts that
+    /// were given up do not count.
     MedianReduceTime,
     /// Coefficient of variation of the racks' input data, %.
     DataSpread,
@@ -58,7 +59,8 @@ pub enum Measure {
     /// Median of the others, s.
     #[serde(rename = "median_ad_hoc_s")]
     MedianAdHoc,
-    /// Mean time of a shuffle from its first flow to its last, s; jobs that finished and sent nothing count as zero.
+    /// Mean time of a shuffle from its first flow to its last, s; jobs that finished and sent
+    /// nothing count as zero.
     #[serde(rename = "mean_cct_s")]
     MeanCct,
     /// Share of the bytes between racks that went over circuits, %.
@@ -93,18 +95,20 @@ pub enum Measure {
     /// Bytes of shuffles times the switches and relaying servers that they cross, GB.
     #[serde(rename = "shuffle_cost_gb")]
     ShuffleCost,
-    /// Bytes that left all switches of an emulated network, headers and acknowledgements included, over bytes of its shuffles between racks
-    /// times the switches that they cross by their lists.
+    /// Bytes that left all switches of an emulated network, headers and acknowledgements included,
+    /// over bytes of its shuffles between racks times the switches that they cross by their lists.
     CountedCost,
     /// Hosts and switches on the way of a shuffle's flow between two hosts, in the mean over flows.
     RouteLength,
-    /// [`RouteLength`](Measure::RouteLength) times the delay of a hop, which is [`HOP_MICROS`]: what a flow's packet needs, us.
+    /// [`RouteLength`](Measure::RouteLength) times the delay of a hop, which is [`HOP_MICROS`]:
+    /// what a flow's packet needs, us.
     #[serde(rename = "flow_delay_us")]
     FlowDelay,
     /// From the beginning of the run until a quarter of the tasks that read blocks has ended, s.
     #[serde(rename = "first_maps_s")]
     FirstMaps,
-    /// Shuffled bytes over the time from the first shuffle's beginning to the last one's end, in bytes a second: more is better.
+    /// Shuffled bytes over the time from the first shuffle's beginning to the last one's end, in
+    /// bytes a second: more is better.
     #[serde(rename = "throughput_bytes_per_second")]
     Throughput,
     /// Time that a map task holds its slot, s; attempts that were given up do not count.
@@ -131,7 +135,8 @@ pub enum Measure {
     LastComputing,
     /// Jobs with a shuffle over the network.
     Sending,
-    /// Jain's index of the users' mean job completion times: 1 where all are alike, one over the number of users at worst.
+    /// Jain's index of the users' mean job completion times: 1 where all are alike, one over the
+    /// number of users at worst.
     Jain,
     /// The mean job completion time of the user that has the longest, s.
     SlowestUser,
@@ -140,7 +145,8 @@ pub enum Measure {
     Utilisation,
 }
 
-/// The delay of a hop, in microseconds: what Hit-scheduler's paper prints for Capacity, 189 us over 6.5 hops.
+/// The delay of a hop, in microseconds: what Hit-scheduler's paper prints for Capacity, 189 us over
+/// 6.5 hops.
 pub const HOP_MICROS: f64 = 189.0 / 6.5;
 
 impl Measure {
@@ -153,8 +159,8 @@ impl Measure {
     /// Whether it is a time of the run, in seconds: it grows with the times of tasks and arrivals.
     pub fn is_time(self) -> bool {
         use Measure::{
-            CountedCost, DataSpread, Decision, FlowDelay, Gap, Jain, Overrun, PlanTime, RouteLength, Sending, ShuffleCost, Throughput,
-            Unfinished,
+            CountedCost, DataSpread, Decision, FlowDelay, Gap, Jain, Overrun, PlanTime,
+            RouteLength, Sending, ShuffleCost, Throughput, Unfinished,
         };
         let other = [
             CountedCost,

@@ -1,4 +1,5 @@
-//! The report of an experiment: each number of the paper beside ours, what else was measured, and why the two differ.
+//! The report of an experiment: each number of the paper beside ours, what else was measured, and
+//! why the two differ.
 
 use std::collections::BTreeMap;
 
@@ -135,7 +136,12 @@ impl Report {
             bounds: e.settings.iter().flat_map(|s| bounds(s, outcomes)).collect(),
             rows: e.claims.iter().map(|c| row(c, outcomes)).collect(),
             measured: pairs.map(|(s, y)| measured(s, y, outcomes)).collect(),
-            versus: e.settings.iter().filter(|_| e.paper == Paper::Joint).flat_map(|s| versus::of(s, outcomes)).collect(),
+            versus: e
+                .settings
+                .iter()
+                .filter(|_| e.paper == Paper::Joint)
+                .flat_map(|s| versus::of(s, outcomes))
+                .collect(),
             live: None,
         }
     }
@@ -155,22 +161,34 @@ impl Row {
 
     /// Half of the interval, for people.
     pub fn interval(&self) -> String {
-        if self.is_same() { SAME.into() } else { self.half.map_or("-".into(), |h| format!("+-{h:.1}")) }
+        if self.is_same() {
+            SAME.into()
+        } else {
+            self.half.map_or("-".into(), |h| format!("+-{h:.1}"))
+        }
     }
 }
 
 impl Report {
-    /// How many of the paper's numbers came out how, best first; those by which a free number was chosen are not among them.
+    /// How many of the paper's numbers came out how, best first; those by which a free number was
+    /// chosen are not among them.
     pub fn tally(&self) -> Vec<(Verdict, usize)> {
         let mut by = BTreeMap::new();
-        self.rows.iter().filter(|r| r.verdict.is_prediction()).for_each(|r| *by.entry(r.verdict).or_default() += 1);
+        self.rows
+            .iter()
+            .filter(|r| r.verdict.is_prediction())
+            .for_each(|r| *by.entry(r.verdict).or_default() += 1);
         by.into_iter().collect()
     }
 
     /// What was taken for the numbers that the paper does not print, for people.
     pub fn unprinted(&self) -> String {
         let Calibration { free, why } = self.calibration;
-        let chosen = if self.free == free { format!("calibrated: {why}") } else { format!("asked for; calibrated: {}", free.words()) };
+        let chosen = if self.free == free {
+            format!("calibrated: {why}")
+        } else {
+            format!("asked for; calibrated: {}", free.words())
+        };
         format!("Not in the paper: {} ({chosen})", self.free.words())
     }
 }
@@ -186,33 +204,59 @@ fn row(c: &Claim, outcomes: &Outcomes) -> Row {
     };
     let off = c.printed.filter(|_| !values.is_empty()).map(|p| p.off(mean));
     let why = match (verdict, c.untold, reach) {
-        (Verdict::Same | Verdict::Ours | Verdict::NotRun | Verdict::Calibrated, ..) => String::new(),
+        (Verdict::Same | Verdict::Ours | Verdict::NotRun | Verdict::Calibrated, ..) => {
+            String::new()
+        }
         (Verdict::CannotTell, Some(reason), _) => reason.into(),
         (Verdict::BeyondBound, _, Some(r)) => beyond(c, r),
         _ => why(c, outcomes),
     };
     let figure = figure(c);
-    Row { setting: c.of.setting, figure, unit: c.unit(), paper: c.printed, source: c.source, values, mean, half, off, verdict, why }
+    Row {
+        setting: c.of.setting,
+        figure,
+        unit: c.unit(),
+        paper: c.printed,
+        source: c.source,
+        values,
+        mean,
+        half,
+        off,
+        verdict,
+        why,
+    }
 }
 
 /// Why a number is beyond what can be reached.
 fn beyond(c: &Claim, r: Reach) -> String {
-    let floor = format!("no scheduler has a {} below {:.1} s on these jobs", name(c.measure), r.floor);
+    let floor =
+        format!("no scheduler has a {} below {:.1} s on these jobs", name(c.measure), r.floor);
     match (r.most, c.against) {
-        (Some(most), Some(base)) => format!("{floor}, so that at most {most:.1} % can be saved of what {} has", base.system),
+        (Some(most), Some(base)) => {
+            format!("{floor}, so that at most {most:.1} % can be saved of what {} has", base.system)
+        }
         _ => floor,
     }
 }
 
 /// The floors of a setting's measures.
 fn bounds(s: &Setting, outcomes: &Outcomes) -> Vec<Bound> {
-    let of = |system, m| Some(outcomes.values(s.name, system, m)).filter(|v| !v.is_empty()).map(|v| mean(&v));
-    let measures = [Measure::Makespan, Measure::MeanJct, Measure::MedianJct, Measure::P95Jct, Measure::P99Jct];
+    let of = |system, m| {
+        Some(outcomes.values(s.name, system, m)).filter(|v| !v.is_empty()).map(|v| mean(&v))
+    };
+    let measures =
+        [Measure::Makespan, Measure::MeanJct, Measure::MedianJct, Measure::P95Jct, Measure::P99Jct];
     let bound = |m: Measure| {
         let floor = of(FLOOR, m)?;
         let all = s.systems.iter().filter_map(|y| Some((y.name, of(y.name, m)?)));
         let best = all.min_by(|a, b| a.1.total_cmp(&b.1))?;
-        Some(Bound { setting: s.name, measure: m, floor, best, leaves_percent: 100.0 * (1.0 - floor / best.1.max(f64::MIN_POSITIVE)) })
+        Some(Bound {
+            setting: s.name,
+            measure: m,
+            floor,
+            best,
+            leaves_percent: 100.0 * (1.0 - floor / best.1.max(f64::MIN_POSITIVE)),
+        })
     };
     measures.into_iter().filter_map(bound).collect()
 }
@@ -223,10 +267,15 @@ pub fn figure(c: &Claim) -> String {
     let less = if c.measure.more_is_better() { "more" } else { "less" };
     let figure = match c.against {
         None => format!("{what}, {}", c.of.system),
-        Some(base) if base.setting == c.of.setting => format!("{what} {less}, {} vs {}", c.of.system, base.system),
-        Some(base) => format!("{what} {less}, {} vs {} ({})", c.of.system, base.system, base.setting),
+        Some(base) if base.setting == c.of.setting => {
+            format!("{what} {less}, {} vs {}", c.of.system, base.system)
+        }
+        Some(base) => {
+            format!("{what} {less}, {} vs {} ({})", c.of.system, base.system, base.setting)
+        }
     };
-    c.beyond.map_or(figure.clone(), |(there, _)| format!("{figure}, beyond that of {}", there.setting))
+    c.beyond
+        .map_or(figure.clone(), |(there, _)| format!("{figure}, beyond that of {}", there.setting))
 }
 
 /// What a setting is; and where jobs do not come in the paper's time, in how much they do.
@@ -296,10 +345,14 @@ pub fn name(m: Measure) -> &'static str {
 fn why(c: &Claim, outcomes: &Outcomes) -> String {
     let side = |s: super::claim::Side| {
         let of = |m| mean(&outcomes.values(s.setting, s.system, m));
-        let (crossing, ocs, waiting) = (of(Measure::Crossing), of(Measure::OcsShare), of(Measure::Waiting));
+        let (crossing, ocs, waiting) =
+            (of(Measure::Crossing), of(Measure::OcsShare), of(Measure::Waiting));
         if !outcomes.values(s.setting, s.system, Measure::RouteLength).is_empty() {
             let (hops, cost) = (of(Measure::RouteLength), of(Measure::ShuffleCost));
-            return format!("{}: {hops:.1} hops a flow, {cost:.0} GB x switches, {waiting:.0} % of slot time is waiting", s.system);
+            return format!(
+                "{}: {hops:.1} hops a flow, {cost:.0} GB x switches, {waiting:.0} % of slot time is waiting",
+                s.system
+            );
         }
         format!(
             "{}: {crossing:.0} % of all bytes cross racks, {ocs:.0} % of these by OCS, {waiting:.0} % of slot time is waiting",
@@ -322,7 +375,9 @@ fn why(c: &Claim, outcomes: &Outcomes) -> String {
 
 fn measured(setting: &'static str, system: &'static str, outcomes: &Outcomes) -> Measured {
     let all: Vec<_> = outcomes.of(setting, system).iter().flatten().collect();
-    let measures: std::collections::BTreeSet<Measure> = all.iter().flat_map(|o| o.keys().copied()).collect();
-    let means = measures.into_iter().map(|m| (m, mean(&outcomes.values(setting, system, m)))).collect();
+    let measures: std::collections::BTreeSet<Measure> =
+        all.iter().flat_map(|o| o.keys().copied()).collect();
+    let means =
+        measures.into_iter().map(|m| (m, mean(&outcomes.values(setting, system, m)))).collect();
     Measured { setting, system, runs: all.len(), means }
 }

@@ -26,7 +26,8 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
 
-/// What no scheduler can be below has the place of a system among the outcomes, on each setting whose jobs are run.
+/// What no scheduler can be below has the place of a system among the outcomes, on each setting
+/// whose jobs are run.
 pub const FLOOR: &str = "floor";
 
 /// How far an experiment is.
@@ -75,37 +76,66 @@ impl Outcomes {
     }
 }
 
-/// Runs an experiment on `threads` threads. Repetition by repetition, so that an experiment which is stopped has whole ones.
+/// Runs an experiment on `threads` threads. Repetition by repetition, so that an experiment which
+/// is stopped has whole ones.
 ///
 /// # Errors
 /// The first run that failed: which, and why.
-pub fn run(e: &Experiment, size: Size, threads: usize, stop: &AtomicBool, watch: &(dyn Fn(Progress) + Sync)) -> Result<Outcomes, String> {
+pub fn run(
+    e: &Experiment,
+    size: Size,
+    threads: usize,
+    stop: &AtomicBool,
+    watch: &(dyn Fn(Progress) + Sync),
+) -> Result<Outcomes, String> {
     let floor = |s: &Setting| (s.work == Work::Run).then_some(None);
-    let pairs: Vec<(&Setting, Option<&System>)> =
-        e.settings.iter().flat_map(|s| s.systems.iter().map(Some).chain(floor(s)).map(move |y| (s, y))).collect();
+    let pairs: Vec<(&Setting, Option<&System>)> = e
+        .settings
+        .iter()
+        .flat_map(|s| s.systems.iter().map(Some).chain(floor(s)).map(move |y| (s, y)))
+        .collect();
     let total = pairs.len() * size.repeats;
     let shown = e.settings.iter().map(|s| s.systems.len()).sum::<usize>() * size.repeats;
     let done = std::sync::atomic::AtomicUsize::new(0);
     let one = |k: usize| -> Result<Option<Outcome>, String> {
-        let ((setting, system), seed) = (pairs[k % pairs.len()], size.seed + (k / pairs.len()) as u64);
+        let ((setting, system), seed) =
+            (pairs[k % pairs.len()], size.seed + (k / pairs.len()) as u64);
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let Some(system) = system else { return Ok(Some(floors(&Bounds::of(setting), &setting.load.errors_of(seed).0.jobs))) };
+        let Some(system) = system else {
+            return Ok(Some(floors(&Bounds::of(setting), &setting.load.errors_of(seed).0.jobs)));
+        };
         let began = Instant::now();
-        let outcome = play(setting, system, seed, e.resolution.unwrap_or(setting.resolution()), stop)
-            .map_err(|e| format!("{}, {}, seed {seed}: {e}", setting.name, system.name))?;
+        let outcome =
+            play(setting, system, seed, e.resolution.unwrap_or(setting.resolution()), stop)
+                .map_err(|e| format!("{}, {}, seed {seed}: {e}", setting.name, system.name))?;
         let done = (done.fetch_add(1, Ordering::Relaxed) + 1, shown);
-        watch(Progress { done, last: (setting.name, system.name, seed), took: began.elapsed().as_secs_f64() });
+        watch(Progress {
+            done,
+            last: (setting.name, system.name, seed),
+            took: began.elapsed().as_secs_f64(),
+        });
         Ok(outcome)
     };
-    let name = |k: usize| (pairs[k % pairs.len()].0.name, pairs[k % pairs.len()].1.map_or(FLOOR, |y| y.name));
-    let runs = in_parallel(total, threads, one).into_iter().enumerate().map(|(k, outcome)| Ok((name(k), outcome?)));
+    let name = |k: usize| {
+        (pairs[k % pairs.len()].0.name, pairs[k % pairs.len()].1.map_or(FLOOR, |y| y.name))
+    };
+    let runs = in_parallel(total, threads, one)
+        .into_iter()
+        .enumerate()
+        .map(|(k, outcome)| Ok((name(k), outcome?)));
     Ok(Outcomes::new(size, runs.collect::<Result<Vec<Run>, String>>()?))
 }
 
 /// One run; `None` if it was stopped.
-fn play(setting: &Setting, system: &System, seed: u64, resolution: Span, stop: &AtomicBool) -> Result<Option<Outcome>, String> {
+fn play(
+    setting: &Setting,
+    system: &System,
+    seed: u64,
+    resolution: Span,
+    stop: &AtomicBool,
+) -> Result<Option<Outcome>, String> {
     let errors = setting.load.errors;
     if let Work::CaseStudy(places) = setting.work {
         let cost = case_study::costs(&setting.topology, places)
@@ -136,12 +166,24 @@ fn play(setting: &Setting, system: &System, seed: u64, resolution: Span, stop: &
     };
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
     let writes = setting.load.writes;
-    let course = JobRunOptions { foreseen: Some(&foreseen), remaining, stop: Some(stop), writes, resolution, ..JobRunOptions::default() };
-    simulated(&ask, &course, setting.load.window).map(|o| (!stop.load(Ordering::Relaxed)).then_some(o))
+    let course = JobRunOptions {
+        foreseen: Some(&foreseen),
+        remaining,
+        stop: Some(stop),
+        writes,
+        resolution,
+        ..JobRunOptions::default()
+    };
+    simulated(&ask, &course, setting.load.window)
+        .map(|o| (!stop.load(Ordering::Relaxed)).then_some(o))
 }
 
 /// A run in virtual time of jobs that arrive within `window`.
-pub(super) fn simulated(ask: &SimulatedJobs, course: &JobRunOptions, window: Span) -> Result<Outcome, String> {
+pub(super) fn simulated(
+    ask: &SimulatedJobs,
+    course: &JobRunOptions,
+    window: Span,
+) -> Result<Outcome, String> {
     let (mut ways, mut stored) = (Hops::new(ask.topology), Stored::new(ask.topology, ask.jobs));
     let result = simulate_with(ask, course, &mut |line| {
         ways.iter_mut().for_each(|w| w.hear(&line));
@@ -153,7 +195,13 @@ pub(super) fn simulated(ask: &SimulatedJobs, course: &JobRunOptions, window: Spa
 }
 
 /// What a run measured; `ways` has heard its shuffles, if its network has several switches.
-pub(super) fn outcome(r: &JobsResult, jobs: &JobList, topology: &Topology, window: Span, ways: Option<&Hops>) -> Outcome {
+pub(super) fn outcome(
+    r: &JobsResult,
+    jobs: &JobList,
+    topology: &Topology,
+    window: Span,
+    ways: Option<&Hops>,
+) -> Outcome {
     let slots = topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
     let mut out = measured(r, jobs, slots, window);
     out.extend(by_job(r, jobs));
@@ -173,17 +221,30 @@ fn planned(setting: &Setting, system: &System, jobs: &JobList, scenario: Scenari
     };
     let cluster = Cluster::of(&setting.topology, Bytes::ZERO);
     let began = Instant::now();
-    let plan = corral::plan(&jobs.jobs, &cluster, corral::Options { scenario, provisioning, ..corral::Options::default() });
-    BTreeMap::from([(Measure::PlanTime, began.elapsed().as_secs_f64()), (Measure::Gap, plan.gap * 100.0)])
+    let plan = corral::plan(
+        &jobs.jobs,
+        &cluster,
+        corral::Options { scenario, provisioning, ..corral::Options::default() },
+    );
+    BTreeMap::from([
+        (Measure::PlanTime, began.elapsed().as_secs_f64()),
+        (Measure::Gap, plan.gap * 100.0),
+    ])
 }
 
 fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome {
     let s = &r.summary;
     let seconds = |t: Span| t.as_secs_f64();
-    let jcts = |keep: &dyn Fn(&JobRecord) -> bool| -> Vec<Span> { r.jobs.iter().filter(|j| keep(j)).filter_map(|j| j.jct).collect() };
-    let at = |all: &[Span], percent| (!all.is_empty()).then(|| percentile(all, percent).as_secs_f64());
+    let jcts = |keep: &dyn Fn(&JobRecord) -> bool| -> Vec<Span> {
+        r.jobs.iter().filter(|j| keep(j)).filter_map(|j| j.jct).collect()
+    };
+    let at =
+        |all: &[Span], percent| (!all.is_empty()).then(|| percentile(all, percent).as_secs_f64());
     let median = |keep: &dyn Fn(&JobRecord) -> bool| at(&jcts(keep), 50);
-    let mean = |all: &[Span]| (!all.is_empty()).then(|| all.iter().map(|t| t.as_secs_f64()).sum::<f64>() / all.len() as f64);
+    let mean = |all: &[Span]| {
+        (!all.is_empty())
+            .then(|| all.iter().map(|t| t.as_secs_f64()).sum::<f64>() / all.len() as f64)
+    };
     let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
     let work: Span = jobs.jobs.iter().fold(Span::ZERO, |w, j| w + j.work());
     let bytes: Bytes = jobs.jobs.iter().map(|j| j.input_bytes() + j.shuffle_bytes()).sum();
@@ -213,10 +274,13 @@ fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome
     out
 }
 
-/// Where the completion times of jobs go, in the mean over those that finished: until the first slot; until the last of the tasks that
-/// wait for no other ends; until the task that ends last has a slot; until it has its input; until it ends.
+/// Where the completion times of jobs go, in the mean over those that finished: until the first
+/// slot; until the last of the tasks that wait for no other ends; until the task that ends last has
+/// a slot; until it has its input; until it ends.
 fn by_phase(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
-    let receives = |t: &TaskRun<String>| jobs.jobs[t.task.job.index()].edges_into(t.task.stage as usize).next().is_some();
+    let receives = |t: &TaskRun<String>| {
+        jobs.jobs[t.task.job.index()].edges_into(t.task.stage as usize).next().is_some()
+    };
     let mut ends: Vec<(Time, Option<&TaskRun<String>>)> = vec![(Time::ZERO, None); jobs.jobs.len()];
     for t in r.timeline.iter().filter(|t| t.finished) {
         let (maps, last) = &mut ends[t.task.job.index()];
@@ -233,10 +297,18 @@ fn by_phase(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
         let slot = last.map_or(finished, |t| t.started.max(maps));
         let input = last.map_or(finished, |t| t.computes.unwrap_or(t.ended).max(slot));
         let moments = [j.arrival, started, maps, slot, input, finished];
-        sums.iter_mut().zip(moments.windows(2)).for_each(|(sum, m)| *sum += m[1].since(m[0]).as_secs_f64());
+        sums.iter_mut()
+            .zip(moments.windows(2))
+            .for_each(|(sum, m)| *sum += m[1].since(m[0]).as_secs_f64());
         n += 1.0;
     }
-    let which = [Measure::FirstSlot, Measure::Maps, Measure::LastSlot, Measure::LastInput, Measure::LastComputing];
+    let which = [
+        Measure::FirstSlot,
+        Measure::Maps,
+        Measure::LastSlot,
+        Measure::LastInput,
+        Measure::LastComputing,
+    ];
     if n > 0.0 { which.into_iter().zip(sums.map(|s| s / n)).collect() } else { Vec::new() }
 }
 
@@ -251,23 +323,39 @@ fn by_user(r: &JobsResult) -> Vec<(Measure, f64)> {
     let (sum, squares) = (means.iter().sum::<f64>(), means.iter().map(|m| m * m).sum::<f64>());
     let slowest = means.iter().copied().fold(0.0, f64::max);
     let several = means.len() > 1 && squares > 0.0;
-    if several { vec![(Measure::Jain, sum * sum / (means.len() as f64 * squares)), (Measure::SlowestUser, slowest)] } else { Vec::new() }
+    if several {
+        vec![
+            (Measure::Jain, sum * sum / (means.len() as f64 * squares)),
+            (Measure::SlowestUser, slowest),
+        ]
+    } else {
+        Vec::new()
+    }
 }
 
 /// What Corral's figures 7, 9 and 11 show of jobs by their kind and size.
 fn by_job(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
-    let jcts = |keep: &dyn Fn(&JobRecord) -> bool| -> Vec<Span> { r.jobs.iter().filter(|j| keep(j)).filter_map(|j| j.jct).collect() };
-    let mean = |all: &[Span]| (!all.is_empty()).then(|| all.iter().map(|t| t.as_secs_f64()).sum::<f64>() / all.len() as f64);
+    let jcts = |keep: &dyn Fn(&JobRecord) -> bool| -> Vec<Span> {
+        r.jobs.iter().filter(|j| keep(j)).filter_map(|j| j.jct).collect()
+    };
+    let mean = |all: &[Span]| {
+        (!all.is_empty())
+            .then(|| all.iter().map(|t| t.as_secs_f64()).sum::<f64>() / all.len() as f64)
+    };
     let ad_hoc = jcts(&|j| !j.recurring);
     let of_ad_hoc = || r.jobs.iter().filter(|j| !j.recurring);
-    let (first, last) = (of_ad_hoc().map(|j| j.arrival).min(), of_ad_hoc().filter_map(|j| j.finished).max());
+    let (first, last) =
+        (of_ad_hoc().map(|j| j.arrival).min(), of_ad_hoc().filter_map(|j| j.finished).max());
     let mut reduces: Vec<(Span, u64)> = vec![(Span::ZERO, 0); jobs.jobs.len()];
-    let of_last_stage = |t: &&TaskRun<String>| t.task.stage > 0 && t.task.stage as usize + 1 == jobs.jobs[t.task.job.index()].stages.len();
+    let of_last_stage = |t: &&TaskRun<String>| {
+        t.task.stage > 0 && t.task.stage as usize + 1 == jobs.jobs[t.task.job.index()].stages.len()
+    };
     for t in r.timeline.iter().filter(|t| t.finished).filter(of_last_stage) {
         let of = &mut reduces[t.task.job.index()];
         (of.0, of.1) = (of.0 + t.ended.since(t.started), of.1 + 1);
     }
-    let means: Vec<Span> = reduces.into_iter().filter(|r| r.1 > 0).map(|r| Span(r.0.0 / r.1)).collect();
+    let means: Vec<Span> =
+        reduces.into_iter().filter(|r| r.1 > 0).map(|r| Span(r.0.0 / r.1)).collect();
     let all = [
         (Measure::FewTasksJct, mean(&jcts(&|j| j.tasks <= 50))),
         (Measure::SomeTasksJct, mean(&jcts(&|j| (51..=500).contains(&j.tasks)))),
@@ -278,17 +366,27 @@ fn by_job(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
         (Measure::P90AdHoc, (!ad_hoc.is_empty()).then(|| percentile(&ad_hoc, 90).as_secs_f64())),
         (Measure::MakespanAdHoc, first.zip(last).map(|(a, b)| b.since(a).as_secs_f64())),
         (Measure::SlotTime, Some(r.summary.slot_time.as_secs_f64())),
-        (Measure::MedianReduceTime, (!means.is_empty()).then(|| percentile(&means, 50).as_secs_f64())),
+        (
+            Measure::MedianReduceTime,
+            (!means.is_empty()).then(|| percentile(&means, 50).as_secs_f64()),
+        ),
     ];
     all.into_iter().filter_map(|(m, v)| Some((m, v?))).collect()
 }
 
-/// How long tasks that read blocks and tasks that receive a shuffle hold their slots, and what the network carries of both.
+/// How long tasks that read blocks and tasks that receive a shuffle hold their slots, and what the
+/// network carries of both.
 fn by_task(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
-    let receives = |t: &TaskRun<String>| jobs.jobs[t.task.job.index()].edges_into(t.task.stage as usize).next().is_some();
+    let receives = |t: &TaskRun<String>| {
+        jobs.jobs[t.task.job.index()].edges_into(t.task.stage as usize).next().is_some()
+    };
     let mean = |which: bool| {
-        let all: Vec<f64> =
-            r.timeline.iter().filter(|t| t.finished && receives(t) == which).map(|t| t.ended.since(t.started).as_secs_f64()).collect();
+        let all: Vec<f64> = r
+            .timeline
+            .iter()
+            .filter(|t| t.finished && receives(t) == which)
+            .map(|t| t.ended.since(t.started).as_secs_f64())
+            .collect();
         (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
     };
     let sum = |of: fn(&JobRecord) -> Bytes| r.jobs.iter().map(|j| of(j).0 as f64).sum::<f64>();
@@ -304,9 +402,11 @@ fn by_task(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
     all.into_iter().filter_map(|(m, v)| Some((m, v?))).collect()
 }
 
-/// When a quarter of the tasks that receive no shuffle had ended, in seconds from the start of the run.
+/// When a quarter of the tasks that receive no shuffle had ended, in seconds from the start of the
+/// run.
 fn first_maps(r: &JobsResult, receives: impl Fn(&TaskRun<String>) -> bool) -> Option<f64> {
-    let mut ends: Vec<Time> = r.timeline.iter().filter(|t| t.finished && !receives(t)).map(|t| Time(t.ended.0)).collect();
+    let mut ends: Vec<Time> =
+        r.timeline.iter().filter(|t| t.finished && !receives(t)).map(|t| Time(t.ended.0)).collect();
     ends.sort_unstable();
     ends.get(ends.len().div_ceil(4).saturating_sub(1)).map(|t| t.since(Time::ZERO).as_secs_f64())
 }

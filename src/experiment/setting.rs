@@ -45,7 +45,8 @@ pub struct System {
 pub struct Load {
     /// Sizes and tasks.
     pub mix: Mix,
-    /// The first jobs are those of this trace's coflows, which come when those do; the mix says only what the trace does not.
+    /// The first jobs are those of this trace's coflows, which come when those do; the mix says
+    /// only what the trace does not.
     pub trace: Option<Arc<Trace>>,
     /// The jobs are drawn from these rows of a trace; the mix says only what they do not.
     pub rows: Option<Arc<[Row]>>,
@@ -121,7 +122,8 @@ pub enum Work {
     Run,
     /// Corral's planner plans them; nothing runs.
     Plan(Scenario),
-    /// What strict priorities use of the network is measured, with this number of tasks that fetch on each host; no jobs run.
+    /// What strict priorities use of the network is measured, with this number of tasks that fetch
+    /// on each host; no jobs run.
     Concurrency(u32),
     /// One decision of PushBox is timed, with this number of coflows on their way; no jobs run.
     Decide(u32),
@@ -129,8 +131,8 @@ pub enum Work {
     CaseStudy([u32; 4]),
 }
 
-/// At which multiples the ends of a trace's flows are shared again: exactly, a run of PushBox takes four times as long, one of NEAT ten
-/// times.
+/// At which multiples the ends of a trace's flows are shared again: exactly, a run of PushBox takes
+/// four times as long, one of NEAT ten times.
 const OF_A_TRACE: Span = Span::millis(50);
 
 impl Setting {
@@ -180,11 +182,16 @@ impl Load {
         let mut list = match (&self.trace, &self.rows) {
             (Some(trace), _) => return self.traced(trace, &model, seed),
             (None, Some(rows)) => sampled(rows, &model, jobs, seed),
-            (None, None) => {
-                synth_jobs(&SynthJobs { mix: self.mix, model: model.slower(self.bytes_percent), jobs, seed, mean_gap: Span::ZERO })
-            }
+            (None, None) => synth_jobs(&SynthJobs {
+                mix: self.mix,
+                model: model.slower(self.bytes_percent),
+                jobs,
+                seed,
+                mean_gap: Span::ZERO,
+            }),
         };
-        let window = if self.mix == Mix::FacebookJobs { facebook_window(&list) } else { self.window };
+        let window =
+            if self.mix == Mix::FacebookJobs { facebook_window(&list) } else { self.window };
         if self.class.is_some() {
             list.jobs.retain(|j| puma::class_of(&j.name) == self.class);
             list.jobs.truncate(self.jobs);
@@ -196,16 +203,23 @@ impl Load {
             if k < self.first || self.ad_hoc_at_once && !job.recurring {
                 job.arrival = Time::ZERO;
             }
-            let smaller = |b: &mut Bytes| *b = Bytes(percent_of(b.0, self.bytes_percent).div_ceil(self.scale));
+            let smaller = |b: &mut Bytes| {
+                *b = Bytes(percent_of(b.0, self.bytes_percent).div_ceil(self.scale))
+            };
             job.edges.iter_mut().for_each(|e| smaller(&mut e.bytes));
-            job.stages.iter_mut().for_each(|s| [&mut s.input, &mut s.output].into_iter().for_each(smaller));
+            job.stages
+                .iter_mut()
+                .for_each(|s| [&mut s.input, &mut s.output].into_iter().for_each(smaller));
             if !self.reads {
                 job.stages.iter_mut().for_each(|s| s.input = Bytes::ZERO);
             }
             self.queued(job)
         };
         let beside = self.beside.map_or(Vec::new(), |b| self.beside(b, seed));
-        JobList::new(list.name, list.jobs.into_iter().enumerate().map(&mut place).chain(beside).collect())
+        JobList::new(
+            list.name,
+            list.jobs.into_iter().enumerate().map(&mut place).chain(beside).collect(),
+        )
     }
 
     /// The jobs of a seed as they come, and as they are foreseen.
@@ -224,7 +238,8 @@ impl Load {
     /// The jobs of a trace of coflows: of windows of it, or of all of it.
     fn traced(&self, trace: &Trace, model: &JobModel, seed: u64) -> JobList {
         let window = self.free.trace_window.unwrap_or(Span::ZERO);
-        let mut trace = Trace { ports: trace.ports, coflows: of_windows(&trace.coflows, window, seed) };
+        let mut trace =
+            Trace { ports: trace.ports, coflows: of_windows(&trace.coflows, window, seed) };
         trace.coflows.truncate((trace.coflows.len() * self.jobs).div_ceil(TRACE_JOBS));
         for (_, bytes) in trace.coflows.iter_mut().flat_map(|c| &mut c.reducers) {
             bytes.0 = percent_of(bytes.0, self.bytes_percent);
@@ -236,13 +251,15 @@ impl Load {
 
     /// The job in its queue.
     fn queued(&self, job: JobSpec) -> JobSpec {
-        let queue = if self.small_apart { u32::from(job.shuffle_bytes() >= SMALL_JOB) } else { job.queue };
+        let queue =
+            if self.small_apart { u32::from(job.shuffle_bytes() >= SMALL_JOB) } else { job.queue };
         JobSpec { queue, ..job }
     }
 }
 
-/// Coflows of windows of a trace that are drawn with replacement and follow one another, as many as the trace has; those of all the
-/// trace, if a window has no length. They are numbered from one. O(coflows).
+/// Coflows of windows of a trace that are drawn with replacement and follow one another, as many as
+/// the trace has; those of all the trace, if a window has no length. They are numbered from one.
+/// O(coflows).
 fn of_windows(all: &[TraceCoflow], window: Span, seed: u64) -> Vec<TraceCoflow> {
     let millis = window.0 / 1_000_000;
     let last = all.iter().map(|c| c.arrival_ms).max().unwrap_or(0);
@@ -256,7 +273,10 @@ fn of_windows(all: &[TraceCoflow], window: Span, seed: u64) -> Vec<TraceCoflow> 
     for k in 0..windows {
         let from = rng.random_range(0..windows) * millis;
         let within = all.iter().filter(|c| (from..from + millis).contains(&c.arrival_ms));
-        drawn.extend(within.map(|c| TraceCoflow { arrival_ms: c.arrival_ms - from + k * millis, ..c.clone() }));
+        drawn.extend(
+            within
+                .map(|c| TraceCoflow { arrival_ms: c.arrival_ms - from + k * millis, ..c.clone() }),
+        );
     }
     drawn.iter_mut().zip(1..).for_each(|(c, id)| c.id = id);
     drawn
@@ -264,13 +284,13 @@ fn of_windows(all: &[TraceCoflow], window: Span, seed: u64) -> Vec<TraceCoflow> 
 
 /// Strata of equal numbers of jobs, by bytes, from which rows of a trace are drawn.
 const STRATA: usize = 50;
-/// The strata of the largest jobs, whose rows are the same in every draw: else one job, which is in some draws and not in others,
-/// decides the makespan.
+/// The strata of the largest jobs, whose rows are the same in every draw: else one job, which is in
+/// some draws and not in others, decides the makespan.
 const TAIL: usize = 3;
 
-/// `jobs` jobs by rows of a trace: as many from each stratum of the shuffles' sizes, drawn with replacement, so that two seeds are
-/// independent draws. In the strata of the largest they are the quantiles (k + 1/2) / `jobs` instead. Their order is random.
-/// O(rows log rows).
+/// `jobs` jobs by rows of a trace: as many from each stratum of the shuffles' sizes, drawn with
+/// replacement, so that two seeds are independent draws. In the strata of the largest they are the
+/// quantiles (k + 1/2) / `jobs` instead. Their order is random. O(rows log rows).
 fn sampled(rows: &[Row], model: &JobModel, jobs: usize, seed: u64) -> JobList {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(3);
@@ -305,15 +325,23 @@ fn percent_of(n: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(n) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
-/// The time in which jobs of Facebook's classes arrive: as many bytes a second as in the trace, 35.5 TB in 3629 s.
+/// The time in which jobs of Facebook's classes arrive: as many bytes a second as in the trace,
+/// 35.5 TB in 3629 s.
 fn facebook_window(list: &JobList) -> Span {
     let bytes: u128 = list.jobs.iter().map(|j| u128::from(j.shuffle_bytes().0)).sum();
     Span(u64::try_from(bytes * 3_629_000_000_000 / 35_500_000_000_000).unwrap_or(u64::MAX))
 }
 
-/// A network of equal racks as a planner sees it, in payload: the papers' simulators know no headers.
+/// A network of equal racks as a planner sees it, in payload: the papers' simulators know no
+/// headers.
 pub fn network(name: &str, c: &Cluster) -> Topology {
-    let plane = |k| Plane { id: PlaneId(k), rate: c.ocs, delta: c.delta, stop: StopMode::NotAllStop, duplex: false };
+    let plane = |k| Plane {
+        id: PlaneId(k),
+        rate: c.ocs,
+        delta: c.delta,
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
     let mut t = Topology::uniform(name, 0, 0, c.nic, c.core, (0..c.circuits).map(plane).collect());
     (0..c.racks).for_each(|_| t.push_rack(c.hosts as usize, c.slots, c.nic, c.core));
     t.eps.oversubscription_percent = t.oversubscription_percent();
@@ -321,8 +349,15 @@ pub fn network(name: &str, c: &Cluster) -> Topology {
     t
 }
 
-/// A system of the papers on circuits: elephants of T_e wait for a circuit, all else takes the EPS; demand is what was declared.
-pub fn system(name: &'static str, kind: Kind, circuits: SchedulerKind, interval: Span, elephant: Bytes) -> System {
+/// A system of the papers on circuits: elephants of T_e wait for a circuit, all else takes the EPS;
+/// demand is what was declared.
+pub fn system(
+    name: &'static str,
+    kind: Kind,
+    circuits: SchedulerKind,
+    interval: Span,
+    elephant: Bytes,
+) -> System {
     let policy = CircuitPolicy {
         name: name.into(),
         interval,
@@ -338,8 +373,8 @@ pub fn system(name: &'static str, kind: Kind, circuits: SchedulerKind, interval:
     System { name, plan: RunPlan { policy, run, jobs: None }, jobs_by }
 }
 
-/// A system on a packet network without circuits, where coflows share by `network`; what that serves alike shares max-min, as the
-/// policies in `policies/` have it and TCP does.
+/// A system on a packet network without circuits, where coflows share by `network`; what that
+/// serves alike shares max-min, as the policies in `policies/` have it and TCP does.
 pub fn electrical(name: &'static str, kind: Kind, network: NetworkKind) -> System {
     let mut s = system(name, kind, SchedulerKind::EpsOnly, Span::secs(1), Bytes::ZERO);
     s.plan.run.network = Network { kind: network, within: Within::MaxMin, ..Network::default() };

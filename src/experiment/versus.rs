@@ -47,7 +47,8 @@ pub struct Beside {
     pub system: &'static str,
     /// What it has, in the mean over draws.
     pub mean: f64,
-    /// By how many per cent the one has more than the other: the mean of the ratios of the draws, and half of its 95 % interval.
+    /// By how many per cent the one has more than the other: the mean of the ratios of the draws,
+    /// and half of its 95 % interval.
     pub percent: Option<Estimate>,
 }
 
@@ -62,17 +63,23 @@ fn one(setting: &'static str, measure: Measure, outcomes: &Outcomes) -> Option<V
     let joint = some(JOINT)?;
     let pairs = |over: &str, under: &str| -> Vec<(f64, f64)> {
         let both = outcomes.of(setting, over).iter().zip(outcomes.of(setting, under));
-        both.filter_map(|(a, b)| Some((*a.as_ref()?.get(&measure)?, *b.as_ref()?.get(&measure)?))).collect()
+        both.filter_map(|(a, b)| Some((*a.as_ref()?.get(&measure)?, *b.as_ref()?.get(&measure)?)))
+            .collect()
     };
-    let better = |a: f64, b: f64| if measure.more_is_better() { b.total_cmp(&a) } else { a.total_cmp(&b) };
+    let better =
+        |a: f64, b: f64| if measure.more_is_better() { b.total_cmp(&a) } else { a.total_cmp(&b) };
     let best = |names: &mut dyn Iterator<Item = &'static str>| {
         let all = names.filter_map(|y| Some((y, mean(&some(y)?))));
         let (system, mean) = all.min_by(|a, b| better(a.1, b.1))?;
         Some(Beside { system, mean, percent: Paired::of(&pairs(JOINT, system)).percent })
     };
-    let without = WITHOUT
-        .iter()
-        .filter_map(|w| Some(Beside { system: w.0, mean: mean(&some(w.0)?), percent: Paired::of(&pairs(w.0, JOINT)).percent }));
+    let without = WITHOUT.iter().filter_map(|w| {
+        Some(Beside {
+            system: w.0,
+            mean: mean(&some(w.0)?),
+            percent: Paired::of(&pairs(w.0, JOINT)).percent,
+        })
+    });
     Some(Versus {
         setting,
         measure,
@@ -93,10 +100,13 @@ mod tests {
 
     #[test]
     fn the_best_in_the_mean_is_compared_draw_by_draw() {
-        let size = Size { seed: 21, repeats: 2, jobs_percent: 1, thin: true, free: Default::default() };
+        let size =
+            Size { seed: 21, repeats: 2, jobs_percent: 1, thin: true, free: Default::default() };
         let setting = Paper::Joint.experiment(size).settings.remove(0);
         let runs = |system, values: [Option<f64>; 2]| {
-            values.into_iter().map(move |v| (("JobPacker batch", system), v.map(|v| BTreeMap::from([(Measure::Makespan, v)]))))
+            values.into_iter().map(move |v| {
+                (("JobPacker batch", system), v.map(|v| BTreeMap::from([(Measure::Makespan, v)])))
+            })
         };
         let all = runs(JOINT, [Some(90.0), Some(300.0)])
             .chain(runs("JobPacker", [Some(100.0), Some(400.0)]))
@@ -110,8 +120,13 @@ mod tests {
         let (published, strong) = (v.published.unwrap(), v.strong.unwrap());
         // -10 and -25 %.
         assert_eq!((published.system, published.mean), ("JobPacker", 250.0));
-        assert!((published.percent.unwrap().mean + 17.5).abs() < 1e-9 && published.percent.unwrap().half.is_some());
-        assert!(strong.system == "Corral, SRPT" && (strong.percent.unwrap().mean - 100.0).abs() < 1e-9);
+        assert!(
+            (published.percent.unwrap().mean + 17.5).abs() < 1e-9
+                && published.percent.unwrap().half.is_some()
+        );
+        assert!(
+            strong.system == "Corral, SRPT" && (strong.percent.unwrap().mean - 100.0).abs() < 1e-9
+        );
         assert!((v.without[0].percent.unwrap().mean - 5.0).abs() < 1e-9 && v.without.len() == 1);
     }
 }

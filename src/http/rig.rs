@@ -1,4 +1,5 @@
-//! For tests: the real API over a real socket, and the real controller behind it. Its fabric is the simulator's.
+//! For tests: the real API over a real socket, and the real controller behind it. Its fabric is the
+//! simulator's.
 //!
 //! The tests of `cli::schedule` have this file as a module, too.
 
@@ -30,7 +31,13 @@ pub struct Rig {
 }
 
 pub fn network() -> Topology {
-    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
+    let plane = Plane {
+        id: PlaneId(0),
+        rate: BitRate::mbit(1000),
+        delta: Span::millis(10),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
     Topology::uniform("net", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![plane])
 }
 
@@ -45,7 +52,12 @@ pub fn rig_by(policy: CircuitPolicy, options: Options) -> Rig {
 pub fn rig_on(topology: Topology, plan: impl Into<RunPlan>, options: Options) -> Rig {
     let (topology, plan) = (Arc::new(topology), Arc::new(plan.into()));
     let below = topology.clone();
-    let controller = Controller::new(topology.clone(), plan.policy.clone(), Time(Span::millis(100).0), Span::ZERO);
+    let controller = Controller::new(
+        topology.clone(),
+        plan.policy.clone(),
+        Time(Span::millis(100).0),
+        Span::ZERO,
+    );
     let (handle, ends) = Handle::new(topology, plan, controller.snapshot(Time::ZERO, "test"), 0);
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -54,7 +66,8 @@ pub fn rig_on(topology: Topology, plan: impl Into<RunPlan>, options: Options) ->
     Rig { server, handle, stop }
 }
 
-/// The outside of the driver: a clock that stands between ticks, and racks that always want the same.
+/// The outside of the driver: a clock that stands between ticks, and racks that always want the
+/// same.
 struct Outside {
     now: Time,
     events: tokio::sync::broadcast::Sender<Arc<Record>>,
@@ -73,7 +86,15 @@ impl Host<SimFabric> for Outside {
         let zero = DemandMatrix::zero(4);
         let mut sent = zero.clone();
         sent.set(RackId(0), RackId(1), seen.at.0 / 1000);
-        let ports = vec![vec![PortCounters { crossed_packets: 2, crossed_bytes: 3000, late_packets: 1, misdelivered: 0 }; 4]];
+        let ports = vec![vec![
+            PortCounters {
+                crossed_packets: 2,
+                crossed_bytes: 3000,
+                late_packets: 1,
+                misdelivered: 0
+            };
+            4
+        ]];
         let (at, programmed) = (seen.at, std::mem::take(&mut seen.programmed));
         *seen = Observation {
             at,
@@ -108,7 +129,8 @@ impl Host<SimFabric> for Outside {
 /// Drives the controller: every tick that is sent is one cycle, 100 ms later.
 fn drive(controller: Controller, topology: Arc<Topology>, ends: &HandlePeer, stop: &AtomicBool) {
     let outside = Outside { now: Time::ZERO, events: ends.events.clone() };
-    let mut driver = Driver::new(controller, SimFabric::new(topology, Settings::default()), outside);
+    let mut driver =
+        Driver::new(controller, SimFabric::new(topology, Settings::default()), outside);
     while let Ok(command) = ends.commands.recv() {
         if stop.load(Relaxed) {
             return;

@@ -1,7 +1,8 @@
 //! Nodes that Mininet made: the processes whose namespaces they are.
 //!
-//! `mininet/hybrid.py` writes a file for every network that is up. A process is believed to be a node only while it is the
-//! shell that Mininet started for it, and its namespace is never the one that we run in: that one's `eth0` is the machine's.
+//! `mininet/hybrid.py` writes a file for every network that is up. A process is believed to be a
+//! node only while it is the shell that Mininet started for it, and its namespace is never the one
+//! that we run in: that one's `eth0` is the machine's.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -49,14 +50,20 @@ impl Processes {
             return Err(gone(format!("process {pid} is not Mininet's node {node}")));
         }
         if netns::identity(&path)? == netns::identity(Path::new("/proc/self/ns/net"))? {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("node {node} has no network namespace of its own")));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("node {node} has no network namespace of its own"),
+            ));
         }
         Ok(ns)
     }
 
     /// The first node that is gone, and its process.
     pub fn lost(&self) -> Option<(&str, u32)> {
-        self.nodes.iter().find(|(name, pid)| !is_shell_of(name, **pid)).map(|(name, pid)| (name.as_str(), *pid))
+        self.nodes
+            .iter()
+            .find(|(name, pid)| !is_shell_of(name, **pid))
+            .map(|(name, pid)| (name.as_str(), *pid))
     }
 
     /// The nodes' names.
@@ -68,7 +75,8 @@ impl Processes {
 /// Whether a process is the shell of the node: Mininet gives it the name as its last argument.
 fn is_shell_of(node: &str, pid: u32) -> bool {
     let name = format!("mininet:{node}");
-    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.split(|&b| b == 0).any(|word| word == name.as_bytes()))
+    std::fs::read(format!("/proc/{pid}/cmdline"))
+        .is_ok_and(|line| line.split(|&b| b == 0).any(|word| word == name.as_bytes()))
 }
 
 /// The networks that are announced, by name. Files that cannot be read are left out.

@@ -1,5 +1,5 @@
-//! Packets of a node's interfaces, as a socket of frames (AF_PACKET) sees them: what comes in before any filter, what goes out as it
-//! leaves.
+//! Packets of a node's interfaces, as a socket of frames (AF_PACKET) sees them: what comes in
+//! before any filter, what goes out as it leaves.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -52,14 +52,20 @@ impl Tap {
     /// Listens on one interface of this thread's network namespace, or on all but its loopback.
     ///
     /// # Errors
-    /// `NotFound` if there is no such interface, with those that there are; else what the kernel refused.
+    /// `NotFound` if there is no such interface, with those that there are; else what the kernel
+    /// refused.
     pub fn open(name: Option<&str>) -> io::Result<Self> {
         let all: Vec<_> = datalink::interfaces().into_iter().filter(|i| !i.is_loopback()).collect();
         let wanted = all.iter().filter(|i| name.is_none_or(|n| n == i.name));
-        let interfaces: Vec<Interface> = wanted.map(|i| Interface { name: i.name.clone(), index: i.index }).collect();
+        let interfaces: Vec<Interface> =
+            wanted.map(|i| Interface { name: i.name.clone(), index: i.index }).collect();
         if interfaces.is_empty() {
             let there: Vec<&str> = all.iter().map(|i| i.name.as_str()).collect();
-            let why = format!("no interface {}; there are {}", name.unwrap_or("but the loopback"), there.join(", "));
+            let why = format!(
+                "no interface {}; there are {}",
+                name.unwrap_or("but the loopback"),
+                there.join(", ")
+            );
             return Err(io::Error::new(io::ErrorKind::NotFound, why));
         }
         let every = Protocol::from(i32::from((libc::ETH_P_ALL as u16).to_be()));
@@ -78,12 +84,24 @@ impl Tap {
         self.socket.set_read_timeout(Some(patience))?;
         let seen = match sys::receive_frame(self.socket.as_fd(), &mut self.buffer) {
             Ok(seen) => seen,
-            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => return Ok(None),
+            Err(e)
+                if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
+            {
+                return Ok(None);
+            }
             Err(e) => return Err(e),
         };
-        let Some(interface) = self.interfaces.iter().position(|i| i.index == seen.index) else { return Ok(None) };
+        let Some(interface) = self.interfaces.iter().position(|i| i.index == seen.index) else {
+            return Ok(None);
+        };
         let bytes = self.buffer[..seen.length.min(LONGEST)].to_vec();
-        Ok(Some(Frame { interface, at: seen.at, outgoing: seen.outgoing, bytes, length: seen.length }))
+        Ok(Some(Frame {
+            interface,
+            at: seen.at,
+            outgoing: seen.outgoing,
+            bytes,
+            length: seen.length,
+        }))
     }
 
     /// How many frames came while there was no room for them.

@@ -1,8 +1,9 @@
 //! Leaving nodes that others made as they were found.
 //!
-//! Our own namespaces go as a whole; Mininet's stay when we leave. There every link that we shape carries our mark as its
-//! alias, from before the first change until after the last, so that the next run or `heliostat clean` can also clear what a
-//! killed one left. Only marked links, and a ToR's rule and routes for them, are touched.
+//! Our own namespaces go as a whole; Mininet's stay when we leave. There every link that we shape
+//! carries our mark as its alias, from before the first change until after the last, so that the
+//! next run or `heliostat clean` can also clear what a killed one left. Only marked links, and a
+//! ToR's rule and routes for them, are touched.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -43,7 +44,8 @@ fn links(nl: &mut Netlink) -> io::Result<Vec<Link>> {
     let mut found = vec![];
     nl.dump(msg::link_dump(), |m| {
         if let Message::NewLink(l) = m {
-            let mut link = Link { index: l.header.index, name: String::new(), alias: String::new() };
+            let mut link =
+                Link { index: l.header.index, name: String::new(), alias: String::new() };
             for a in l.attributes {
                 match a {
                     LinkAttribute::IfName(n) => link.name = n,
@@ -57,20 +59,28 @@ fn links(nl: &mut Netlink) -> io::Result<Vec<Link>> {
     Ok(found)
 }
 
-/// Makes links of a node ours: what dead fabrics left on them is removed, then each gets `fabric`'s mark. `running` are the
-/// fabrics whose links may not be taken.
+/// Makes links of a node ours: what dead fabrics left on them is removed, then each gets `fabric`'s
+/// mark. `running` are the fabrics whose links may not be taken.
 ///
 /// # Errors
-/// When a link belongs to a running fabric, carries somebody else's alias, or has somebody else's queues; it is not touched then.
+/// When a link belongs to a running fabric, carries somebody else's alias, or has somebody else's
+/// queues; it is not touched then.
 pub fn claim(node: &mut Node, wanted: &[u32], fabric: &str, running: &[String]) -> io::Result<()> {
-    let refuse = |link: &str, why: &str| Err(io::Error::other(format!("link {link} of node {} {why}", node.name)));
+    let refuse = |link: &str, why: &str| {
+        Err(io::Error::other(format!("link {link} of node {} {why}", node.name)))
+    };
     let all = links(&mut node.netlink)?;
     for l in all.iter().filter(|l| wanted.contains(&l.index)) {
         match l.fabric() {
             Some(f) if f != fabric && running.iter().any(|r| r == f) => {
-                return refuse(&l.name, &format!("is controlled by the fabric {f} already; stop it first"));
+                return refuse(
+                    &l.name,
+                    &format!("is controlled by the fabric {f} already; stop it first"),
+                );
             }
-            None if !l.alias.is_empty() => return refuse(&l.name, &format!("is somebody else's: its alias is `{}`", l.alias)),
+            None if !l.alias.is_empty() => {
+                return refuse(&l.name, &format!("is somebody else's: its alias is `{}`", l.alias));
+            }
             _ => {}
         }
     }
@@ -78,20 +88,24 @@ pub fn claim(node: &mut Node, wanted: &[u32], fabric: &str, running: &[String]) 
     for q in tc::queues(&mut node.netlink)? {
         if wanted.contains(&q.link) && q.handle != 0 {
             let name = all.iter().find(|l| l.index == q.link).map_or("", |l| &l.name);
-            return refuse(name, &format!("has a queue already ({}); was it made with `--link tc`?", q.kind));
+            return refuse(
+                name,
+                &format!("has a queue already ({}); was it made with `--link tc`?", q.kind),
+            );
         }
     }
     let text = link_mark(fabric);
     node.send(wanted.iter().map(|&l| (msg::alias(l, &text), 0)).collect())
 }
 
-/// Takes everything of the fabrics that `whose` accepts out of a node: a ToR's rule and routes, queues, filters, sinks,
-/// segment limits, and last the marks. Returns whether there was anything.
+/// Takes everything of the fabrics that `whose` accepts out of a node: a ToR's rule and routes,
+/// queues, filters, sinks, segment limits, and last the marks. Returns whether there was anything.
 ///
 /// # Errors
 /// What the kernel refused.
 pub fn strip(nl: &mut Netlink, whose: impl Fn(&str) -> bool) -> io::Result<bool> {
-    let ours: Vec<Link> = links(nl)?.into_iter().filter(|l| l.fabric().is_some_and(&whose)).collect();
+    let ours: Vec<Link> =
+        links(nl)?.into_iter().filter(|l| l.fabric().is_some_and(&whose)).collect();
     if ours.is_empty() {
         return Ok(false);
     }
@@ -110,10 +124,16 @@ pub fn strip(nl: &mut Netlink, whose: impl Fn(&str) -> bool) -> io::Result<bool>
             _ => {}
         }
     }
-    v.extend(ours.iter().filter(|l| l.name == "eth0").map(|l| (msg::gso_max(l.index, GSO_DEFAULT), 0)));
+    v.extend(
+        ours.iter().filter(|l| l.name == "eth0").map(|l| (msg::gso_max(l.index, GSO_DEFAULT), 0)),
+    );
     nl.send(v)?;
-    let (sinks, kept): (Vec<&Link>, Vec<&Link>) = ours.iter().partition(|l| [SINK_NAME, LIMIT_NAME, COUNT_NAME].contains(&l.name.as_str()));
-    let last = sinks.iter().map(|l| msg::remove_link(l.index)).chain(kept.iter().map(|l| msg::no_alias(l.index)));
+    let (sinks, kept): (Vec<&Link>, Vec<&Link>) =
+        ours.iter().partition(|l| [SINK_NAME, LIMIT_NAME, COUNT_NAME].contains(&l.name.as_str()));
+    let last = sinks
+        .iter()
+        .map(|l| msg::remove_link(l.index))
+        .chain(kept.iter().map(|l| msg::no_alias(l.index)));
     nl.send(last.map(|m| (m, 0)).collect())?;
     Ok(true)
 }
@@ -143,10 +163,13 @@ fn remove_lists(nl: &mut Netlink, is_ours: impl Fn(u32) -> bool) -> io::Result<(
     let (mut v, mut tables) = (vec![], BTreeSet::new());
     nl.dump(msg::rule_dump(), |m| {
         let Message::NewRule(rule) = m else { return };
-        let attribute = |pick: fn(&RuleAttribute) -> Option<u32>| rule.attributes.iter().find_map(pick);
+        let attribute =
+            |pick: fn(&RuleAttribute) -> Option<u32>| rule.attributes.iter().find_map(pick);
         let place = attribute(|a| if let RuleAttribute::Priority(p) = a { Some(*p) } else { None });
         if place.is_some_and(|p| [FLOW_RULES, HOST_RULES, RACK_RULES].contains(&p)) {
-            tables.extend(attribute(|a| if let RuleAttribute::Table(t) = a { Some(*t) } else { None }));
+            tables.extend(attribute(
+                |a| if let RuleAttribute::Table(t) = a { Some(*t) } else { None },
+            ));
             v.push((Message::DelRule(rule), 0));
         }
     })?;
@@ -169,10 +192,13 @@ fn table(r: &RouteMessage) -> Option<u32> {
 
 /// The link of a route.
 fn over(r: &RouteMessage) -> Option<u32> {
-    r.attributes.iter().find_map(|a| if let RouteAttribute::Oif(link) = a { Some(*link) } else { None })
+    r.attributes
+        .iter()
+        .find_map(|a| if let RouteAttribute::Oif(link) = a { Some(*link) } else { None })
 }
 
-/// Takes everything of a fabric out of all nodes of a network. A node that does not let us is named in the log.
+/// Takes everything of a fabric out of all nodes of a network. A node that does not let us is named
+/// in the log.
 pub fn leave(net: &mut Network, fabric: &str) {
     for (node, _) in net.nodes_and_links() {
         if let Err(e) = strip(&mut node.netlink, |f| f == fabric) {
@@ -181,7 +207,8 @@ pub fn leave(net: &mut Network, fabric: &str) {
     }
 }
 
-/// Clears what fabrics that are `dead` left in the networks that are announced; returns what was cleared.
+/// Clears what fabrics that are `dead` left in the networks that are announced; returns what was
+/// cleared.
 pub fn clean(dead: impl Fn(&str) -> bool) -> Vec<String> {
     let mut gone = vec![];
     for (network, processes) in attached::announced() {

@@ -1,8 +1,10 @@
-//! Names, interface indexes and addresses of an emulated network; the same for namespaces of ours and for Mininet's nodes.
+//! Names, interface indexes and addresses of an emulated network; the same for namespaces of ours
+//! and for Mininet's nodes.
 //!
-//! Inside a ToR: `eps0`, `ocs0`, `ocs1`... (one a plane), `host0`, `host1`...; inside a host: `eth0`; inside the EPS and
-//! every OCS: `tor0`, `tor1`...; inside a switch of a graph: `tor3` for each rack at it, and `cable7` for each end of a link. Indexes
-//! are ours in our own namespaces; on Mininet's nodes they are looked up by name.
+//! Inside a ToR: `eps0`, `ocs0`, `ocs1`... (one a plane), `host0`, `host1`...; inside a host:
+//! `eth0`; inside the EPS and every OCS: `tor0`, `tor1`...; inside a switch of a graph: `tor3` for
+//! each rack at it, and `cable7` for each end of a link. Indexes are ours in our own namespaces; on
+//! Mininet's nodes they are looked up by name.
 
 use std::net::Ipv4Addr;
 
@@ -35,7 +37,8 @@ pub fn cable_index(c: usize) -> u32 {
 
 /// The gateway that every host has: its ToR.
 pub const TOR_GATEWAY: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
-/// The gateway that every ToR has: the EPS. Switches of a graph call the far end of each of their links so.
+/// The gateway that every ToR has: the EPS. Switches of a graph call the far end of each of their
+/// links so.
 pub const EPS_GATEWAY: Ipv4Addr = Ipv4Addr::new(169, 254, 2, 1);
 
 /// The ToR of rack `r` as its neighbours on an OCS see it.
@@ -67,9 +70,10 @@ pub enum Port {
     Switch,
 }
 
-/// The hardware address of a port. All ToRs' ports on one plane share theirs, as the racks behind an anycast gateway do: so a
-/// frame that an OCS sends back is accepted by the ToR that it came from. All ports of a switch of a graph share theirs, and `number` is
-/// the switch's. Else `number` is the rack's, or `rack * 256 + k` for host ports.
+/// The hardware address of a port. All ToRs' ports on one plane share theirs, as the racks behind
+/// an anycast gateway do: so a frame that an OCS sends back is accepted by the ToR that it came
+/// from. All ports of a switch of a graph share theirs, and `number` is the switch's. Else `number`
+/// is the rack's, or `rack * 256 + k` for host ports.
 pub fn mac(port: Port, number: usize) -> Mac {
     let kind = match port {
         Port::TorEps => 0x01,
@@ -112,7 +116,10 @@ impl NodeId {
 
     /// The packet switches, by number.
     pub fn packet_switches(topology: &Topology) -> Vec<Self> {
-        topology.eps.graph().map_or_else(|| vec![Self::Eps], |g| (0..g.switches.len() as u32).map(Self::Switch).collect())
+        topology.eps.graph().map_or_else(
+            || vec![Self::Eps],
+            |g| (0..g.switches.len() as u32).map(Self::Switch).collect(),
+        )
     }
 
     /// Every node of a network, in the order in which they are built.

@@ -1,12 +1,16 @@
-//! The emulated fabric on this machine's kernel: the only place that knows netlink, tc, BPF, namespaces and errno.
+//! The emulated fabric on this machine's kernel: the only place that knows netlink, tc, BPF,
+//! namespaces and errno.
 //!
-//! Two mechanisms carry circuits, chosen by what the kernel allows and named in every result: [`timed`] (BPF programs that
-//! compare each circuit's times with their own clock) and [`switched`] (u32 and mirred filters, replaced by a thread that
-//! wakes for each change). Both live in the same namespaces, behind the same [`KernelFabric`].
+//! Two mechanisms carry circuits, chosen by what the kernel allows and named in every result:
+//! [`timed`] (BPF programs that compare each circuit's times with their own clock) and [`switched`]
+//! (u32 and mirred filters, replaced by a thread that wakes for each change). Both live in the same
+//! namespaces, behind the same [`KernelFabric`].
 //!
-//! Five folders: [`netlink`] speaks to the kernel, [`optical`] has both mechanisms, [`graph`] the packet networks of several switches,
-//! [`mod@guard`] compares the network with what was built, and [`machine`] knows what this machine and this process may do. Beside them
-//! stand the BPF programs ([`bpf`]), the senders and receivers ([`traffic`]), and what builds, names, owns and removes a network.
+//! Five folders: [`netlink`] speaks to the kernel, [`optical`] has both mechanisms, [`graph`] the
+//! packet networks of several switches, [`mod@guard`] compares the network with what was built, and
+//! [`machine`] knows what this machine and this process may do. Beside them stand the BPF programs
+//! ([`bpf`]), the senders and receivers ([`traffic`]), and what builds, names, owns and removes a
+//! network.
 #![deny(unsafe_code)]
 
 use heliostat_base::{ids, paths, topology, units};
@@ -58,7 +62,9 @@ use switcher::{CircuitSwitcher, Late, Lateness};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Service;
 use crate::demand::{DemandMatrix, HostFlow};
-use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters, PortQueues, SwitchCounters, Uplink};
+use crate::fabric::{
+    Fabric, FabricError, Observation, OpResult, PortCounters, PortQueues, SwitchCounters, Uplink,
+};
 use crate::plan::Op;
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::topology::Topology;
@@ -133,8 +139,8 @@ impl Mechanism {
     }
 }
 
-/// Time before the end of a circuit at which the gate of its queue is shut, where packets wait for circuits. A busy machine shuts it late,
-/// and takes some time to move packets between namespaces.
+/// Time before the end of a circuit at which the gate of its queue is shut, where packets wait for
+/// circuits. A busy machine shuts it late, and takes some time to move packets between namespaces.
 const GATE_GUARD: Span = Span::millis(1);
 
 /// How long before a circuit ends its admission ends, on the slowest plane.
@@ -150,7 +156,8 @@ pub fn guard(topology: &Topology, admit: Admit) -> Span {
 pub struct Serving {
     /// Which packets a ToR admits to a circuit.
     pub admit: Admit,
-    /// How the ports of hosts, ToRs and packet switches serve what waits. Circuits' queues are served in the order of arrival.
+    /// How the ports of hosts, ToRs and packet switches serve what waits. Circuits' queues are
+    /// served in the order of arrival.
     pub service: Service,
 }
 
@@ -214,7 +221,8 @@ pub struct Labelled {
 pub struct KernelFabric {
     /// Comes first: it must not write again what is taken down at the end.
     drift: drift::DriftMonitor,
-    /// Comes before the network: the thread that changes circuits must have stopped when attached nodes are left.
+    /// Comes before the network: the thread that changes circuits must have stopped when attached
+    /// nodes are left.
     circuits: Circuits,
     /// Where the packet network is a graph.
     steering: Option<Steering>,
@@ -232,7 +240,12 @@ impl KernelFabric {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn install(mut net: Network, mechanism: Mechanism, serving: impl Into<Serving>, clock: Clock) -> io::Result<Self> {
+    pub fn install(
+        mut net: Network,
+        mechanism: Mechanism,
+        serving: impl Into<Serving>,
+        clock: Clock,
+    ) -> io::Result<Self> {
         let serving = serving.into();
         let Serving { admit, service } = serving;
         let topology = net.topology.clone();
@@ -249,12 +262,20 @@ impl KernelFabric {
         }
         for (tor, rack) in net.tors.iter_mut().zip(&topology.racks) {
             let hosts = topology.hosts_of(rack.id);
-            tor.node.send(tor.hosts.iter().zip(hosts).flat_map(|(&l, h)| queues::host_port(l, h.nic, &topology, service)).collect())?;
+            tor.node.send(
+                tor.hosts
+                    .iter()
+                    .zip(hosts)
+                    .flat_map(|(&l, h)| queues::host_port(l, h.nic, &topology, service))
+                    .collect(),
+            )?;
         }
         packet::shape(&topology, &mut net.eps, service)?;
         let circuits = match mechanism {
             Mechanism::Timed => Circuits::Timed(timed::Timed::install(&mut net, serving, clock)?),
-            Mechanism::Netlink => Circuits::Switched(switched::Switched::install(&mut net, serving, clock)?),
+            Mechanism::Netlink => {
+                Circuits::Switched(switched::Switched::install(&mut net, serving, clock)?)
+            }
         };
         let steering = Steering::install(&mut net, (mechanism, service), clock)?;
         let backlog = backlog::Backlog::start(&net)?;
@@ -283,22 +304,26 @@ impl KernelFabric {
     /// # Errors
     /// When descriptors run out.
     pub fn host_namespaces(&self) -> io::Result<Arc<Vec<OwnedFd>>> {
-        Ok(Arc::new(self.net.hosts.iter().map(|h| h.node.ns.try_clone()).collect::<io::Result<_>>()?))
+        Ok(Arc::new(
+            self.net.hosts.iter().map(|h| h.node.ns.try_clone()).collect::<io::Result<_>>()?,
+        ))
     }
 
-    /// How late circuits were switched. With `timed` circuits are never late: there it is how late the gates of packets that wait for them
-    /// were, and `None` where no packets wait.
+    /// How late circuits were switched. With `timed` circuits are never late: there it is how late
+    /// the gates of packets that wait for them were, and `None` where no packets wait.
     pub fn lateness(&self) -> Option<Lateness> {
         self.circuits.switcher().map(CircuitSwitcher::lateness)
     }
 
-    /// The changes of which [`KernelFabric::lateness`] tells, the oldest first; none where that is `None`.
+    /// The changes of which [`KernelFabric::lateness`] tells, the oldest first; none where that is
+    /// `None`.
     pub fn late(&self) -> Vec<Late> {
         self.circuits.switcher().map(CircuitSwitcher::late).unwrap_or_default()
     }
 
-    /// What became of every packet that ToRs admitted to circuits, as the kernel handles them; `None` where they are not counted one by
-    /// one (`netlink`). When nothing is on its way, the first is the sum of the others.
+    /// What became of every packet that ToRs admitted to circuits, as the kernel handles them;
+    /// `None` where they are not counted one by one (`netlink`). When nothing is on its way, the
+    /// first is the sum of the others.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -307,15 +332,18 @@ impl KernelFabric {
         let mut dropped = 0;
         for tor in &mut self.net.tors {
             for &link in &tor.ocs {
-                switched::class_bytes(&mut tor.node.netlink, link, t.racks(), |_, c| dropped += u64::from(c.drops))?;
+                switched::class_bytes(&mut tor.node.netlink, link, t.racks(), |_, c| {
+                    dropped += u64::from(c.drops)
+                })?;
             }
         }
         let [admitted, crossed, sent_back] = t.packets();
         Ok(Some(Admitted { admitted, crossed, sent_back, dropped }))
     }
 
-    /// What became of every packet that entered the graph of switches, as the kernel handles them; `None` where they are not counted
-    /// one by one (`netlink`) and where the packet network is one switch.
+    /// What became of every packet that entered the graph of switches, as the kernel handles them;
+    /// `None` where they are not counted one by one (`netlink`) and where the packet network is one
+    /// switch.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -325,7 +353,10 @@ impl KernelFabric {
         let strays = l.strays().iter().sum();
         let mut dropped = 0;
         for s in &mut self.net.eps {
-            dropped += tc::link_counters(&mut s.node.netlink)?.values().map(|c| u64::from(c.drops)).sum::<u64>();
+            dropped += tc::link_counters(&mut s.node.netlink)?
+                .values()
+                .map(|c| u64::from(c.drops))
+                .sum::<u64>();
         }
         Ok(Some(Labelled { admitted, delivered, strays, dropped }))
     }
@@ -356,9 +387,13 @@ impl KernelFabric {
 
 impl Fabric for KernelFabric {
     fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
-        let refused = |what: &str, e: io::Error| FabricError::Refused { what: what.into(), why: e.to_string() };
+        let refused = |what: &str, e: io::Error| FabricError::Refused {
+            what: what.into(),
+            why: e.to_string(),
+        };
         let backlog = self.backlog.newest().map_err(|e| refused("read the hosts' sockets", e))?;
-        let (mut sent, mut over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
+        let (mut sent, mut over_ocs, ports) =
+            self.counters().map_err(|e| refused("read the counters", e))?;
         let mut damage = self.drift.damage();
         let programmed = match &mut self.circuits {
             Circuits::Timed(t) => {
@@ -370,11 +405,24 @@ impl Fabric for KernelFabric {
             Circuits::Switched(s) => s.programmed(now),
         };
         damage.extend(self.steering.iter_mut().flat_map(Steering::keep));
-        Ok(Observation { at: now, programmed, sent, over_ocs, backlog, flows: None, elephants: None, ports, damage })
+        Ok(Observation {
+            at: now,
+            programmed,
+            sent,
+            over_ocs,
+            backlog,
+            flows: None,
+            elephants: None,
+            ports,
+            damage,
+        })
     }
 
     fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError> {
-        let refused = |e: io::Error| FabricError::Refused { what: "read the hosts' sockets".into(), why: e.to_string() };
+        let refused = |e: io::Error| FabricError::Refused {
+            what: "read the hosts' sockets".into(),
+            why: e.to_string(),
+        };
         self.backlog.flows().map_err(refused)
     }
 
@@ -400,7 +448,10 @@ impl Fabric for KernelFabric {
 
     fn switches(&mut self) -> Result<Vec<SwitchCounters>, FabricError> {
         let strays = self.steering.as_ref().map(Steering::strays).unwrap_or_default();
-        let refused = |e: io::Error| FabricError::Refused { what: "read the switches' counters".into(), why: e.to_string() };
+        let refused = |e: io::Error| FabricError::Refused {
+            what: "read the switches' counters".into(),
+            why: e.to_string(),
+        };
         packet::counters(&self.net.topology, &mut self.net.eps, &strays).map_err(refused)
     }
 
@@ -408,7 +459,10 @@ impl Fabric for KernelFabric {
         if self.service == Service::Fifo {
             return Ok(vec![]);
         }
-        let refused = |e: io::Error| FabricError::Refused { what: "read the queues' counters".into(), why: e.to_string() };
+        let refused = |e: io::Error| FabricError::Refused {
+            what: "read the queues' counters".into(),
+            why: e.to_string(),
+        };
         priorities::counters(&mut self.net).map_err(refused)
     }
 

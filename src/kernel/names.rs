@@ -1,4 +1,5 @@
-//! The names of hosts as programs in nodes look them up: the text of `/etc/hosts` and `/etc/resolv.conf`.
+//! The names of hosts as programs in nodes look them up: the text of `/etc/hosts` and
+//! `/etc/resolv.conf`.
 
 use crate::topology::Topology;
 use crate::topology::addresses::host_ip;
@@ -19,7 +20,8 @@ pub fn hosts_of(node: &str, hosts: &str) -> String {
 }
 
 /// `/etc/resolv.conf`: there is no name server, and nothing waits for one.
-pub const RESOLVER: &str = "# An emulated network has no way out, and no name server.\noptions timeout:1 attempts:1\n";
+pub const RESOLVER: &str =
+    "# An emulated network has no way out, and no name server.\noptions timeout:1 attempts:1\n";
 
 #[cfg(test)]
 mod tests {
@@ -30,7 +32,11 @@ mod tests {
     fn every_host_has_its_address_and_a_switch_finds_itself() {
         let t = Topology::uniform("t", 2, 2, BitRate(8), BitRate(8), vec![]);
         let all = hosts(&t);
-        assert!(all.contains("\n10.0.0.2 h0-0\n10.0.0.3 h0-1\n10.1.0.2 h1-0\n") && all.contains("127.0.0.1 localhost\n"), "{all}");
+        assert!(
+            all.contains("\n10.0.0.2 h0-0\n10.0.0.3 h0-1\n10.1.0.2 h1-0\n")
+                && all.contains("127.0.0.1 localhost\n"),
+            "{all}"
+        );
         assert_eq!(hosts_of("h1-1", &all), all);
         assert_eq!(hosts_of("tor1", &all), format!("{all}127.0.0.1 tor1\n"));
     }

@@ -32,11 +32,15 @@ pub fn within<T: Send>(ns: BorrowedFd, f: impl FnOnce() -> io::Result<T> + Send)
 /// # Errors
 /// What the kernel refused.
 pub fn create(forward: bool) -> io::Result<OwnedFd> {
-    std::thread::scope(|s| s.spawn(|| enter_new(None, forward)).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    std::thread::scope(|s| {
+        s.spawn(|| enter_new(None, forward))
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
-/// The same, and the calling thread is in it from then on. `nursery` is the namespace from which it is unshared: some settings are
-/// inherited from it.
+/// The same, and the calling thread is in it from then on. `nursery` is the namespace from which it
+/// is unshared: some settings are inherited from it.
 ///
 /// # Errors
 /// What the kernel refused.
@@ -58,7 +62,8 @@ pub fn enter_new(nursery: Option<BorrowedFd>, forward: bool) -> io::Result<Owned
     sys::open_ns(&own_path())
 }
 
-/// A namespace whose children get small TCP hash tables, so that listing a host's sockets costs 10 us, not 140 us.
+/// A namespace whose children get small TCP hash tables, so that listing a host's sockets costs 10
+/// us, not 140 us.
 ///
 /// # Errors
 /// What the kernel refused.
@@ -68,7 +73,8 @@ pub fn nursery() -> io::Result<OwnedFd> {
     Ok(ns)
 }
 
-/// Has TCP of a namespace ask its peers for congestion marks (ECN); by itself it only agrees to them.
+/// Has TCP of a namespace ask its peers for congestion marks (ECN); by itself it only agrees to
+/// them.
 ///
 /// # Errors
 /// What the kernel refused.
@@ -80,8 +86,11 @@ pub fn ask_for_marks(ns: BorrowedFd) -> io::Result<()> {
 fn write_sysctl(key: &str, value: &str) -> io::Result<()> {
     let file = format!("/proc/sys/net/{key}");
     std::fs::write(&file, value).map_err(|e| {
-        let hint =
-            if e.kind() == io::ErrorKind::ReadOnlyFilesystem { "; in Docker, add --security-opt systempaths=unconfined" } else { "" };
+        let hint = if e.kind() == io::ErrorKind::ReadOnlyFilesystem {
+            "; in Docker, add --security-opt systempaths=unconfined"
+        } else {
+            ""
+        };
         io::Error::new(e.kind(), format!("write {file}: {e}{hint}"))
     })
 }
@@ -90,13 +99,15 @@ fn own_path() -> PathBuf {
     PathBuf::from(format!("/proc/self/task/{}/ns/net", sys::thread_id()))
 }
 
-/// The directory of names as it was when it was opened: what others mount over it later hides no name from its holder.
+/// The directory of names as it was when it was opened: what others mount over it later hides no
+/// name from its holder.
 #[derive(Debug)]
 pub struct Directory(File);
 
 impl Directory {
-    /// Opens it, and makes it what `ip netns` makes of it when it gives the first name of a boot: a shared mount. Otherwise
-    /// that would mount the directory over itself later, and names that were given before could not be taken away.
+    /// Opens it, and makes it what `ip netns` makes of it when it gives the first name of a boot: a
+    /// shared mount. Otherwise that would mount the directory over itself later, and names that
+    /// were given before could not be taken away.
     ///
     /// # Errors
     /// It cannot be made or opened.
@@ -111,19 +122,29 @@ impl Directory {
                 std::thread::sleep(TURN / 50);
             }
             if let Err(e) = sys::share_mounts(names) {
-                tracing::warn!("{NAMES} cannot be made a shared mount ({e}); an `ip netns add` may hide names in it");
+                tracing::warn!(
+                    "{NAMES} cannot be made a shared mount ({e}); an `ip netns add` may hide names in it"
+                );
             }
         }
-        Ok(Self(File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(names)?))
+        Ok(Self(
+            File::options()
+                .read(true)
+                .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+                .open(names)?,
+        ))
     }
 
     /// The places at which a name may be: in what is seen now, and in what was opened.
     fn places(&self, name: &str) -> [PathBuf; 2] {
-        [Path::new(NAMES).join(name), PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd())).join(name)]
+        [
+            Path::new(NAMES).join(name),
+            PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd())).join(name),
+        ]
     }
 
-    /// Takes a name of ours away: all mounts of the namespace, and the file if it carries our mark. What another program
-    /// has put there stays.
+    /// Takes a name of ours away: all mounts of the namespace, and the file if it carries our mark.
+    /// What another program has put there stays.
     ///
     /// # Errors
     /// Something of it is left.
@@ -138,30 +159,37 @@ impl Directory {
             _ => Ok(()),
         });
         gone.collect::<io::Result<Vec<()>>>()?;
-        if places.iter().any(|p| is_ours(p)) { Err(io::ErrorKind::ResourceBusy.into()) } else { Ok(()) }
+        if places.iter().any(|p| is_ours(p)) {
+            Err(io::ErrorKind::ResourceBusy.into())
+        } else {
+            Ok(())
+        }
     }
 }
 
 /// How long another program's turn at the directory of names may last.
 const TURN: Duration = Duration::from_millis(500);
 
-/// Unmounts what is mounted at a path, the last first, as long as that is ours. A directory that was mounted over itself has
-/// every mount below it twice.
+/// Unmounts what is mounted at a path, the last first, as long as that is ours. A directory that
+/// was mounted over itself has every mount below it twice.
 fn unmount_all(path: &Path, is_ours: impl Fn(&Path) -> bool) {
     while is_ours(path) && sys::unmount(path).is_ok() {}
 }
 
-/// Gives a namespace a name that `ip netns` shows; returns its identity (see [`identity`]). The file under the name carries
-/// `mark`, which is seen where a process is killed between the steps of giving or taking the name.
+/// Gives a namespace a name that `ip netns` shows; returns its identity (see [`identity`]). The
+/// file under the name carries `mark`, which is seen where a process is killed between the steps of
+/// giving or taking the name.
 ///
 /// # Errors
 /// `AlreadyExists` if the name is taken; else what the kernel refused.
 pub fn publish(ns: BorrowedFd, name: &str, mark: &str) -> io::Result<u64> {
     let path = Path::new(NAMES).join(name);
     make_marked(&path, mark)?;
-    sys::bind_mount(Path::new(&format!("/proc/self/fd/{}", ns.as_raw_fd())), &path).inspect_err(|_| {
-        let _ = std::fs::remove_file(&path);
-    })?;
+    sys::bind_mount(Path::new(&format!("/proc/self/fd/{}", ns.as_raw_fd())), &path).inspect_err(
+        |_| {
+            let _ = std::fs::remove_file(&path);
+        },
+    )?;
     identity(&path)
 }
 
@@ -183,11 +211,13 @@ fn make_marked(path: &Path, mark: &str) -> io::Result<()> {
 pub fn mark_of(path: &Path) -> Option<String> {
     const LONGEST: u64 = 4096;
     // A name that leads to a namespace is a file without a length.
-    let is_marked = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && (1..=LONGEST).contains(&m.len()));
+    let is_marked = std::fs::symlink_metadata(path)
+        .is_ok_and(|m| m.is_file() && (1..=LONGEST).contains(&m.len()));
     is_marked.then(|| std::fs::read_to_string(path).ok()).flatten()
 }
 
-/// Takes a name away, with every mount at it that is `ours`; the namespace goes when it is not used any more.
+/// Takes a name away, with every mount at it that is `ours`; the namespace goes when it is not used
+/// any more.
 ///
 /// # Errors
 /// What the kernel refused.
@@ -197,16 +227,18 @@ pub fn unpublish(name: &str, ours: impl Fn(&Path) -> bool) -> io::Result<()> {
     std::fs::remove_file(path)
 }
 
-/// Names at which namespaces are mounted and cannot be reached, and these namespaces' identities: another program has mounted
-/// something over the directory or the name.
+/// Names at which namespaces are mounted and cannot be reached, and these namespaces' identities:
+/// another program has mounted something over the directory or the name.
 pub fn hidden() -> Vec<(String, u64)> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let name = |line: &str| {
-        // Identity, parent, device, root, mount point: of a namespace the root is `net:[4026532000]`.
+        // Identity, parent, device, root, mount point: of a namespace the root is
+        // `net:[4026532000]`.
         let mut words = line.split(' ').skip(3);
         let inode = words.next()?.strip_prefix("net:[")?.strip_suffix(']')?.parse::<u64>().ok()?;
         let path = Path::new(words.next()?);
-        let named = path.parent() == Some(Path::new(NAMES)) && identity(path).map_or(true, |seen| seen != inode);
+        let named = path.parent() == Some(Path::new(NAMES))
+            && identity(path).map_or(true, |seen| seen != inode);
         named.then(|| Some((path.file_name()?.to_string_lossy().into_owned(), inode)))?
     };
     let mut names: Vec<(String, u64)> = mounts.lines().filter_map(name).collect();

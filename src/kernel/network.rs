@@ -1,6 +1,8 @@
-//! The emulated network: a namespace for every node, veth pairs between them, addresses, neighbours and routes.
+//! The emulated network: a namespace for every node, veth pairs between them, addresses, neighbours
+//! and routes.
 //!
-//! No ARP, no IPv6, nothing that asks: every neighbour is permanent, so the first packet of a run is like all others.
+//! No ARP, no IPv6, nothing that asks: every neighbour is permanent, so the first packet of a run
+//! is like all others.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -56,7 +58,8 @@ pub struct Network {
     pub topology: Arc<Topology>,
     /// The mark on what is ours in it.
     pub mark: String,
-    /// The fabric that must leave the nodes as they were: they belong to others. `None`: they are ours, and go as a whole.
+    /// The fabric that must leave the nodes as they were: they belong to others. `None`: they are
+    /// ours, and go as a whole.
     guest: Option<String>,
     /// The packet switches: one, or those of the topology's graph by number.
     pub eps: Vec<PacketSwitch>,
@@ -68,12 +71,14 @@ pub struct Network {
     pub hosts: Vec<HostNode>,
 }
 
-/// The most places for hosts, racks times the hosts of the largest one, beside a graph of switches: there is a cell for every pair.
+/// The most places for hosts, racks times the hosts of the largest one, beside a graph of switches:
+/// there is a cell for every pair.
 pub const MAX_PLACES: usize = 1024;
 /// The most links between switches.
 const MAX_CABLES: usize = 65_535;
 
-/// Why this topology cannot be emulated, if so: our address plan has no room, or its graph of switches is too large.
+/// Why this topology cannot be emulated, if so: our address plan has no room, or its graph of
+/// switches is too large.
 pub fn too_large(topology: &Topology) -> Option<String> {
     let hosts = topology.racks.iter().map(|r| r.hosts as usize).max().unwrap_or(0);
     let (racks, planes) = (topology.rack_count(), topology.planes.len());
@@ -83,7 +88,11 @@ pub fn too_large(topology: &Topology) -> Option<String> {
         (racks, MAX_RACKS, "racks"),
         (hosts, MAX_HOSTS_PER_RACK, "hosts in a rack"),
         (planes, 14, "OCS planes"),
-        (places, MAX_PLACES, "places for hosts beside a graph of switches (racks times the hosts of the largest)"),
+        (
+            places,
+            MAX_PLACES,
+            "places for hosts beside a graph of switches (racks times the hosts of the largest)",
+        ),
         (cables, MAX_CABLES, "links between switches"),
     ]
     .into_iter()
@@ -92,16 +101,21 @@ pub fn too_large(topology: &Topology) -> Option<String> {
 }
 
 impl Network {
-    /// Builds the network in fresh namespaces. `mark` is written on every namespace's loopback link; `tcp` is
-    /// that of the hosts.
+    /// Builds the network in fresh namespaces. `mark` is written on every namespace's loopback
+    /// link; `tcp` is that of the hosts.
     ///
     /// Costs about 2 ms a namespace, most of it the kernel's.
     ///
     /// # Errors
-    /// What the kernel refused. Nothing is left behind then: unnamed namespaces go with their descriptors.
+    /// What the kernel refused. Nothing is left behind then: unnamed namespaces go with their
+    /// descriptors.
     pub fn build(topology: Arc<Topology>, mark: &str, tcp: Option<Tcp<'_>>) -> io::Result<Self> {
         let mut nodes = make_nodes(&topology, mark)?;
-        let mut make = |id: NodeId| nodes.remove(&id).ok_or_else(|| io::Error::other(format!("no node {}", id.name(&topology))));
+        let mut make = |id: NodeId| {
+            nodes
+                .remove(&id)
+                .ok_or_else(|| io::Error::other(format!("no node {}", id.name(&topology))))
+        };
         let mut eps = packet::build(&topology, &mut make)?;
         let mut ocs = Vec::with_capacity(topology.planes.len());
         for p in &topology.planes {
@@ -121,7 +135,14 @@ impl Network {
             for h in topology.hosts_of(rack.id) {
                 own.push(HostNode { node: make(NodeId::Host(h.id))?, eth: layout::FIRST });
             }
-            tor.node.send(wire_tor(&topology, rack.id, &tor, &own, &eps[stands[rack.id.index()]], &ocs))?;
+            tor.node.send(wire_tor(
+                &topology,
+                rack.id,
+                &tor,
+                &own,
+                &eps[stands[rack.id.index()]],
+                &ocs,
+            ))?;
             for (h, n) in topology.hosts_of(rack.id).iter().zip(&mut own) {
                 n.node.send(wire_host(&topology, h.id, tcp))?;
             }
@@ -135,9 +156,9 @@ impl Network {
         Ok(Self { topology, mark: mark.into(), guest: None, eps, ocs, tors, hosts })
     }
 
-    /// Enters nodes that others made (Mininet): `open` gives the namespace of a node by its name. Links are found by their names and
-    /// marked as `fabric`'s; what fabrics that are not `running` left on them is removed. Dropping the network leaves the nodes as they
-    /// were found.
+    /// Enters nodes that others made (Mininet): `open` gives the namespace of a node by its name.
+    /// Links are found by their names and marked as `fabric`'s; what fabrics that are not `running`
+    /// left on them is removed. Dropping the network leaves the nodes as they were found.
     ///
     /// # Errors
     /// A node or link that is not there, or is not free ([`detach::claim`]).
@@ -149,17 +170,20 @@ impl Network {
     ) -> io::Result<Self> {
         let mut node = |id: NodeId| -> io::Result<Node> {
             let name = id.name(&topology);
-            let ns = open(&name).map_err(|e| io::Error::new(e.kind(), format!("node {name}: {e}")))?;
+            let ns =
+                open(&name).map_err(|e| io::Error::new(e.kind(), format!("node {name}: {e}")))?;
             Node::new(name, ns)
         };
-        let named = |prefix: &str, n: usize| (0..n).map(|k| format!("{prefix}{k}")).collect::<Vec<_>>();
+        let named =
+            |prefix: &str, n: usize| (0..n).map(|k| format!("{prefix}{k}")).collect::<Vec<_>>();
         let eps = packet::attach(&topology, &mut node)?;
         let mut core = |id: NodeId| -> io::Result<Core> {
             let mut node = node(id)?;
             let ports = node.find_links(&named("tor", topology.rack_count()))?;
             Ok(Core { node, ports })
         };
-        let ocs = topology.planes.iter().map(|p| core(NodeId::Ocs(p.id))).collect::<io::Result<_>>()?;
+        let ocs =
+            topology.planes.iter().map(|p| core(NodeId::Ocs(p.id))).collect::<io::Result<_>>()?;
         let (mut tors, mut hosts) = (vec![], vec![]);
         for rack in &topology.racks {
             let mut n = node(NodeId::Tor(rack.id))?;
@@ -173,7 +197,15 @@ impl Network {
                 hosts.push(HostNode { node: n, eth });
             }
         }
-        let mut net = Self { topology, mark: link_mark(fabric), guest: Some(fabric.into()), eps, ocs, tors, hosts };
+        let mut net = Self {
+            topology,
+            mark: link_mark(fabric),
+            guest: Some(fabric.into()),
+            eps,
+            ocs,
+            tors,
+            hosts,
+        };
         for (node, links) in net.nodes_and_links() {
             detach::claim(node, &links, fabric, running)?;
         }
@@ -184,7 +216,13 @@ impl Network {
     pub fn nodes_and_links(&mut self) -> Vec<(&mut Node, Vec<u32>)> {
         fn split(t: &mut Tor) -> (&mut Node, Vec<u32>) {
             let Tor { node, eps, ocs, hosts } = t;
-            (node, std::iter::once(*eps).chain(ocs.iter().copied()).chain(hosts.iter().copied()).collect())
+            (
+                node,
+                std::iter::once(*eps)
+                    .chain(ocs.iter().copied())
+                    .chain(hosts.iter().copied())
+                    .collect(),
+            )
         }
         let eps = self.eps.iter_mut().map(|s| {
             let links = s.links().collect();
@@ -202,8 +240,13 @@ impl Network {
 
     /// Every node, to speak to; in the order of [`Network::nodes`].
     pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
-        let core = self.eps.iter_mut().map(|s| &mut s.node).chain(self.ocs.iter_mut().map(|c| &mut c.node));
-        core.chain(self.tors.iter_mut().map(|t| &mut t.node)).chain(self.hosts.iter_mut().map(|h| &mut h.node))
+        let core = self
+            .eps
+            .iter_mut()
+            .map(|s| &mut s.node)
+            .chain(self.ocs.iter_mut().map(|c| &mut c.node));
+        core.chain(self.tors.iter_mut().map(|t| &mut t.node))
+            .chain(self.hosts.iter_mut().map(|h| &mut h.node))
     }
 
     /// Every node.
@@ -229,7 +272,12 @@ fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, No
         let forward = !matches!(id, NodeId::Ocs(_) | NodeId::Host(_));
         // The thread is in the new namespace, so that its socket is, too.
         let ns = netns::enter_new(Some(nursery.as_fd()), forward)?;
-        let mut node = Node { name: id.name(topology), ns, netlink: Netlink::here()?, log: BuildLog::default() };
+        let mut node = Node {
+            name: id.name(topology),
+            ns,
+            netlink: Netlink::here()?,
+            log: BuildLog::default(),
+        };
         // Without lo up there is no local table, and next hops on a link are refused.
         node.send(vec![(msg::alias(1, mark), 0), (msg::up(1), 0)])?;
         if marks && matches!(id, NodeId::Host(_)) {
@@ -240,9 +288,10 @@ fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, No
     Ok(sys::by_processors(&mut NodeId::all(topology), |&mut id| make(id))?.into_iter().collect())
 }
 
-/// Waits until the namespaces that were left before have gone, but no longer than `patience`. The kernel takes them down later, in batches,
-/// and a network that is built meanwhile waits for its locks. The socket is in a namespace of its own, which goes when it is dropped: after
-/// the measurement.
+/// Waits until the namespaces that were left before have gone, but no longer than `patience`. The
+/// kernel takes them down later, in batches, and a network that is built meanwhile waits for its
+/// locks. The socket is in a namespace of its own, which goes when it is dropped: after the
+/// measurement.
 ///
 /// # Errors
 /// What the kernel refused.
@@ -251,19 +300,29 @@ pub fn settle(patience: Duration) -> io::Result<Netlink> {
     let mut netlink = Netlink::open(here.as_fd())?;
     let end = |ns| End { name: "end", ns, index: 10, mac: [2, 0, 0, 0, 0, 1] };
     netlink.send(vec![(msg::veth(&end(None), &end(Some(away.as_fd()))), NEW)])?;
-    // The pair goes with the namespace of its other end, in the batch after those that wait already.
+    // The pair goes with the namespace of its other end, in the batch after those that wait
+    // already.
     drop(away);
     let begun = Instant::now();
     let mut there = true;
     while there && begun.elapsed() < patience {
         there = false;
-        netlink.dump(msg::link_dump(), |m| there |= matches!(m, Message::NewLink(l) if l.header.index == 10))?;
+        netlink.dump(msg::link_dump(), |m| {
+            there |= matches!(m, Message::NewLink(l) if l.header.index == 10)
+        })?;
         std::thread::sleep(Duration::from_millis(1));
     }
     Ok(netlink)
 }
 
-fn wire_tor(topology: &Topology, rack: RackId, tor: &Tor, hosts: &[HostNode], eps: &PacketSwitch, ocs: &[Core]) -> Vec<Request> {
+fn wire_tor(
+    topology: &Topology,
+    rack: RackId,
+    tor: &Tor,
+    hosts: &[HostNode],
+    eps: &PacketSwitch,
+    ocs: &[Core],
+) -> Vec<Request> {
     let r = rack.index();
     let far = format!("tor{r}");
     let there = |ns, index, mac| End { name: far.as_str(), ns: Some(ns), index, mac };
@@ -276,13 +335,27 @@ fn wire_tor(topology: &Topology, rack: RackId, tor: &Tor, hosts: &[HostNode], ep
     )];
     for (p, o) in ocs.iter().enumerate() {
         let name = format!("ocs{p}");
-        let end = End { name: &name, ns: None, index: tor.ocs[p], mac: layout::mac(Port::TorOcs(p), r) };
-        v.push((msg::veth(&end, &there(o.node.ns.as_fd(), o.ports[r], layout::mac(Port::Ocs(p), r))), NEW));
+        let end =
+            End { name: &name, ns: None, index: tor.ocs[p], mac: layout::mac(Port::TorOcs(p), r) };
+        v.push((
+            msg::veth(&end, &there(o.node.ns.as_fd(), o.ports[r], layout::mac(Port::Ocs(p), r))),
+            NEW,
+        ));
     }
     for (k, h) in hosts.iter().enumerate() {
         let name = format!("host{k}");
-        let a = End { name: &name, ns: None, index: tor.hosts[k], mac: layout::mac(Port::TorHost, r * 256 + k) };
-        let b = End { name: "eth0", ns: Some(h.node.ns.as_fd()), index: h.eth, mac: layout::mac(Port::Host, r * 256 + k) };
+        let a = End {
+            name: &name,
+            ns: None,
+            index: tor.hosts[k],
+            mac: layout::mac(Port::TorHost, r * 256 + k),
+        };
+        let b = End {
+            name: "eth0",
+            ns: Some(h.node.ns.as_fd()),
+            index: h.eth,
+            mac: layout::mac(Port::Host, r * 256 + k),
+        };
         v.push((msg::veth(&a, &b), NEW));
     }
     for (k, h) in topology.hosts_of(rack).iter().enumerate() {
@@ -291,10 +364,15 @@ fn wire_tor(topology: &Topology, rack: RackId, tor: &Tor, hosts: &[HostNode], ep
         v.push((msg::neighbour(tor.hosts[k], ip, layout::mac(Port::Host, r * 256 + k)), NEW));
     }
     v.push((msg::neighbour(tor.eps, layout::EPS_GATEWAY, packet::mac_to(topology, rack)), NEW));
-    v.push((Route::new((std::net::Ipv4Addr::UNSPECIFIED, 0), Some(layout::EPS_GATEWAY), tor.eps).add(), NEW));
+    v.push((
+        Route::new((std::net::Ipv4Addr::UNSPECIFIED, 0), Some(layout::EPS_GATEWAY), tor.eps).add(),
+        NEW,
+    ));
     for (p, &link) in tor.ocs.iter().enumerate() {
         let others = (0..topology.rack_count()).filter(|&j| j != r);
-        v.extend(others.map(|j| (msg::neighbour(link, layout::ocs_neighbour(j), layout::mac(Port::TorOcs(p), j)), NEW)));
+        v.extend(others.map(|j| {
+            (msg::neighbour(link, layout::ocs_neighbour(j), layout::mac(Port::TorOcs(p), j)), NEW)
+        }));
     }
     v
 }
@@ -303,7 +381,8 @@ fn wire_host(topology: &Topology, host: HostId, tcp: Option<Tcp<'_>>) -> Vec<Req
     let h = &topology.hosts[host.index()];
     let number = h.rack.index() * 256 + h.index as usize;
     let up = layout::FIRST;
-    let mut default = Route::new((std::net::Ipv4Addr::UNSPECIFIED, 0), Some(layout::TOR_GATEWAY), up);
+    let mut default =
+        Route::new((std::net::Ipv4Addr::UNSPECIFIED, 0), Some(layout::TOR_GATEWAY), up);
     default.tcp = tcp;
     vec![
         (msg::up(up), 0),

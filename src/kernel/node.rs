@@ -38,7 +38,9 @@ impl Node {
     /// The first refusal.
     pub fn send(&mut self, messages: Vec<Request>) -> io::Result<()> {
         self.log.note(&messages);
-        self.netlink.send(messages).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
+        self.netlink
+            .send(messages)
+            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
     }
 
     /// The indexes of its links of these names, in their order.
@@ -49,14 +51,20 @@ impl Node {
         let mut found = vec![0; names.len()];
         self.netlink.dump(msg::link_dump(), |m| {
             if let Message::NewLink(l) = m {
-                let own = l.attributes.iter().find_map(|a| if let LinkAttribute::IfName(n) = a { Some(n) } else { None });
+                let own = l
+                    .attributes
+                    .iter()
+                    .find_map(|a| if let LinkAttribute::IfName(n) = a { Some(n) } else { None });
                 if let Some(k) = own.and_then(|n| names.iter().position(|wanted| wanted == n)) {
                     found[k] = l.header.index;
                 }
             }
         })?;
         match found.iter().position(|&i| i == 0) {
-            Some(k) => Err(io::Error::new(io::ErrorKind::NotFound, format!("node {} has no link {}", self.name, names[k]))),
+            Some(k) => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("node {} has no link {}", self.name, names[k]),
+            )),
             None => Ok(found),
         }
     }

@@ -1,8 +1,9 @@
 //! What is ours: a lock for every running fabric, a note of its nodes, and a mark on every object.
 //!
-//! The mark is the alias of each namespace's loopback link (`heliostat:NAME:WHERE`, the fabric's name and where it keeps its
-//! note), so that it goes with the object and never points at an object of others. Only what carries a mark of ours, kept at the same
-//! place, whose fabric is not running is ever removed.
+//! The mark is the alias of each namespace's loopback link (`heliostat:NAME:WHERE`, the fabric's
+//! name and where it keeps its note), so that it goes with the object and never points at an object
+//! of others. Only what carries a mark of ours, kept at the same place, whose fabric is not running
+//! is ever removed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -32,8 +33,8 @@ pub fn link_mark(fabric: &str) -> String {
     format!("{PREFIX}{fabric}")
 }
 
-/// Where fabrics keep their notes: `/run/heliostat` for root and who has the capabilities for it, else below the user's own runtime
-/// directory.
+/// Where fabrics keep their notes: `/run/heliostat` for root and who has the capabilities for it,
+/// else below the user's own runtime directory.
 pub fn base() -> PathBuf {
     if rights::are_of_the_machine() {
         return rights::NOTES.into();
@@ -142,7 +143,8 @@ impl NoteFiles {
     /// Whether the directory still has this fabric's lock.
     fn are_ours(&self) -> bool {
         use std::os::unix::fs::MetadataExt as _;
-        self.lock.is_some() && fs::metadata(self.directory.join("lock")).map(|m| m.ino()).ok() == self.lock
+        self.lock.is_some()
+            && fs::metadata(self.directory.join("lock")).map(|m| m.ino()).ok() == self.lock
     }
 
     /// Whether other commands still find the fabric by them.
@@ -155,7 +157,9 @@ impl NoteFiles {
 #[derive(Debug, thiserror::Error)]
 pub enum OwnError {
     /// Another process holds it.
-    #[error("the fabric `{name}` is running already (process {pid}); stop it, or choose another name with --name")]
+    #[error(
+        "the fabric `{name}` is running already (process {pid}); stop it, or choose another name with --name"
+    )]
     Running {
         /// The name.
         name: String,
@@ -163,7 +167,9 @@ pub enum OwnError {
         pid: String,
     },
     /// A namespace of this name is there and does not carry our mark.
-    #[error("the namespace `{0}` is there and is not ours; remove it yourself, or choose another name with --name")]
+    #[error(
+        "the namespace `{0}` is there and is not ours; remove it yourself, or choose another name with --name"
+    )]
     Taken(String),
     /// The system said no.
     #[error("{0}: {1}")]
@@ -197,7 +203,14 @@ impl Owned {
             _ => OwnError::Io(directory.join("lock").display().to_string(), e),
         })?;
         remove_leftovers(base, name);
-        let owned = Self { name: name.into(), directory, names: None, published: vec![], released: false, lock };
+        let owned = Self {
+            name: name.into(),
+            directory,
+            names: None,
+            published: vec![],
+            released: false,
+            lock,
+        };
         // Another process that wants the name meanwhile is told which one has it.
         owned.put(&Note::starting(name)).map_err(io_error(owned.directory.display()))?;
         Ok(owned)
@@ -217,7 +230,9 @@ impl Owned {
             let name = format!("{}-{}", self.name, node.name);
             match netns::publish(node.ns.as_fd(), &name, &mark) {
                 Ok(inode) => self.published.push(Name { name, inode }),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Err(OwnError::Taken(name)),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                    return Err(OwnError::Taken(name));
+                }
                 Err(e) => return Err(OwnError::Io(format!("name the namespace {name}"), e)),
             }
         }
@@ -237,7 +252,10 @@ impl Owned {
     /// The files by which other commands find it.
     pub fn note_files(&self) -> NoteFiles {
         use std::os::unix::fs::MetadataExt as _;
-        NoteFiles { directory: self.directory.clone(), lock: self.lock.metadata().map(|m| m.ino()).ok() }
+        NoteFiles {
+            directory: self.directory.clone(),
+            lock: self.lock.metadata().map(|m| m.ino()).ok(),
+        }
     }
 
     /// Takes its names and its note away. Gives what is left, and why.
@@ -255,10 +273,12 @@ impl Owned {
             }
         }
         let hidden = if published.is_empty() { vec![] } else { netns::hidden() };
-        let ours = hidden.into_iter().filter(|(name, inode)| published.iter().any(|n| (&n.name, n.inode) == (name, *inode)));
+        let ours = hidden
+            .into_iter()
+            .filter(|(name, inode)| published.iter().any(|n| (&n.name, n.inode) == (name, *inode)));
         left.extend(ours.map(|(name, _)| format!("namespace {name}: {HIDDEN}")));
-        // The note tells `clean` whose it is. A directory with another lock belongs to a fabric that took the name when this one's note had
-        // been removed.
+        // The note tells `clean` whose it is. A directory with another lock belongs to a fabric
+        // that took the name when this one's note had been removed.
         if left.is_empty()
             && self.note_files().are_ours()
             && let Err(e) = fs::remove_dir_all(&self.directory)
@@ -278,7 +298,8 @@ impl Owned {
         self.directory.join(SOCKET)
     }
 
-    /// Writes into the note what it does: `running`, `stopping`. Who cannot write it has told that already.
+    /// Writes into the note what it does: `running`, `stopping`. Who cannot write it has told that
+    /// already.
     pub fn says(&self, state: &str) {
         let _ = self.amend(|note| note.state = state.into());
     }
@@ -290,7 +311,8 @@ impl Owned {
     pub fn built(&self, net: &Network, (mechanism, policy): (&str, &str)) -> io::Result<()> {
         fs::write(self.directory.join(HOSTS), names::hosts(&net.topology))?;
         self.amend(|note| {
-            (note.mechanism, note.policy, note.state) = (mechanism.into(), policy.into(), "running".into());
+            (note.mechanism, note.policy, note.state) =
+                (mechanism.into(), policy.into(), "running".into());
             note.nodes = net.nodes().map(|n| (n.name.clone(), n.ns.as_raw_fd())).collect();
         })
     }
@@ -300,7 +322,8 @@ impl Owned {
     /// # Errors
     /// When it cannot be read or written.
     pub fn amend(&self, change: impl FnOnce(&mut Note)) -> io::Result<()> {
-        let mut note = read_note(&self.directory).ok_or_else(|| io::Error::other("the fabric has no note"))?;
+        let mut note =
+            read_note(&self.directory).ok_or_else(|| io::Error::other("the fabric has no note"))?;
         change(&mut note);
         self.put(&note)
     }
@@ -320,7 +343,8 @@ impl Drop for Owned {
 }
 
 /// Why a namespace's name cannot be taken away where something lies over it.
-const HIDDEN: &str = "another program has mounted something over its name; unmount that, then `heliostat clean`";
+const HIDDEN: &str =
+    "another program has mounted something over its name; unmount that, then `heliostat clean`";
 
 /// The file of a fabric's note with the names of its hosts.
 const HOSTS: &str = "hosts";
@@ -329,12 +353,20 @@ const HOSTS: &str = "hosts";
 ///
 /// # Errors
 /// They cannot be read or written.
-pub fn name_files(base: &Path, note: &Note, node: &str) -> io::Result<[(PathBuf, &'static str); 2]> {
+pub fn name_files(
+    base: &Path,
+    note: &Note,
+    node: &str,
+) -> io::Result<[(PathBuf, &'static str); 2]> {
     let directory = base.join(&note.fabric);
-    let (hosts, resolver) = (directory.join(format!("{HOSTS}.{node}")), directory.join("resolv.conf"));
-    for (file, text) in [(&hosts, names::hosts_of(node, &fs::read_to_string(directory.join(HOSTS))?)), (&resolver, names::RESOLVER.into())]
-    {
-        // A file that lies over one of the machine's is laid over only as long as it is not replaced.
+    let (hosts, resolver) =
+        (directory.join(format!("{HOSTS}.{node}")), directory.join("resolv.conf"));
+    for (file, text) in [
+        (&hosts, names::hosts_of(node, &fs::read_to_string(directory.join(HOSTS))?)),
+        (&resolver, names::RESOLVER.into()),
+    ] {
+        // A file that lies over one of the machine's is laid over only as long as it is not
+        // replaced.
         if fs::read_to_string(file).is_ok_and(|there| there == text) {
             continue;
         }
@@ -347,11 +379,14 @@ pub fn name_files(base: &Path, note: &Note, node: &str) -> io::Result<[(PathBuf,
 }
 
 fn running_already(name: &str, directory: &Path) -> OwnError {
-    OwnError::Running { name: name.into(), pid: read_note(directory).map_or_else(|| "unknown".into(), |n| n.pid.to_string()) }
+    OwnError::Running {
+        name: name.into(),
+        pid: read_note(directory).map_or_else(|| "unknown".into(), |n| n.pid.to_string()),
+    }
 }
 
-/// Makes the directory of all notes: that of the machine must be root's. One that lies where all users may write must be ours, and no other
-/// user may write into it.
+/// Makes the directory of all notes: that of the machine must be root's. One that lies where all
+/// users may write must be ours, and no other user may write into it.
 ///
 /// # Errors
 /// It cannot be made, or another user can write into it.
@@ -364,7 +399,10 @@ pub fn make_base(base: &Path) -> io::Result<()> {
     let meta = fs::symlink_metadata(base)?;
     let elsewhere = meta.uid() != sys::uid_gid().0 || meta.mode() & 0o022 != 0;
     if elsewhere && base.starts_with("/tmp") {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "somebody else can write there; remove it, or set XDG_RUNTIME_DIR"));
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "somebody else can write there; remove it, or set XDG_RUNTIME_DIR",
+        ));
     }
     Ok(())
 }
@@ -372,7 +410,8 @@ pub fn make_base(base: &Path) -> io::Result<()> {
 /// How long a command that only looks may hold a lock.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Makes a fabric's directory and locks it. Its last owner may take it away meanwhile: a lock on what is gone counts nothing.
+/// Makes a fabric's directory and locks it. Its last owner may take it away meanwhile: a lock on
+/// what is gone counts nothing.
 fn make_lock(directory: &Path) -> io::Result<File> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     let begun = Instant::now();
@@ -390,7 +429,9 @@ fn make_lock(directory: &Path) -> io::Result<File> {
                 }
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < LOOK => std::thread::sleep(LOOK / 20),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < LOOK => {
+                std::thread::sleep(LOOK / 20)
+            }
             Err(e) => return Err(e),
         }
     }
@@ -404,7 +445,12 @@ pub fn log_file(base: &Path, fabric: &str) -> PathBuf {
 fn lock(directory: &Path) -> io::Result<File> {
     use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
     // A file that others can open they can lock as well.
-    let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(directory.join("lock"))?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(directory.join("lock"))?;
     if file.metadata()?.mode() & 0o7777 != 0o600 {
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
     }
@@ -414,25 +460,37 @@ fn lock(directory: &Path) -> io::Result<File> {
 
 /// Whether a process holds the lock of a fabric's directory. Many may look at the same time.
 fn is_held(directory: &Path) -> bool {
-    File::open(directory.join("lock")).is_ok_and(|f| sys::try_share(&f).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
+    File::open(directory.join("lock"))
+        .is_ok_and(|f| sys::try_share(&f).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
 }
 
-/// Users who run a fabric of this name without root, by number: those whose directories are where such users keep them. What these say is
-/// not read: it is theirs.
+/// Users who run a fabric of this name without root, by number: those whose directories are where
+/// such users keep them. What these say is not read: it is theirs.
 pub fn users_of(fabric: &str) -> Vec<u32> {
-    let users = fs::read_dir("/run/user").into_iter().flatten().flatten().map(|e| e.path().join("heliostat"));
+    let users = fs::read_dir("/run/user")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path().join("heliostat"));
     let temporary = fs::read_dir("/tmp").into_iter().flatten().flatten().map(|e| e.path());
-    let temporary = temporary.filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("heliostat-")));
-    let mut found: Vec<u32> = users.chain(temporary).filter_map(|base| held_by(&base.join(fabric))).collect();
+    let temporary = temporary
+        .filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("heliostat-")));
+    let mut found: Vec<u32> =
+        users.chain(temporary).filter_map(|base| held_by(&base.join(fabric))).collect();
     found.sort_unstable();
     found.dedup();
     found
 }
 
-/// The owner of a fabric's directory, if a process holds its lock. The lock may be any file, set there by anyone: it is not waited for.
+/// The owner of a fabric's directory, if a process holds its lock. The lock may be any file, set
+/// there by anyone: it is not waited for.
 fn held_by(directory: &Path) -> Option<u32> {
     use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(directory.join("lock")).ok()?;
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
+        .open(directory.join("lock"))
+        .ok()?;
     let held = sys::try_share(&file).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);
     Some(file.metadata().ok()?.uid()).filter(|_| held)
 }
@@ -443,7 +501,9 @@ fn read_note(directory: &Path) -> Option<Note> {
 
 /// The names that are held, by fabrics that run or are being built.
 pub fn held(base: &Path) -> Vec<String> {
-    let mut names: Vec<String> = held_directories(base).filter_map(|d| Some(d.file_name()?.to_string_lossy().into_owned())).collect();
+    let mut names: Vec<String> = held_directories(base)
+        .filter_map(|d| Some(d.file_name()?.to_string_lossy().into_owned()))
+        .collect();
     names.sort();
     names
 }
@@ -473,15 +533,20 @@ pub struct Cleaned {
     pub left: Vec<String>,
 }
 
-/// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not running, what is marked in nodes
-/// of Mininet's, and stale notes; of all of them, or of the fabric of that name `only`. What another process removes meanwhile is gone.
+/// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not
+/// running, what is marked in nodes of Mininet's, and stale notes; of all of them, or of the fabric
+/// of that name `only`. What another process removes meanwhile is gone.
 pub fn clean(base: &Path, only: Option<&str>) -> Cleaned {
     // Asked for each mark that is found: its fabric may have been started a moment ago.
-    let dead = |fabric: &str| only.is_none_or(|name| name == fabric) && !is_held(&base.join(fabric));
+    let dead =
+        |fabric: &str| only.is_none_or(|name| name == fabric) && !is_held(&base.join(fabric));
     let mut done = Cleaned { gone: detach::clean(dead), left: vec![] };
-    let stale: Vec<PathBuf> = directories(base).filter(|d| d.file_name().and_then(|n| n.to_str()).is_some_and(dead)).collect();
+    let stale: Vec<PathBuf> = directories(base)
+        .filter(|d| d.file_name().and_then(|n| n.to_str()).is_some_and(dead))
+        .collect();
     // What lies under a mount shows no mark: the note says whose it is.
-    let noted: Vec<String> = stale.iter().filter_map(|d| read_note(d)).flat_map(|n| names_in(&n)).collect();
+    let noted: Vec<String> =
+        stale.iter().filter_map(|d| read_note(d)).flat_map(|n| names_in(&n)).collect();
     for (name, fabric) in marked(base, &only.map_or_else(String::new, |name| format!("{name}-"))) {
         if dead(&fabric) {
             match take_dead(base, &name, &fabric) {
@@ -520,14 +585,17 @@ fn take_dead(base: &Path, name: &str, fabric: &str) -> io::Result<()> {
     netns::unpublish(name, |path| fabric_of(path, base).as_deref() == Some(fabric))
 }
 
-/// Namespaces whose names begin so and that carry a mark of a fabric that keeps its note in `base`, and that fabric; also names that lead
-/// nowhere, since their process was killed while it gave or took them.
+/// Namespaces whose names begin so and that carry a mark of a fabric that keeps its note in `base`,
+/// and that fabric; also names that lead nowhere, since their process was killed while it gave or
+/// took them.
 fn marked(base: &Path, begin: &str) -> Vec<(String, String)> {
     let names = fs::read_dir(netns::NAMES).into_iter().flatten().flatten();
     let mut found: Vec<_> = names
         .filter_map(|e| {
             let name = e.file_name().into_string().ok().filter(|n| n.starts_with(begin))?;
-            let empty = || netns::mark_of(&e.path()).and_then(|mark| marked_by(&mark, base).map(str::to_owned));
+            let empty = || {
+                netns::mark_of(&e.path()).and_then(|mark| marked_by(&mark, base).map(str::to_owned))
+            };
             let fabric = fabric_of(&e.path(), base).or_else(empty)?;
             Some((name, fabric))
         })
@@ -536,7 +604,8 @@ fn marked(base: &Path, begin: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The names of one fabric's namespaces. Others are not opened, however many there are on the machine.
+/// The names of one fabric's namespaces. Others are not opened, however many there are on the
+/// machine.
 fn names_of(base: &Path, fabric: &str) -> impl Iterator<Item = String> {
     marked(base, &format!("{fabric}-")).into_iter().filter(move |m| m.1 == fabric).map(|m| m.0)
 }
@@ -551,7 +620,10 @@ pub(super) fn fabric_of(path: &Path, base: &Path) -> Option<String> {
             if let Message::NewLink(l) = m
                 && l.header.index == 1
             {
-                let alias = l.attributes.iter().find_map(|a| if let LinkAttribute::IfAlias(t) = a { Some(t) } else { None });
+                let alias = l
+                    .attributes
+                    .iter()
+                    .find_map(|a| if let LinkAttribute::IfAlias(t) = a { Some(t) } else { None });
                 fabric = alias.and_then(|t| marked_by(t, base)).map(str::to_owned);
             }
         })
@@ -565,8 +637,8 @@ fn marked_by<'a>(alias: &'a str, base: &Path) -> Option<&'a str> {
     (Path::new(place) == base).then_some(fabric)
 }
 
-/// Takes the names of a fabric's namespaces and its notes away while it runs, for a process that ends at once: the rest goes with the
-/// process. Gives what it could not remove.
+/// Takes the names of a fabric's namespaces and its notes away while it runs, for a process that
+/// ends at once: the rest goes with the process. Gives what it could not remove.
 pub fn abandon(base: &Path, fabric: &str) -> Vec<String> {
     let names = || names_of(base, fabric);
     // The fabric may be removing them itself at the same time.
@@ -585,7 +657,9 @@ fn remove_leftovers(base: &Path, fabric: &str) {
     for name in names_of(base, fabric) {
         match take_dead(base, &name, fabric) {
             Ok(()) => removed += 1,
-            Err(e) => tracing::warn!("namespace {name}, which a killed run of {fabric} had left: {e}"),
+            Err(e) => {
+                tracing::warn!("namespace {name}, which a killed run of {fabric} had left: {e}")
+            }
         }
     }
     if removed > 0 {

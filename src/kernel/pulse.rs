@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::sys;
 use crate::units::Span;
 
-/// Silence after which a thread is taken for one that hangs. All that have a pulse give it several times a second where nothing holds them
-/// up, and reading a large network takes a second at most.
+/// Silence after which a thread is taken for one that hangs. All that have a pulse give it several
+/// times a second where nothing holds them up, and reading a large network takes a second at most.
 pub const HANGS: Span = Span::secs(5);
 /// The thread has not begun.
 const NEVER: u64 = u64::MAX;

@@ -1,13 +1,16 @@
 //! The queues of every port: rates by HTB, FIFOs in bytes, acknowledgements before bulk.
 //!
-//! Hosts hand down segments of up to 64 kB, which take 5 ms of 100 Mb/s. With `eps.segments: frames` the ports of the EPS cut them into
-//! frames: else a mouse waits for whole segments of others, and its time is luck.
+//! Hosts hand down segments of up to 64 kB, which take 5 ms of 100 Mb/s. With `eps.segments:
+//! frames` the ports of the EPS cut them into frames: else a mouse waits for whole segments of
+//! others, and its time is luck.
 //!
-//! A topology may give a kind of link queues of another length, marks, delay and loss ([`LinkSpec`]): then each class has, in the order in
-//! which packets pass them, a netem (delay, loss) and a RED that marks, or a FIFO.
+//! A topology may give a kind of link queues of another length, marks, delay and loss
+//! ([`LinkSpec`]): then each class has, in the order in which packets pass them, a netem (delay,
+//! loss) and a RED that marks, or a FIFO.
 //!
-//! Sizes were chosen by measurement; the default leaf (1000 packets of up to 64 kB) would hold half a second; behind a full EPS
-//! queue without priority for acknowledgements, circuits carry 46 to 81 % only.
+//! Sizes were chosen by measurement; the default leaf (1000 packets of up to 64 kB) would hold half
+//! a second; behind a full EPS queue without priority for acknowledgements, circuits carry 46 to 81
+//! % only.
 
 use std::net::Ipv4Addr;
 
@@ -24,17 +27,19 @@ use crate::topology::links::{LinkSpec, Loss};
 use crate::topology::{Plane, PortQueues, Segments, Topology};
 use crate::units::{BitRate, Bytes, Span};
 
-/// The largest segment that hosts hand down: half a millisecond of a circuit, so that slow circuits have fine grain.
+/// The largest segment that hosts hand down: half a millisecond of a circuit, so that slow circuits
+/// have fine grain.
 pub fn gso_max(rate: BitRate) -> u32 {
     (rate.bytes_in(Span::micros(500)).0 as u32).clamp(9_000, 65_536)
 }
 
-/// The largest segment that hosts hand down for a kind of link: two fit into its queue, one is no longer than what is not marked yet, and
-/// where packets are lost each is lost by itself. With four to a queue, and bursts of one, coflows took five times as long on a busy
-/// machine.
+/// The largest segment that hosts hand down for a kind of link: two fit into its queue, one is no
+/// longer than what is not marked yet, and where packets are lost each is lost by itself. With four
+/// to a queue, and bursts of one, coflows took five times as long on a busy machine.
 fn grain(spec: &LinkSpec) -> u32 {
     let half = spec.buffer.map_or(u64::MAX, |b| b.0 / 2);
-    let bytes = if spec.loss > Loss::default() { 0 } else { half.min(spec.ecn.map_or(u64::MAX, |e| e.0)) };
+    let bytes =
+        if spec.loss > Loss::default() { 0 } else { half.min(spec.ecn.map_or(u64::MAX, |e| e.0)) };
     bytes.clamp(FRAME, 65_536) as u32
 }
 
@@ -61,7 +66,8 @@ pub struct Leaf {
 impl Leaf {
     /// The queue of a kind of link, of `limit` bytes if the topology does not say how long it is.
     fn new(spec: LinkSpec, limit: u32) -> Self {
-        let limit = spec.buffer.map_or_else(|| limit.max(2 * bytes(spec.ecn.unwrap_or_default())), bytes);
+        let limit =
+            spec.buffer.map_or_else(|| limit.max(2 * bytes(spec.ecn.unwrap_or_default())), bytes);
         Self { limit, spec, cuts: false }
     }
 
@@ -76,21 +82,24 @@ impl Leaf {
         }
         v.push(match ecn {
             // Acknowledgements carry no marks.
-            Some(from) if minor != SMALL => (tc::red(link, (parent, own), self.limit, bytes(from)), NEW),
+            Some(from) if minor != SMALL => {
+                (tc::red(link, (parent, own), self.limit, bytes(from)), NEW)
+            }
             _ if minor != SMALL && self.cuts => (tc::cutter(link, (parent, own), self.limit), NEW),
             _ => (tc::bfifo(link, (parent, own), self.limit), NEW),
         });
         v
     }
 
-    /// What a class of a port of `rate` sends in its turn: half a millisecond of it, but two frames at least. Whole segments take longer.
+    /// What a class of a port of `rate` sends in its turn: half a millisecond of it, but two frames
+    /// at least. Whole segments take longer.
     fn turn(&self, rate: BitRate) -> u32 {
         let half = rate.bytes_in(Span::micros(500)).0.clamp(2 * FRAME, tc::SEGMENT_TURN.into());
         if self.cuts { half as u32 } else { tc::SEGMENT_TURN }
     }
 
-    /// What the port's class may send at once: where the topology says how long the queue is, no more than half of that, so that
-    /// little more than the queue holds gets past a busy link.
+    /// What the port's class may send at once: where the topology says how long the queue is, no
+    /// more than half of that, so that little more than the queue holds gets past a busy link.
     fn burst(&self, rate: BitRate) -> u32 {
         if self.cuts {
             return rate.bytes_in(Span::millis(1)).0.clamp(4 * FRAME, 1 << 20) as u32;
@@ -107,21 +116,24 @@ fn bytes(b: Bytes) -> u32 {
     u32::try_from(b.0).unwrap_or(u32::MAX)
 }
 
-/// The limit of a virtual output queue: three milliseconds, and on slow circuits still room for the smallest windows of some flows
-/// (18 kB cost four flows a fifth of 100 Mb/s). Sixteen racks that rotate at 1 Gb/s use 84 % of their light with 1 ms, whose overflow
-/// throws windows back when a circuit comes up, 88 % with 2 or 3 ms, and 86 % with 4 ms, whose drain takes that time from the light.
+/// The limit of a virtual output queue: three milliseconds, and on slow circuits still room for the
+/// smallest windows of some flows (18 kB cost four flows a fifth of 100 Mb/s). Sixteen racks that
+/// rotate at 1 Gb/s use 84 % of their light with 1 ms, whose overflow throws windows back when a
+/// circuit comes up, 88 % with 2 or 3 ms, and 86 % with 4 ms, whose drain takes that time from the
+/// light.
 fn voq_limit(topology: &Topology, rate: BitRate) -> u32 {
     let least = || (rate.bytes_in(Span::millis(3)).0 as u32).max(64_000).max(2 * gso_max(rate));
     topology.links.ocs.buffer.map_or_else(least, bytes)
 }
 
-/// How long before a circuit ends its admission must end, so that its queue has drained: the queue's length in time, and
-/// what a busy machine takes to move packets between namespaces.
+/// How long before a circuit ends its admission must end, so that its queue has drained: the
+/// queue's length in time, and what a busy machine takes to move packets between namespaces.
 pub fn guard(topology: &Topology, rate: BitRate) -> Span {
     rate.time_for(Bytes(u64::from(voq_limit(topology, rate)))) + Span::millis(1)
 }
 
-/// Bytes that a shaper may send at once: one segment. More would hit the next queue as a burst whenever a path changes.
+/// Bytes that a shaper may send at once: one segment. More would hit the next queue as a burst
+/// whenever a path changes.
 fn burst(rate: BitRate) -> u32 {
     (rate.bytes_in(Span::micros(60)).0 as u32).max(gso_max(rate)).min(1 << 20)
 }
@@ -147,16 +159,26 @@ impl Port {
 
     /// The same with its queue.
     fn queue(&self, minor: u16, parent: u16, rate: BitRate, priority: u32) -> Vec<Request> {
-        std::iter::once(self.class(minor, parent, rate, priority)).chain(self.leaf.under(self.link, minor)).collect()
+        std::iter::once(self.class(minor, parent, rate, priority))
+            .chain(self.leaf.under(self.link, minor))
+            .collect()
     }
 
-    /// A queue for each other rack than `own` of `racks` beside the others of a port of the EPS, for the packets that `of` a rack's network
-    /// matches.
+    /// A queue for each other rack than `own` of `racks` beside the others of a port of the EPS,
+    /// for the packets that `of` a rack's network matches.
     fn rack_queues(&self, own: usize, racks: usize, of: fn(Ipv4Addr, u8) -> Match) -> Vec<Request> {
         let queue = |j| {
             let c = rack_class(j);
-            let filter = tc::classify(self.link, tc::HTB, 2 + j as u16, of(rack_net(RackId::from(j)), 16), c);
-            self.queue(c, 1, BitRate(self.rate.0 / 2 / racks as u64), 1).into_iter().chain([(filter, NEW)])
+            let filter = tc::classify(
+                self.link,
+                tc::HTB,
+                2 + j as u16,
+                of(rack_net(RackId::from(j)), 16),
+                c,
+            );
+            self.queue(c, 1, BitRate(self.rate.0 / 2 / racks as u64), 1)
+                .into_iter()
+                .chain([(filter, NEW)])
         };
         (0..racks).filter(|&j| j != own).flat_map(queue).collect()
     }
@@ -181,12 +203,14 @@ pub fn priority_class(priority: u8) -> u16 {
     0x10 + u16::from(priority)
 }
 
-/// What of a link every strict priority is assured, however busy those before it are: so that its connections live on.
+/// What of a link every strict priority is assured, however busy those before it are: so that its
+/// connections live on.
 const ASSURED: u64 = 1000;
 
-/// A port that serves strict priorities, each with a queue, and short packets before all of them. What carries no class
-/// goes with the last. HTB counts all of them to one link: a class of smaller `prio` takes what its siblings leave of their assured rates
-/// first, and half of the link is assured to short packets, which never need it.
+/// A port that serves strict priorities, each with a queue, and short packets before all of them.
+/// What carries no class goes with the last. HTB counts all of them to one link: a class of smaller
+/// `prio` takes what its siblings leave of their assured rates first, and half of the link is
+/// assured to short packets, which never need it.
 fn strict_port(port: &Port) -> Vec<Request> {
     let &Port { link, rate, .. } = port;
     let mut v = vec![(tc::htb(link, priority_class(LAST)), NEW), port.class(1, 0, rate, 0)];
@@ -196,7 +220,10 @@ fn strict_port(port: &Port) -> Vec<Request> {
         let c = priority_class(p);
         v.extend(port.queue(c, 1, BitRate(rate.0 / ASSURED), u32::from(p)));
         if p < LAST {
-            v.push((tc::classify(link, tc::HTB, 2 + u16::from(p), Match::class_selector(dscp(p)), c), NEW));
+            v.push((
+                tc::classify(link, tc::HTB, 2 + u16::from(p), Match::class_selector(dscp(p)), c),
+                NEW,
+            ));
         }
     }
     v
@@ -216,42 +243,63 @@ pub fn eps_port(link: u32, rate: BitRate, leaf: Leaf, service: Service) -> Vec<R
     v
 }
 
-/// What a queue of the EPS holds: all that a flow had on its way over a circuit, which it throws at the EPS when the circuit ends.
-/// Sixteen racks that rotate used 69 % of their light with one queue of 150 kB for all racks, 84 % with one of 150 kB a rack, and 88 %
-/// with 400 or 700 kB a rack.
+/// What a queue of the EPS holds: all that a flow had on its way over a circuit, which it throws at
+/// the EPS when the circuit ends. Sixteen racks that rotate used 69 % of their light with one queue
+/// of 150 kB for all racks, 84 % with one of 150 kB a rack, and 88 % with 400 or 700 kB a rack.
 fn eps_limit(topology: &Topology) -> u32 {
-    topology.planes.iter().map(|p| voq_limit(topology, p.rate)).max().unwrap_or(0).clamp(150_000, 4 << 20)
+    topology
+        .planes
+        .iter()
+        .map(|p| voq_limit(topology, p.rate))
+        .max()
+        .unwrap_or(0)
+        .clamp(150_000, 4 << 20)
 }
 
 /// A queue of the EPS, of a graph of switches or of an uplink.
 pub fn eps_leaf(topology: &Topology, spec: LinkSpec) -> Leaf {
-    // A queue of a length that the topology says gets small segments anyway, and one that marks cannot cut.
-    let cuts = topology.eps.segments == Segments::Frames && spec.buffer.is_none() && spec.ecn.is_none();
+    // A queue of a length that the topology says gets small segments anyway, and one that marks
+    // cannot cut.
+    let cuts =
+        topology.eps.segments == Segments::Frames && spec.buffer.is_none() && spec.ecn.is_none();
     Leaf { cuts, ..Leaf::new(spec, eps_limit(topology)) }
 }
 
-/// How long packets may be on their way through the full queues of `switches` switches, each of the slowest rate of all, and a margin.
+/// How long packets may be on their way through the full queues of `switches` switches, each of the
+/// slowest rate of all, and a margin.
 pub fn drain(topology: &Topology, switches: usize) -> Span {
     let graph = topology.eps.graph();
     let cables = graph.into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
     let limits = graph.into_iter().flat_map(|g| g.switches.iter().filter_map(|s| s.rate));
-    let slowest = cables.chain(limits).chain(topology.racks.iter().map(|r| r.uplink)).min().unwrap_or_default();
-    let longest = topology.links.all().map(|&spec| eps_leaf(topology, spec).limit).max().unwrap_or(0);
+    let slowest = cables
+        .chain(limits)
+        .chain(topology.racks.iter().map(|r| r.uplink))
+        .min()
+        .unwrap_or_default();
+    let longest =
+        topology.links.all().map(|&spec| eps_leaf(topology, spec).limit).max().unwrap_or(0);
     let delay = topology.links.all().map(|spec| spec.delay).max().unwrap_or_default();
     (slowest.time_for(Bytes(u64::from(longest))) * 2 + delay) * switches as u64 + Span::millis(10)
 }
 
-/// Whether a ToR's port to the EPS has queues for all racks together: by priority, or one whose length or marks are to be those of
-/// the whole port.
+/// Whether a ToR's port to the EPS has queues for all racks together: by priority, or one whose
+/// length or marks are to be those of the whole port.
 pub fn uplink_is_shared(topology: &Topology, service: Service) -> bool {
     let LinkSpec { buffer, ecn, .. } = topology.links.uplink;
     service == Service::Strict || buffer.is_some() || ecn.is_some()
 }
 
-/// Rack `own`'s ToR's port to the EPS: short packets first, and a queue for every destination rack, as on its OCS ports: what waits
-/// for one rack does not hold up the others. The queues' counters are the traffic to the racks. With `shared`, all racks share the
-/// port's queues, and the traffic to each is counted elsewhere: by [`counting_port`], or by the ToR's BPF program.
-pub fn tor_eps_port(link: u32, topology: &Topology, own: usize, service: Service, shared: bool) -> Vec<Request> {
+/// Rack `own`'s ToR's port to the EPS: short packets first, and a queue for every destination rack,
+/// as on its OCS ports: what waits for one rack does not hold up the others. The queues' counters
+/// are the traffic to the racks. With `shared`, all racks share the port's queues, and the traffic
+/// to each is counted elsewhere: by [`counting_port`], or by the ToR's BPF program.
+pub fn tor_eps_port(
+    link: u32,
+    topology: &Topology,
+    own: usize,
+    service: Service,
+    shared: bool,
+) -> Vec<Request> {
     let (rate, leaf) = (topology.racks[own].uplink, eps_leaf(topology, topology.links.uplink));
     let mut v = eps_port(link, rate, leaf, service);
     if !shared {
@@ -260,8 +308,9 @@ pub fn tor_eps_port(link: u32, topology: &Topology, own: usize, service: Service
     v
 }
 
-/// The EPS's port to rack `to`: short packets first, and with `eps.queues: racks` a queue for every source rack, so that each gets the same
-/// part of the port, however much it sends. A FIFO gives more to what comes in faster, until TCP has lost a packet.
+/// The EPS's port to rack `to`: short packets first, and with `eps.queues: racks` a queue for every
+/// source rack, so that each gets the same part of the port, however much it sends. A FIFO gives
+/// more to what comes in faster, until TCP has lost a packet.
 pub fn rack_eps_port(link: u32, topology: &Topology, to: usize, service: Service) -> Vec<Request> {
     let (rate, leaf) = (topology.racks[to].uplink, eps_leaf(topology, topology.links.uplink));
     let mut v = eps_port(link, rate, leaf, service);
@@ -271,8 +320,8 @@ pub fn rack_eps_port(link: u32, topology: &Topology, to: usize, service: Service
     v
 }
 
-/// A port that holds nothing up and counts by destination rack what goes through it, as rack `own`'s ToR's port to the EPS does where
-/// it has a queue for every rack.
+/// A port that holds nothing up and counts by destination rack what goes through it, as rack
+/// `own`'s ToR's port to the EPS does where it has a queue for every rack.
 pub fn counting_port(link: u32, own: usize, racks: usize) -> Vec<Request> {
     // Above all that veth pairs carry.
     let rate = BitRate(1_000_000_000_000);
@@ -280,7 +329,10 @@ pub fn counting_port(link: u32, own: usize, racks: usize) -> Vec<Request> {
     for j in (0..racks).filter(|&j| j != own) {
         let c = rack_class(j);
         v.push((class(c, 0, rate, rate, 0).add(link), NEW));
-        v.push((tc::classify(link, tc::HTB, 1 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c), NEW));
+        v.push((
+            tc::classify(link, tc::HTB, 1 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c),
+            NEW,
+        ));
     }
     v
 }
@@ -290,8 +342,9 @@ pub fn rack_class(rack: usize) -> u16 {
     0x100 + rack as u16
 }
 
-/// The limit of a queue whose packets wait for their circuit. Sixteen racks that rotate at 1 Gb/s use 84 to 96 % of their light (`netlink`)
-/// with the queue of those that do not wait, 94 to 96 % with four times that, and no more with ten.
+/// The limit of a queue whose packets wait for their circuit. Sixteen racks that rotate at 1 Gb/s
+/// use 84 to 96 % of their light (`netlink`) with the queue of those that do not wait, 94 to 96 %
+/// with four times that, and no more with ten.
 pub fn waiting_limit(topology: &Topology, rate: BitRate) -> u32 {
     topology.links.ocs.buffer.map_or_else(|| voq_limit(topology, rate) * 4, bytes)
 }
@@ -310,13 +363,21 @@ pub enum Classes {
     ByProgram,
 }
 
-/// Rack `own`'s ToR's port to a plane: the circuit's rate, short packets first, and a virtual output queue for every destination rack;
-/// where packets wait for their circuit the queues are gates, and shut.
-pub fn ocs_port(link: u32, (topology, plane): (&Topology, &Plane), own: usize, classes: Classes, admit: Admit) -> Vec<Request> {
+/// Rack `own`'s ToR's port to a plane: the circuit's rate, short packets first, and a virtual
+/// output queue for every destination rack; where packets wait for their circuit the queues are
+/// gates, and shut.
+pub fn ocs_port(
+    link: u32,
+    (topology, plane): (&Topology, &Plane),
+    own: usize,
+    classes: Classes,
+    admit: Admit,
+) -> Vec<Request> {
     let (rate, racks) = (plane.rate, topology.rack_count());
     let (limit, waiting) = (voq_limit(topology, rate), waiting_limit(topology, rate));
-    // What no class claims (probes) goes by 1:2, and so do short packets. Behind the data of the circuit back, acknowledgements of a pair
-    // of racks that send to each other took 3 ms, and a sender whose window was small used half of its circuit.
+    // What no class claims (probes) goes by 1:2, and so do short packets. Behind the data of the
+    // circuit back, acknowledgements of a pair of racks that send to each other took 3 ms, and a
+    // sender whose window was small used half of its circuit.
     let mut v = vec![
         (tc::htb(link, SMALL), NEW),
         (class(1, 0, rate, rate, 0).add(link), NEW),
@@ -331,9 +392,25 @@ pub fn ocs_port(link: u32, (topology, plane): (&Topology, &Plane), own: usize, c
     for j in (0..racks).filter(|&j| j != own) {
         let c = rack_class(j);
         v.push((class(c, 1, BitRate(rate.0 / 1000), rate, 1).add(link), NEW));
-        v.push((if admit.waits() { gate(link, (rate, waiting), j, false) } else { tc::bfifo(link, tc::leaf(c), limit) }, NEW));
+        v.push((
+            if admit.waits() {
+                gate(link, (rate, waiting), j, false)
+            } else {
+                tc::bfifo(link, tc::leaf(c), limit)
+            },
+            NEW,
+        ));
         if by_address {
-            v.push((tc::classify(link, tc::HTB, 2 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c), NEW));
+            v.push((
+                tc::classify(
+                    link,
+                    tc::HTB,
+                    2 + j as u16,
+                    Match::to(rack_net(RackId::from(j)), 16),
+                    c,
+                ),
+                NEW,
+            ));
         }
     }
     v

@@ -1,4 +1,5 @@
-//! Plans of circuits and paths, and the fabric that carries them out: what the controller, the simulator and the kernel share.
+//! Plans of circuits and paths, and the fabric that carries them out: what the controller, the
+//! simulator and the kernel share.
 #![forbid(unsafe_code)]
 
 use heliostat_base::{ids, paths, topology, units};

@@ -223,7 +223,10 @@ impl<W: Ways> Pairs<W> {
     /// then.
     fn flows_of(&self, pair: u32, mut each: impl FnMut(&Flow<W::Mark>, u128, u128)) {
         let service = self.settled(pair);
-        self.pairs[pair as usize].flows.iter().for_each(|Reverse(f)| each(f, f.0.saturating_sub(service), service));
+        self.pairs[pair as usize]
+            .flows
+            .iter()
+            .for_each(|Reverse(f)| each(f, f.0.saturating_sub(service), service));
     }
 
     /// Books what a pair has sent up to this service, at which no flow is overdue.
@@ -274,15 +277,22 @@ impl<W: Ways> Pairs<W> {
     /// Tells the clock of a pair when the pair's first flow ends.
     fn enter(&mut self, pair: u32) {
         let place = self.places[pair as usize];
-        if let (Some(l), Some(Reverse(first))) = (place.link, self.pairs[pair as usize].flows.peek()) {
-            self.dues.set(l, self.place_at(l, self.ends(pair)), Some(first.0.wrapping_sub(place.ahead)));
+        if let (Some(l), Some(Reverse(first))) =
+            (place.link, self.pairs[pair as usize].flows.peek())
+        {
+            self.dues.set(
+                l,
+                self.place_at(l, self.ends(pair)),
+                Some(first.0.wrapping_sub(place.ahead)),
+            );
             self.stale.insert(l);
         }
     }
 
     /// Finishes the flows that are due.
     fn finish_all(&mut self, world: &mut World) {
-        let (mut found, mut over) = (std::mem::take(&mut self.found), std::mem::take(&mut self.over));
+        let (mut found, mut over) =
+            (std::mem::take(&mut self.found), std::mem::take(&mut self.over));
         for l in 0..self.clocks.len() as u32 {
             if self.due[l as usize].is_some_and(|t| t <= world.now) {
                 self.dues.up_to(l, self.clocks[l as usize].at(world.now), &mut found);
@@ -293,7 +303,10 @@ impl<W: Ways> Pairs<W> {
         // Pairs lie far apart in memory. Reading all of them first lets the processor fetch many at
         // once.
         for &(_, pair) in &over {
-            std::hint::black_box((self.places[pair as usize].link, self.pairs[pair as usize].flows.peek().map(|f| f.0.0)));
+            std::hint::black_box((
+                self.places[pair as usize].link,
+                self.pairs[pair as usize].flows.peek().map(|f| f.0.0),
+            ));
         }
         over.drain(..).for_each(|(link, pair)| self.finish(link, pair, world));
         (self.found, self.over) = (found, over);
@@ -303,7 +316,10 @@ impl<W: Ways> Pairs<W> {
     fn finish(&mut self, link: u32, pair: u32, world: &mut World) {
         let (racks, (from, to, _)) = (self.racks(pair, world), self.ends(pair));
         let ahead = self.places[pair as usize].ahead;
-        let (service, p) = (self.clocks[link as usize].at(world.now).wrapping_add(ahead), &mut self.pairs[pair as usize]);
+        let (service, p) = (
+            self.clocks[link as usize].at(world.now).wrapping_add(ahead),
+            &mut self.pairs[pair as usize],
+        );
         while let Some(Reverse(f)) = p.flows.peek().filter(|f| f.0.0 <= service).copied() {
             p.pop();
             self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.pop(f.0));
@@ -343,7 +359,9 @@ impl<W: Ways> Pairs<W> {
             }
         }
         for pair in std::mem::take(&mut self.fresh) {
-            if self.places[pair as usize].link.is_none() && !self.pairs[pair as usize].flows.is_empty() {
+            if self.places[pair as usize].link.is_none()
+                && !self.pairs[pair as usize].flows.is_empty()
+            {
                 self.attach(pair, self.ends(pair), now);
             }
         }
@@ -354,7 +372,10 @@ impl<W: Ways> Pairs<W> {
     /// Computes the next end on each clock that has changed.
     fn forecast(&mut self, now: Time) {
         let (dues, clocks, due) = (&self.dues, &self.clocks, &mut self.due);
-        self.stale.drain(|l| due[l as usize] = dues.first(l).and_then(|reading| clocks[l as usize].will_read(reading, now)));
+        self.stale.drain(|l| {
+            due[l as usize] =
+                dues.first(l).and_then(|reading| clocks[l as usize].will_read(reading, now))
+        });
         self.next = self.due.iter().copied().flatten().min();
     }
 
@@ -370,7 +391,8 @@ impl<W: Ways> Pairs<W> {
             }
         }
         if self.waiting.is_empty() {
-            self.waiting = self.pairs.iter().map(|p| p.flows.iter().map(|f| f.0.0).collect()).collect();
+            self.waiting =
+                self.pairs.iter().map(|p| p.flows.iter().map(|f| f.0.0).collect()).collect();
         }
         self.clocks.iter().map(|c| c.at(world.now)).collect()
     }
@@ -444,7 +466,8 @@ impl<W: Ways> Engine for Pairs<W> {
             if !self.pairs[pair as usize].flows.iter().any(|f| f.0.1 == coflow) {
                 continue;
             }
-            let (service, racks, (from, to, _)) = (self.service(pair, world.now), self.racks(pair, world), self.ends(pair));
+            let (service, racks, (from, to, _)) =
+                (self.service(pair, world.now), self.racks(pair, world), self.ends(pair));
             let (p, levels) = (&mut self.pairs[pair as usize], &mut self.levels);
             p.cancel(coflow, service, |sent, over_ocs| {
                 levels.remove(from.index(), to.index());
@@ -519,7 +542,15 @@ impl<W: Ways> Engine for Pairs<W> {
             let ((from, to, _), p) = (self.ends(pair), &self.pairs[pair as usize]);
             self.flows_of(pair, |f, left, service| {
                 let over_ocs = p.way.over_ocs(f.4, service);
-                each(InFlight { coflow: f.1, flow: f.2, flows: 1, hosts: (from, to), sent: size(f) - left, over_ocs, left });
+                each(InFlight {
+                    coflow: f.1,
+                    flow: f.2,
+                    flows: 1,
+                    hosts: (from, to),
+                    sent: size(f) - left,
+                    over_ocs,
+                    left,
+                });
             });
         }
     }
@@ -528,7 +559,13 @@ impl<W: Ways> Engine for Pairs<W> {
         self.active.iter().for_each(|pair| self.flows_of(pair, |f, left, _| each(f.1, f.2, left)));
     }
 
-    fn backlog(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+    fn backlog(
+        &mut self,
+        most: u128,
+        books: bool,
+        each: &mut dyn FnMut((HostId, HostId), u128),
+        world: &mut World,
+    ) {
         let (readings, hosts) = (self.before_a_look(books, world), self.hosts);
         let (places, waiting) = (&self.places, &mut self.waiting);
         self.active.each(|pair| {
@@ -538,10 +575,17 @@ impl<W: Ways> Engine for Pairs<W> {
         });
     }
 
-    fn backlog_of_circuits(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+    fn backlog_of_circuits(
+        &mut self,
+        most: u128,
+        books: bool,
+        each: &mut dyn FnMut((HostId, HostId), u128),
+        world: &mut World,
+    ) {
         let readings = self.before_a_look(books, world);
         for pair in self.between(world.crossbars.joined(), world) {
-            let ((from, to, _), service) = (self.ends(pair), self.places[pair as usize].service(|l| readings[l]));
+            let ((from, to, _), service) =
+                (self.ends(pair), self.places[pair as usize].service(|l| readings[l]));
             each((from, to), self.waiting[pair as usize].sum(service, most));
         }
     }
@@ -555,13 +599,22 @@ impl<W: Ways> Engine for Pairs<W> {
         Some(self.large.ask(&readings, &self.places))
     }
 
-    fn backlog_by_rack(&mut self, most: u128, books: bool, world: &mut World) -> Option<DemandMatrix> {
+    fn backlog_by_rack(
+        &mut self,
+        most: u128,
+        books: bool,
+        world: &mut World,
+    ) -> Option<DemandMatrix> {
         let (n, t) = (self.hosts, world.links.topology());
-        let one_host_a_rack = t.rack_count() == n && (0..n).all(|h| t.rack_of(HostId::from(h)).index() == h);
+        let one_host_a_rack =
+            t.rack_count() == n && (0..n).all(|h| t.rack_of(HostId::from(h)).index() == h);
         if !one_host_a_rack || self.pairs.len() > n * n {
             return None;
         }
         let readings = self.before_a_look(books, world);
-        Some(DemandMatrix::from_cells(n, self.lines.bytes(most, &readings, &mut self.waiting, &self.places)))
+        Some(DemandMatrix::from_cells(
+            n,
+            self.lines.bytes(most, &readings, &mut self.waiting, &self.places),
+        ))
     }
 }

@@ -11,7 +11,9 @@ use super::faults::{Broken, PortFault, Side, Which};
 use super::*;
 use crate::circuits::timetable::Reservation;
 use crate::coflows::FlowSpec;
-use crate::coflows::network::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Sunflow, Varys};
+use crate::coflows::network::NetworkKind::{
+    Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Sunflow, Varys,
+};
 use crate::coflows::network::Within;
 use crate::ids::HostId;
 use crate::topology::{Plane, PortQueues, StopMode};
@@ -26,20 +28,36 @@ fn topology() -> Arc<Topology> {
 
 /// Ports to the EPS may have a queue for each rack.
 fn queued(queues: bool) -> Arc<Topology> {
-    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
+    let plane = Plane {
+        id: PlaneId(0),
+        rate: BitRate::mbit(1000),
+        delta: Span::millis(10),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
     let mut t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![plane]);
     t.eps.queues = if queues { PortQueues::Racks } else { PortQueues::One };
     Arc::new(t)
 }
 
 fn coflow(id: usize, flows: &[(u32, u32, u64)]) -> CoflowSpec {
-    let flows = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
+    let flows = flows
+        .iter()
+        .map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) })
+        .collect();
     CoflowSpec::new(CoflowId::from(id), "", Time::ZERO, flows)
 }
 
 fn circuit(i: u32, j: u32, setup: u64, until: u64) -> Op {
     let (setup_at, up_from, until) = (Time(setup * MS), Time((setup + 10) * MS), Time(until * MS));
-    Op::Reserve(Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(j), setup_at, up_from, until })
+    Op::Reserve(Reservation {
+        plane: PlaneId(0),
+        input: RackId(i),
+        output: RackId(j),
+        setup_at,
+        up_from,
+        until,
+    })
 }
 
 #[derive(Clone, Debug)]
@@ -67,12 +85,22 @@ fn broken() -> impl Strategy<Value = Broken> {
         (0u32..4).prop_map(|r| Which::Tor(RackId(r))),
         Just(Which::Eps),
     ];
-    let how = prop::sample::select(vec![PortFault::Stuck, PortFault::Dark, PortFault::Slow(Span::millis(7)), PortFault::Deaf]);
+    let how = prop::sample::select(vec![
+        PortFault::Stuck,
+        PortFault::Dark,
+        PortFault::Slow(Span::millis(7)),
+        PortFault::Deaf,
+    ]);
     let port = (any::<bool>(), 0u32..4, how).prop_map(|(input, r, how)| {
-        let side = if input || matches!(how, PortFault::Slow(_) | PortFault::Deaf) { Side::Input } else { Side::Output };
+        let side = if input || matches!(how, PortFault::Slow(_) | PortFault::Deaf) {
+            Side::Input
+        } else {
+            Side::Output
+        };
         Broken::Port { plane: PlaneId(0), side, rack: RackId(r), how }
     });
-    let links = (which, prop::sample::select(vec![0u32, 0, 50])).prop_map(|(which, percent)| Broken::Links { which, percent });
+    let links = (which, prop::sample::select(vec![0u32, 0, 50]))
+        .prop_map(|(which, percent)| Broken::Links { which, percent });
     prop_oneof![2 => links, 1 => port]
 }
 
@@ -82,22 +110,35 @@ fn script() -> impl Strategy<Value = Script> {
     let faults = prop::collection::vec((0u64..200, 1u64..150, broken()), 0..5);
     let kind = prop::sample::select(NetworkKind::ALL.to_vec());
     let within = prop::sample::select(vec![Within::Greedy, Within::Sums]);
-    (coflows, faults, (kind, within), any::<bool>(), any::<bool>()).prop_map(|(list, faults, (kind, within), circuits, queues)| {
-        let (mut events, mut cancelled) = (Vec::new(), BTreeSet::new());
-        for (k, (at, _, gone)) in list.iter().enumerate() {
-            events.push((at * MS, Event::Arrive(k)));
-            if let Some(after) = gone {
-                events.push(((at + after) * MS, Event::Cancel(k)));
-                cancelled.insert(k);
+    (coflows, faults, (kind, within), any::<bool>(), any::<bool>()).prop_map(
+        |(list, faults, (kind, within), circuits, queues)| {
+            let (mut events, mut cancelled) = (Vec::new(), BTreeSet::new());
+            for (k, (at, _, gone)) in list.iter().enumerate() {
+                events.push((at * MS, Event::Arrive(k)));
+                if let Some(after) = gone {
+                    events.push(((at + after) * MS, Event::Cancel(k)));
+                    cancelled.insert(k);
+                }
             }
-        }
-        for (at, long, b) in faults {
-            events.extend([(at * MS, Event::Strike(b, true)), ((at + long) * MS, Event::Strike(b, false))]);
-        }
-        events.sort_by_key(|e| e.0);
-        let coflows = list.iter().enumerate().map(|(k, c)| coflow(k, &c.1)).collect();
-        Script { coflows, events, cancelled, kind, within, circuits: circuits && kind != Sunflow, queues }
-    })
+            for (at, long, b) in faults {
+                events.extend([
+                    (at * MS, Event::Strike(b, true)),
+                    ((at + long) * MS, Event::Strike(b, false)),
+                ]);
+            }
+            events.sort_by_key(|e| e.0);
+            let coflows = list.iter().enumerate().map(|(k, c)| coflow(k, &c.1)).collect();
+            Script {
+                coflows,
+                events,
+                cancelled,
+                kind,
+                within,
+                circuits: circuits && kind != Sunflow,
+                queues,
+            }
+        },
+    )
 }
 
 type Told = (Vec<FlowFinished>, BTreeMap<CoflowId, Delivered>, Observation);
@@ -106,11 +147,21 @@ type Told = (Vec<FlowFinished>, BTreeMap<CoflowId, Delivered>, Observation);
 fn play(s: &Script, step: u64, may_fail: bool) -> Result<Told, TestCaseError> {
     let t = queued(s.queues);
     let network = Network { kind: s.kind, within: s.within, ..Network::default() };
-    let mut f = SimFabric::new(t.clone(), Settings { admit: Admit::All, circuits: s.circuits, network, may_fail, ..Settings::default() });
+    let mut f = SimFabric::new(
+        t.clone(),
+        Settings {
+            admit: Admit::All,
+            circuits: s.circuits,
+            network,
+            may_fail,
+            ..Settings::default()
+        },
+    );
     if s.circuits {
         f.apply(&[circuit(0, 1, 0, 90), circuit(1, 2, 20, 200), circuit(0, 3, 90, 300)], Time(0));
     }
-    let (mut done, mut events, mut last) = (Vec::new(), s.events.iter().peekable(), f.observe(Time(0)).unwrap());
+    let (mut done, mut events, mut last) =
+        (Vec::new(), s.events.iter().peekable(), f.observe(Time(0)).unwrap());
     let (mut eps_down, mut dark): (usize, bool) = (0, false);
     for k in 1..=400 * MS / step {
         let look = k * step;
@@ -129,7 +180,8 @@ fn play(s: &Script, step: u64, may_fail: bool) -> Result<Told, TestCaseError> {
         }
         done.extend(f.advance(Time(look)));
         let seen = f.observe(Time(look)).unwrap();
-        let (sent, ocs) = (seen.sent.since(&last.sent).total(), seen.over_ocs.since(&last.over_ocs).total());
+        let (sent, ocs) =
+            (seen.sent.since(&last.sent).total(), seen.over_ocs.since(&last.over_ocs).total());
         prop_assert!(!dark || sent.abs_diff(ocs) <= 16, "nothing crosses an EPS that is down");
         prop_assert!(ocs <= 4 * (125 * step / 1000) + 16);
         // The next look is dark if nothing changes before it.
@@ -179,7 +231,10 @@ fn a_flow_stands_still_while_its_link_is_down_and_a_cancelled_one_makes_room() {
     let t = topology();
     for kind in [MaxMin, Fifo, Varys] {
         let network = Network { kind, ..Network::default() };
-        let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, may_fail: true, ..Settings::default() });
+        let mut f = SimFabric::new(
+            t.clone(),
+            Settings { circuits: false, network, may_fail: true, ..Settings::default() },
+        );
         let alone = t.payload(BitRate::mbit(100)).time_for(Bytes(1_000_000)).0;
         let down = Broken::Links { which: Which::Uplink(RackId(1)), percent: 0 };
         f.add_flows(&coflow(0, &[(0, 2, 1_000_000)]), &[], Time(0));
@@ -190,7 +245,11 @@ fn a_flow_stands_still_while_its_link_is_down_and_a_cancelled_one_makes_room() {
         f.add_flows(&coflow(1, &[(0, 2, 1_000_000)]), &[], Time(NEVER));
         f.cancel(CoflowId(1), Time(NEVER + 5 * MS));
         let sent = f.delivered()[&CoflowId(1)].bytes;
-        assert_eq!((sent, f.next_event()), (t.payload(BitRate::mbit(100)).bytes_in(Span::millis(5)), None), "{kind:?}");
+        assert_eq!(
+            (sent, f.next_event()),
+            (t.payload(BitRate::mbit(100)).bytes_in(Span::millis(5)), None),
+            "{kind:?}"
+        );
     }
 }
 
@@ -206,17 +265,26 @@ fn a_port_that_is_broken_gives_no_light_where_it_was_asked_to() {
         f.comes_out(PlaneId(0), RackId(0)).map(|r| r.0)
     };
     let stuck = port(Side::Input, 0, PortFault::Stuck);
-    assert_eq!([look(stuck, 2, 20), look(stuck, 30, 40), look(stuck, 30, 70)], [None, Some(1), Some(1)]);
+    assert_eq!(
+        [look(stuck, 2, 20), look(stuck, 30, 40), look(stuck, 30, 70)],
+        [None, Some(1), Some(1)]
+    );
     let output = port(Side::Output, 2, PortFault::Stuck);
     assert_eq!([look(output, 30, 40), look(output, 30, 70)], [Some(1), None]);
     let dark = port(Side::Output, 2, PortFault::Dark);
     assert_eq!([look(dark, 2, 20), look(dark, 2, 70)], [Some(1), None]);
     let slow = port(Side::Input, 0, PortFault::Slow(Span::millis(20)));
-    assert_eq!([look(slow, 2, 34), look(slow, 2, 35), look(slow, 2, 79), look(slow, 2, 80)], [None, Some(1), None, Some(2)]);
+    assert_eq!(
+        [look(slow, 2, 34), look(slow, 2, 35), look(slow, 2, 79), look(slow, 2, 80)],
+        [None, Some(1), None, Some(2)]
+    );
     let mut f = SimFabric::new(topology(), Settings::default());
     f.strike(&port(Side::Input, 0, PortFault::Deaf), true, Time(0));
     let ops = [circuit(0, 1, 5, 50), circuit(3, 2, 5, 50)];
-    assert!(f.apply(&ops, Time(0)).iter().all(|r| r.outcome.is_ok()), "it is told that all is well");
+    assert!(
+        f.apply(&ops, Time(0)).iter().all(|r| r.outcome.is_ok()),
+        "it is told that all is well"
+    );
     let seen = f.observe(Time(MS)).unwrap().programmed.timetable;
     assert_eq!(seen.iter().map(|r| r.input.0).collect::<Vec<_>>(), [3]);
 }

@@ -130,7 +130,9 @@ impl Bundle {
 
     /// Whether its first flow is due at this reading of the clock of `link`.
     pub fn is_due_at(&self, link: u32, reading: u128) -> bool {
-        self.link == Some(link) && !self.flows.is_empty() && self.due.wrapping_sub(self.ahead) == reading
+        self.link == Some(link)
+            && !self.flows.is_empty()
+            && self.due.wrapping_sub(self.ahead) == reading
     }
 
     /// Books the work up to `service`, all on the present route; returns the work of all its flows
@@ -180,12 +182,15 @@ impl Bundle {
             return most * self.flows.len() as u128;
         }
         let flows = &self.flows;
-        self.waiting.get_or_insert_with(|| Box::new(flows.iter().map(|f| f.0.due).collect())).sum(self.booked, most)
+        self.waiting
+            .get_or_insert_with(|| Box::new(flows.iter().map(|f| f.0.due).collect()))
+            .sum(self.booked, most)
     }
 
     /// Work that a flow has done over circuits.
     pub fn over_ocs(&self, f: &Underway) -> u128 {
-        let beyond = if matches!(self.route, Route::Ocs(_)) { self.booked.saturating_sub(f.due) } else { 0 };
+        let beyond =
+            if matches!(self.route, Route::Ocs(_)) { self.booked.saturating_sub(f.due) } else { 0 };
         self.booked_ocs - f.ocs_before - beyond
     }
 }
@@ -204,7 +209,10 @@ mod tests {
         b.route = Route::Ocs(PlaneId(0));
         b.book(9_000_000_000);
         let (f, ocs, beyond) = b.pop().unwrap();
-        assert_eq!((f.flow, f.size, ocs, beyond), (FlowId(0), WORK_PER_BYTE, 5_000_000_000, 1_000_000_000));
+        assert_eq!(
+            (f.flow, f.size, ocs, beyond),
+            (FlowId(0), WORK_PER_BYTE, 5_000_000_000, 1_000_000_000)
+        );
         assert_eq!((b.pop(), b.left(b.first().unwrap())), (None, 7_000_000_000));
         b.push(CoflowId(0), FlowId(2), 9 * WORK_PER_BYTE);
         assert_eq!((b.backlog(7), b.backlog(9_000_000_000)), (14, 16_000_000_000));

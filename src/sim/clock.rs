@@ -22,7 +22,8 @@ impl Clock {
     /// When it read `reading`, which lies between its last change and `now`, rounded up to a
     /// nanosecond.
     pub fn when(&self, reading: u128, now: Time) -> Time {
-        let beyond = self.at(now).saturating_sub(reading).checked_div(u128::from(self.pace)).unwrap_or(0);
+        let beyond =
+            self.at(now).saturating_sub(reading).checked_div(u128::from(self.pace)).unwrap_or(0);
         Time(now.0.saturating_sub(u64::try_from(beyond).unwrap_or(u64::MAX)))
     }
 

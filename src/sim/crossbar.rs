@@ -32,8 +32,14 @@ struct Bad {
 impl Crossbars {
     /// All planes dark.
     pub fn new(topology: &Topology) -> Self {
-        let programmed = Programmed { timetable: Default::default(), slots_per_port: SLOTS_PER_PORT };
-        Self { programmed, up: vec![vec![None; topology.rack_count()]; topology.planes.len()], next_edge: None, faults: vec![] }
+        let programmed =
+            Programmed { timetable: Default::default(), slots_per_port: SLOTS_PER_PORT };
+        Self {
+            programmed,
+            up: vec![vec![None; topology.rack_count()]; topology.planes.len()],
+            next_edge: None,
+            faults: vec![],
+        }
     }
 
     /// When a circuit next gets or loses its light.
@@ -53,7 +59,9 @@ impl Crossbars {
 
     /// Pairs of racks with a lit circuit, plane by plane.
     pub fn joined(&self) -> impl Iterator<Item = (RackId, RackId)> + '_ {
-        self.up.iter().flat_map(|p| p.iter().enumerate().filter_map(|(i, o)| Some((RackId::from(i), (*o)?))))
+        self.up
+            .iter()
+            .flat_map(|p| p.iter().enumerate().filter_map(|(i, o)| Some((RackId::from(i), (*o)?))))
     }
 
     /// Where a frame sent into `input` comes out.
@@ -66,9 +74,18 @@ impl Crossbars {
     }
 
     /// A port breaks or works again. [`Crossbars::refresh`] must follow.
-    pub fn strike(&mut self, (plane, side, rack): (PlaneId, Side, RackId), how: PortFault, begins: bool) {
+    pub fn strike(
+        &mut self,
+        (plane, side, rack): (PlaneId, Side, RackId),
+        how: PortFault,
+        begins: bool,
+    ) {
         if !begins {
-            if let Some(k) = self.faults.iter().position(|f| (f.plane, f.side, f.rack, f.how) == (plane, side, rack, how)) {
+            if let Some(k) = self
+                .faults
+                .iter()
+                .position(|f| (f.plane, f.side, f.rack, f.how) == (plane, side, rack, how))
+            {
                 self.faults.remove(k);
             }
             return;
@@ -99,19 +116,25 @@ impl Crossbars {
 
     /// By how much light comes later than asked.
     fn late(&self, plane: PlaneId, input: RackId) -> Span {
-        let slow = self.faults.iter().filter(|f| (f.plane, f.side, f.rack) == (plane, Side::Input, input));
-        slow.map(|f| if let PortFault::Slow(by) = f.how { by } else { Span::ZERO }).max().unwrap_or(Span::ZERO)
+        let slow =
+            self.faults.iter().filter(|f| (f.plane, f.side, f.rack) == (plane, Side::Input, input));
+        slow.map(|f| if let PortFault::Slow(by) = f.how { by } else { Span::ZERO })
+            .max()
+            .unwrap_or(Span::ZERO)
     }
 
     fn hears(&self, (plane, input): (PlaneId, RackId)) -> bool {
-        !self.faults.iter().any(|f| (f.plane, f.side, f.rack, f.how) == (plane, Side::Input, input, PortFault::Deaf))
+        !self.faults.iter().any(|f| {
+            (f.plane, f.side, f.rack, f.how) == (plane, Side::Input, input, PortFault::Deaf)
+        })
     }
 
     /// Brings the lit circuits up to `now`; returns the rack pairs whose circuits have changed,
     /// each once, in order. O(planes x R + reservations).
     pub fn refresh(&mut self, now: Time) -> Vec<(RackId, RackId)> {
         self.programmed.timetable.forget_before(now);
-        let mut up: Vec<Vec<Option<RackId>>> = self.up.iter().map(|p| vec![None; p.len()]).collect();
+        let mut up: Vec<Vec<Option<RackId>>> =
+            self.up.iter().map(|p| vec![None; p.len()]).collect();
         self.next_edge = None;
         for r in self.programmed.timetable.iter() {
             let up_from = r.up_from + self.late(r.plane, r.input);
@@ -137,10 +160,15 @@ impl Crossbars {
     /// goes out at once. A deaf port ignores its operation and acknowledges it. O(operations x
     /// reservations of a plane).
     pub fn apply(&mut self, ops: &[Op], topology: &Topology, now: Time) -> Vec<OpResult> {
-        let rules = Rules { planes: &topology.planes, racks: topology.rack_count(), guard: Span::ZERO };
+        let rules =
+            Rules { planes: &topology.planes, racks: topology.rack_count(), guard: Span::ZERO };
         let each = |&op: &Op| {
             let lost = !self.hears(op.port());
-            let outcome = if lost { Ok(now) } else { plan::apply(&mut self.programmed, &op, &rules, now).map(|_| now) };
+            let outcome = if lost {
+                Ok(now)
+            } else {
+                plan::apply(&mut self.programmed, &op, &rules, now).map(|_| now)
+            };
             OpResult { op, outcome }
         };
         ops.iter().map(each).collect()
@@ -156,24 +184,46 @@ mod tests {
     use crate::units::BitRate;
 
     fn res(i: u32, j: u32, s: u64, u: u64, e: u64) -> Reservation {
-        Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(j), setup_at: Time(s), up_from: Time(u), until: Time(e) }
+        Reservation {
+            plane: PlaneId(0),
+            input: RackId(i),
+            output: RackId(j),
+            setup_at: Time(s),
+            up_from: Time(u),
+            until: Time(e),
+        }
     }
 
     #[test]
     fn light_follows_the_timetable_and_unsound_operations_are_refused_one_by_one() {
-        let plane = Plane { id: PlaneId(0), rate: BitRate(8), delta: Span(10), stop: StopMode::NotAllStop, duplex: false };
+        let plane = Plane {
+            id: PlaneId(0),
+            rate: BitRate(8),
+            delta: Span(10),
+            stop: StopMode::NotAllStop,
+            duplex: false,
+        };
         let t = Topology::uniform("t", 3, 1, BitRate(8), BitRate(8), vec![plane]);
         let mut x = Crossbars::new(&t);
-        let ops = [res(0, 1, 0, 10, 50), res(2, 1, 40, 50, 90), res(1, 0, 0, 10, u64::MAX)].map(Op::Reserve);
+        let ops = [res(0, 1, 0, 10, 50), res(2, 1, 40, 50, 90), res(1, 0, 0, 10, u64::MAX)]
+            .map(Op::Reserve);
         let ok: Vec<_> = x.apply(&ops, &t, Time(0)).iter().map(|r| r.outcome.is_ok()).collect();
         assert_eq!(ok, [true, false, true]);
         assert_eq!((x.refresh(Time(0)), x.next_edge()), (vec![], Some(Time(10))));
-        assert_eq!((x.refresh(Time(10)), x.next_edge()), (vec![(RackId(0), RackId(1)), (RackId(1), RackId(0))], Some(Time(50))));
+        assert_eq!(
+            (x.refresh(Time(10)), x.next_edge()),
+            (vec![(RackId(0), RackId(1)), (RackId(1), RackId(0))], Some(Time(50)))
+        );
         assert!(x.is_up(PlaneId(0), RackId(0), RackId(1)));
         assert_eq!((x.refresh(Time(50)), x.next_edge()), (vec![(RackId(0), RackId(1))], None));
-        let many: Vec<_> = (0..8).map(|k| Op::Reserve(res(2, 1, 100 + 20 * k, 110 + 20 * k, 115 + 20 * k))).collect();
+        let many: Vec<_> = (0..8)
+            .map(|k| Op::Reserve(res(2, 1, 100 + 20 * k, 110 + 20 * k, 115 + 20 * k)))
+            .collect();
         assert!(x.apply(&many, &t, Time(50)).iter().all(|r| r.outcome.is_ok()));
         let more = x.apply(&[Op::Reserve(res(2, 1, 300, 310, 320))], &t, Time(50));
-        assert_eq!(more[0].outcome, Err(OpError::Full { plane: PlaneId(0), input: RackId(2), slots: 8 }));
+        assert_eq!(
+            more[0].outcome,
+            Err(OpError::Full { plane: PlaneId(0), input: RackId(2), slots: 8 })
+        );
     }
 }

@@ -26,7 +26,9 @@ impl Delays {
     pub fn add(&mut self, coflow: &CoflowSpec, marked: &[bool]) {
         let flows = coflow.flows.iter().enumerate().filter(|(_, f)| f.bytes > Bytes::ZERO);
         let is_marked = |k: usize| marked.get(k).copied().unwrap_or(false);
-        self.sending.extend(flows.map(|(k, f)| ((coflow.id, FlowId::from(k)), (f.from, f.to, is_marked(k)))));
+        self.sending.extend(
+            flows.map(|(k, f)| ((coflow.id, FlowId::from(k)), (f.from, f.to, is_marked(k)))),
+        );
     }
 
     /// A coflow is cancelled, with what is in flight.

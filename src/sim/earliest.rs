@@ -44,7 +44,8 @@ impl EarliestTimes {
     /// Appends the numbers of all times up to `t` to `list`, in order. O(sqrt n x (1 + those)).
     pub fn up_to(&self, t: Time, list: &mut Vec<u32>) {
         for c in (0..self.earliest.len()).filter(|&c| self.earliest[c] <= t) {
-            let due = self.chunk(c).iter().enumerate().filter(|&(_, &end)| end <= t && end < Time::MAX);
+            let due =
+                self.chunk(c).iter().enumerate().filter(|&(_, &end)| end <= t && end < Time::MAX);
             list.extend(due.map(|(k, _)| ((c << self.shift) + k) as u32));
         }
     }

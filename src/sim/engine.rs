@@ -40,9 +40,16 @@ impl World<'_> {
         if racks.0 == racks.1 {
             return Route::Local;
         }
-        let circuit = if marked || self.admit == Admit::All { self.crossbars.plane(racks.0, racks.1) } else { None };
+        let circuit = if marked || self.admit == Admit::All {
+            self.crossbars.plane(racks.0, racks.1)
+        } else {
+            None
+        };
         let eps = || self.links.list_of(hosts).map_or(Route::Eps, Route::List);
-        circuit.map_or_else(|| if marked && self.admit == Admit::Wait { Route::Wait } else { eps() }, Route::Ocs)
+        circuit.map_or_else(
+            || if marked && self.admit == Admit::Wait { Route::Wait } else { eps() },
+            Route::Ocs,
+        )
     }
 
     /// The rack of a host.
@@ -57,7 +64,12 @@ impl World<'_> {
         self.ledger.open(coflow);
         let free = f.from == f.to && !self.links.topology().loopback || f.bytes == Bytes::ZERO;
         if free {
-            self.ledger.close(coflow, racks, u128::from(f.bytes.0) * super::bundle::WORK_PER_BYTE, 0);
+            self.ledger.close(
+                coflow,
+                racks,
+                u128::from(f.bytes.0) * super::bundle::WORK_PER_BYTE,
+                0,
+            );
             self.done.push(FlowFinished { coflow, flow: flow.into(), at: self.now });
         }
         free
@@ -158,13 +170,25 @@ pub trait Engine: Send {
     /// call or grow. Calls `each(sender and receiver, units)`, perhaps several times for the same
     /// two. `books`: does [`Engine::settle`], too; otherwise at least the work over circuits is
     /// booked.
-    fn backlog(&mut self, most: u128, _books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+    fn backlog(
+        &mut self,
+        most: u128,
+        _books: bool,
+        each: &mut dyn FnMut((HostId, HostId), u128),
+        world: &mut World,
+    ) {
         self.settle(world);
         self.parts(&mut |p| each(p.hosts, p.left.min(most)));
     }
 
     /// The same, at least for hosts whose racks a circuit joins.
-    fn backlog_of_circuits(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+    fn backlog_of_circuits(
+        &mut self,
+        most: u128,
+        books: bool,
+        each: &mut dyn FnMut((HostId, HostId), u128),
+        world: &mut World,
+    ) {
         self.backlog(most, books, each, world);
     }
 
@@ -177,7 +201,12 @@ pub trait Engine: Send {
 
     /// The same as [`Engine::backlog`], in whole bytes by rack pair, where an engine keeps it;
     /// `None`: ask [`Engine::backlog`].
-    fn backlog_by_rack(&mut self, _most: u128, _books: bool, _world: &mut World) -> Option<DemandMatrix> {
+    fn backlog_by_rack(
+        &mut self,
+        _most: u128,
+        _books: bool,
+        _world: &mut World,
+    ) -> Option<DemandMatrix> {
         None
     }
 }

@@ -68,10 +68,15 @@ impl Engine for FairShare {
             if world.is_free(coflow.id, k, &f) {
                 continue;
             }
-            let racks = (world.links.topology().rack_of(f.from), world.links.topology().rack_of(f.to));
+            let racks =
+                (world.links.topology().rack_of(f.from), world.links.topology().rack_of(f.to));
             let b = self.bundle(f.from, f.to, racks, marked.get(k).copied().unwrap_or(false));
             self.paced.book(b, world);
-            self.paced.bundles[b as usize].push(coflow.id, k.into(), u128::from(f.bytes.0) * WORK_PER_BYTE);
+            self.paced.bundles[b as usize].push(
+                coflow.id,
+                k.into(),
+                u128::from(f.bytes.0) * WORK_PER_BYTE,
+            );
             got.push(b);
         }
         got.sort_unstable();
@@ -89,7 +94,8 @@ impl Engine for FairShare {
                 continue;
             }
             self.paced.book(b, world);
-            let (service, bundle) = (self.paced.service(b, world.now), &mut self.paced.bundles[b as usize]);
+            let (service, bundle) =
+                (self.paced.service(b, world.now), &mut self.paced.bundles[b as usize]);
             for f in bundle.flows().filter(|f| f.coflow == coflow) {
                 world.ledger.close(coflow, bundle.racks, bundle.sent(f), bundle.over_ocs(f));
             }
@@ -117,7 +123,15 @@ impl Engine for FairShare {
         for b in self.paced.underway() {
             for f in b.flows() {
                 let (sent, over_ocs, left) = (b.sent(f), b.over_ocs(f), b.left(f));
-                each(InFlight { coflow: f.coflow, flow: f.flow, flows: 1, hosts: (b.from, b.to), sent, over_ocs, left });
+                each(InFlight {
+                    coflow: f.coflow,
+                    flow: f.flow,
+                    flows: 1,
+                    hosts: (b.from, b.to),
+                    sent,
+                    over_ocs,
+                    left,
+                });
             }
         }
     }

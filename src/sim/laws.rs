@@ -7,7 +7,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::circuits::timetable::Reservation;
-use crate::coflows::network::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Sunflow, Varys};
+use crate::coflows::network::NetworkKind::{
+    Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Sunflow, Varys,
+};
 use crate::coflows::network::{Decide, Guard, NetworkKind, Within};
 use crate::coflows::orders::{self, Sharing};
 use crate::coflows::priority::{LAST, PLAIN, Priorities, WITHIN_RACK};
@@ -29,8 +31,21 @@ mod steered;
 use capacity::within_capacity;
 
 fn topology(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
-    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
-    Arc::new(Topology::uniform("t", racks, hosts, BitRate::mbit(1000), BitRate::mbit(uplink), vec![plane]))
+    let plane = Plane {
+        id: PlaneId(0),
+        rate: BitRate::mbit(1000),
+        delta: Span::millis(10),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
+    Arc::new(Topology::uniform(
+        "t",
+        racks,
+        hosts,
+        BitRate::mbit(1000),
+        BitRate::mbit(uplink),
+        vec![plane],
+    ))
 }
 
 /// The network of a script: with pods, half of the core is taken by others.
@@ -43,7 +58,8 @@ fn tree(s: &Script) -> Arc<Topology> {
     } else if s.pods > 0 {
         let uplink = BitRate::mbit(s.uplink * u64::from(s.pods) / 2);
         let pods = crate::topology::Pods { racks: s.pods, uplink };
-        (t.eps.core, t.eps.background_percent) = (Core::Pods(pods, Some(BitRate::mbit(s.uplink))), 50);
+        (t.eps.core, t.eps.background_percent) =
+            (Core::Pods(pods, Some(BitRate::mbit(s.uplink))), 50);
     }
     Arc::new(t)
 }
@@ -56,9 +72,15 @@ fn queued(s: &Script, queues: bool) -> Arc<Topology> {
 }
 
 fn coflow(id: u32, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
-    let flows: Vec<_> = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
+    let flows: Vec<_> = flows
+        .iter()
+        .map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) })
+        .collect();
     let own = |f: &FlowSpec| Some((f.bytes.0 % 16) as u8).filter(|p| *p <= LAST);
-    let priorities = Priorities { all: Some((id % 10) as u8).filter(|p| *p <= LAST), flows: flows.iter().map(own).collect() };
+    let priorities = Priorities {
+        all: Some((id % 10) as u8).filter(|p| *p <= LAST),
+        flows: flows.iter().map(own).collect(),
+    };
     CoflowSpec {
         id: CoflowId(id),
         name: String::new(),
@@ -72,7 +94,14 @@ fn coflow(id: u32, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
 
 fn circuit(i: u32, j: u32, setup: u64, until: u64) -> Op {
     let up_from = Time(setup + 10_000_000);
-    Op::Reserve(Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(j), setup_at: Time(setup), up_from, until: Time(until) })
+    Op::Reserve(Reservation {
+        plane: PlaneId(0),
+        input: RackId(i),
+        output: RackId(j),
+        setup_at: Time(setup),
+        up_from,
+        until: Time(until),
+    })
 }
 
 /// Payload time at `mbit`, rounded up.
@@ -87,12 +116,15 @@ fn a_flow_ends_the_delay_of_its_way_later_and_shares_links_as_before() {
     t.eps.core = Core::Graph(Box::new(Graph::leaf_spine(2, 1, BitRate::mbit(1000), None)));
     let flows = [(0, 2, 1_000_000), (0, 1, 500_000), (3, 0, 800_000), (1, 1, 5), (1, 3, 0)];
     let ends = |t: &Topology, kind| {
-        let settings = Settings { network: Network { kind, ..Network::default() }, ..Settings::default() };
+        let settings =
+            Settings { network: Network { kind, ..Network::default() }, ..Settings::default() };
         let mut f = SimFabric::new(Arc::new(t.clone()), settings);
         f.add_flows(&coflow(7, 0, &flows), &[false; 5], Time(0));
         let (mut all, mut now) = (vec![], Time(0));
         while let Some(next) = f.next_event() {
-            all.extend(f.advance(next).into_iter().inspect(|d| assert!(now <= d.at && d.at <= next)));
+            all.extend(
+                f.advance(next).into_iter().inspect(|d| assert!(now <= d.at && d.at <= next)),
+            );
             now = next;
         }
         all.extend(f.advance(now));
@@ -105,7 +137,8 @@ fn a_flow_ends_the_delay_of_its_way_later_and_shares_links_as_before() {
     slow.links.cables = [Span(9_000_000); 4].map(|delay| LinkSpec { delay, ..LinkSpec::default() });
     let (within, between) = (14, 14 + 200 + 18_000_000);
     for kind in [MaxMin, Varys, Fifo] {
-        let later: Vec<u64> = ends(&slow, kind).into_iter().zip(ends(&t, kind)).map(|(a, b)| a - b).collect();
+        let later: Vec<u64> =
+            ends(&slow, kind).into_iter().zip(ends(&t, kind)).map(|(a, b)| a - b).collect();
         assert_eq!(later, [between, within, between, 0, 0], "{kind:?}");
     }
 }
@@ -128,19 +161,32 @@ fn an_elephant_that_must_wait_takes_nothing_but_its_circuit() {
         let network = Network { kind, ..Network::default() };
         let settings = Settings { admit: Admit::Wait, network, ..Settings::default() };
         let mut f = SimFabric::new(topology(3, 1, 1000), settings);
-        f.add_flows(&coflow(0, 0, &[(0, 1, 1_000_000), (0, 2, 1_000_000), (1, 2, 1_000)]), &[true, true, false], Time(0));
+        f.add_flows(
+            &coflow(0, 0, &[(0, 1, 1_000_000), (0, 2, 1_000_000), (1, 2, 1_000)]),
+            &[true, true, false],
+            Time(0),
+        );
         f.apply(&[circuit(0, 1, 40_000_000, 90_000_000)], Time(0));
         let done = f.advance(Time(100_000_000));
         let ends: Vec<(usize, u64)> = done.iter().map(|d| (d.flow.index(), d.at.0)).collect();
-        assert_eq!(ends, [(2, time(1000, 1_000)), (0, 50_000_000 + time(1000, 1_000_000))], "{kind:?}");
+        assert_eq!(
+            ends,
+            [(2, time(1000, 1_000)), (0, 50_000_000 + time(1000, 1_000_000))],
+            "{kind:?}"
+        );
         let seen = f.observe(Time(100_000_000)).unwrap();
-        assert_eq!((seen.sent.get(RackId(0), RackId(2)), f.is_moving()), (0, false), "{kind:?}: the other waits");
+        assert_eq!(
+            (seen.sent.get(RackId(0), RackId(2)), f.is_moving()),
+            (0, false),
+            "{kind:?}: the other waits"
+        );
     }
 }
 
 #[test]
 fn strict_priorities_by_flow() {
-    // Over the interface of the first host, 1 MB each: what stays in the rack, 6 of one coflow, 5 of another that has 0 for one flow.
+    // Over the interface of the first host, 1 MB each: what stays in the rack, 6 of one coflow, 5
+    // of another that has 0 for one flow.
     let t = topology(4, 2, 1000);
     let network = Network { kind: Priority, ..Network::default() };
     let mut f = SimFabric::new(t, Settings { circuits: false, network, ..Settings::default() });
@@ -152,10 +198,14 @@ fn strict_priorities_by_flow() {
     f.add_flows(&spec(1, Some(6), vec![], &[2]), &[], Time(0));
     f.add_flows(&spec(2, Some(5), vec![None, Some(0)], &[3, 4]), &[], Time(0));
     f.add_flows(&spec(3, None, vec![], &[6]), &[], Time(0));
-    let order: Vec<_> = f.advance(Time(NEVER)).iter().map(|d| (d.coflow.0, d.flow.0, d.at.0)).collect();
+    let order: Vec<_> =
+        f.advance(Time(NEVER)).iter().map(|d| (d.coflow.0, d.flow.0, d.at.0)).collect();
     let end = |n: u64| time(1000, n * 1_000_000);
     let want = [(2, 1, end(1)), (3, 0, end(2)), (2, 0, end(3)), (1, 0, end(4)), (0, 0, end(5))];
-    assert_eq!(order, want, "0, then {PLAIN} of which nothing is said, 5, 6, and last what stays in its rack");
+    assert_eq!(
+        order, want,
+        "0, then {PLAIN} of which nothing is said, 5, 6, and last what stays in its rack"
+    );
 }
 
 #[test]
@@ -166,8 +216,17 @@ fn one_flow_over_the_eps_takes_its_bound_and_two_share() {
     f.add_flows(&c, &[true; 4], Time(0));
     let done: Vec<_> = f.advance(Time(NEVER)).iter().map(|d| (d.flow.0, d.at.0)).collect();
     // The local flow has what the EPS leaves it of the NIC: 1000 - 50.
-    let rate = bounds::payload_rate(BitRate::mbit(1000)).0 - bounds::payload_rate(BitRate::mbit(100)).0 / 2;
-    assert_eq!(done, [(2, 0), (3, BitRate(rate).time_for(Bytes(1_000_000)).0), (0, time(100, 2_000_000)), (1, time(100, 2_000_000))]);
+    let rate = bounds::payload_rate(BitRate::mbit(1000)).0
+        - bounds::payload_rate(BitRate::mbit(100)).0 / 2;
+    assert_eq!(
+        done,
+        [
+            (2, 0),
+            (3, BitRate(rate).time_for(Bytes(1_000_000)).0),
+            (0, time(100, 2_000_000)),
+            (1, time(100, 2_000_000))
+        ]
+    );
     assert!(bounds::hybrid(&c, &t).0 < time(100, 2_000_000), "the bound counts on a circuit");
     assert_eq!((f.next_event(), f.delivered()[&CoflowId(0)].bytes), (None, Bytes(3_000_009)));
 }
@@ -183,7 +242,8 @@ fn a_flow_changes_over_when_light_comes_and_goes() {
     f.add_flows(&coflow(1, 0, &[(0, 1, size)]), &[false], Time(0));
     assert!(f.apply(&[circuit(0, 1, 0, 40_000_000)], Time(0))[0].outcome.is_ok());
     assert!(!f.is_up(PlaneId(0), RackId(0), RackId(1)));
-    // 10 ms at half of 100 Mb/s; then the marked flow alone on the circuit, beside 100 Mb/s of the NIC for the other.
+    // 10 ms at half of 100 Mb/s; then the marked flow alone on the circuit, beside 100 Mb/s of the
+    // NIC for the other.
     let mb = |mbit, ns| bounds::payload_rate(BitRate::mbit(mbit)).bytes_in(Span(ns)).0;
     f.advance(Time(40_000_000));
     let seen = f.observe(Time(40_000_000)).unwrap();
@@ -211,7 +271,8 @@ struct Script {
     uplink: u64,
     network: Network,
     resolution: Span,
-    /// Racks in a pod, whose uplink is half as fast as its racks together; 0: one switch; 4: a graph instead.
+    /// Racks in a pod, whose uplink is half as fast as its racks together; 0: one switch; 4: a
+    /// graph instead.
     pods: u32,
 }
 
@@ -221,8 +282,8 @@ impl Script {
     }
 }
 
-/// A span of time below `most` nanoseconds: often none, whole milliseconds, or what quarters of a megabyte take, so that events fall
-/// together.
+/// A span of time below `most` nanoseconds: often none, whole milliseconds, or what quarters of a
+/// megabyte take, so that events fall together.
 fn span(most: u64) -> impl Strategy<Value = u64> {
     prop_oneof![
         1 => Just(0),
@@ -269,21 +330,25 @@ fn network() -> impl Strategy<Value = Network> {
 fn flow_by_flow() -> impl Strategy<Value = Network> {
     let kinds: Vec<NetworkKind> = NetworkKind::ALL.into_iter().filter(|&k| k != Sunflow).collect();
     let within = prop::sample::select(vec![Within::Greedy, Within::MaxMin]);
-    let aalo = prop::sample::select(vec![Sharing::Strict, Sharing::Weighted]).prop_map(|sharing| orders::Aalo {
-        queues: 3,
-        first: Bytes(100_000),
-        factor: 10,
-        sharing,
-        interval: Span::ZERO,
+    let aalo = prop::sample::select(vec![Sharing::Strict, Sharing::Weighted]).prop_map(|sharing| {
+        orders::Aalo { queues: 3, first: Bytes(100_000), factor: 10, sharing, interval: Span::ZERO }
     });
     let interval = prop::sample::select(vec![Span::ZERO, Span::micros(700), Span::millis(10)]);
-    let decide = prop::sample::select(vec![Decide::FlowEnds, Decide::FlowEnds, Decide::CoflowEvents]);
-    let spans =
-        (200_000u64..20_000_000, 200_000u64..20_000_000).prop_map(|(every, share)| Guard { every: Span(every), share: Span(share) });
+    let decide =
+        prop::sample::select(vec![Decide::FlowEnds, Decide::FlowEnds, Decide::CoflowEvents]);
+    let spans = (200_000u64..20_000_000, 200_000u64..20_000_000)
+        .prop_map(|(every, share)| Guard { every: Span(every), share: Span(share) });
     let guard = prop::option::of(spans);
-    (prop::sample::select(kinds), within, aalo, interval, decide, guard).prop_map(|(kind, within, aalo, interval, decide, starvation)| {
-        Network { kind, within, aalo: orders::Aalo { interval, ..aalo }, decide, starvation, ..Network::default() }
-    })
+    (prop::sample::select(kinds), within, aalo, interval, decide, guard).prop_map(
+        |(kind, within, aalo, interval, decide, starvation)| Network {
+            kind,
+            within,
+            aalo: orders::Aalo { interval, ..aalo },
+            decide,
+            starvation,
+            ..Network::default()
+        },
+    )
 }
 
 /// What one run of a script tells: every finish, and the last observation.
@@ -291,8 +356,15 @@ type Told = (Vec<FlowFinished>, Observation, BTreeMap<CoflowId, Delivered>);
 
 /// Runs a script, looking at the network every `step`, and checks what must hold at every look.
 fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<Told, TestCaseError> {
-    let mut f =
-        SimFabric::new(t.clone(), Settings { admit: s.admit(), network: s.network, resolution: s.resolution, ..Settings::default() });
+    let mut f = SimFabric::new(
+        t.clone(),
+        Settings {
+            admit: s.admit(),
+            network: s.network,
+            resolution: s.resolution,
+            ..Settings::default()
+        },
+    );
     for &(i, j, at, long) in &s.circuits {
         let refused = f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
         prop_assert_eq!(refused.len(), 1);
@@ -318,7 +390,9 @@ fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<Told, TestCaseError>
         let seen = f.observe(Time(now)).unwrap();
         within_capacity(t, &last, &seen)?;
         for r in t.racks.iter().flat_map(|a| t.racks.iter().map(move |b| (a.id, b.id))) {
-            let light = table.iter().any(|c| (c.input, c.output) == r && c.up_from < seen.at && c.until > last.at);
+            let light = table
+                .iter()
+                .any(|c| (c.input, c.output) == r && c.up_from < seen.at && c.until > last.at);
             let crossed = seen.over_ocs.get(r.0, r.1) - last.over_ocs.get(r.0, r.1);
             prop_assert!(light || crossed == 0, "no progress in the dark");
         }
@@ -373,7 +447,8 @@ proptest! {
         network in flow_by_flow(),
         uplink in prop::sample::select(vec![100u64, 1000, 2000]),
     ) {
-        // The last is a big switch. The other networks decide base rates by coflow, which only looks the same.
+        // The last is a big switch. The other networks decide base rates by coflow, which only
+        // looks the same.
         let kind = if matches!(network.kind, MaxMin | Varys | FairPerCoflow) { Sincronia } else { network.kind };
         let (network, t) = (Network { kind, ..network }, topology(4, 2, uplink));
         let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
@@ -404,7 +479,8 @@ proptest! {
 
     #[test]
     fn clocks_by_link_are_the_bundles_to_the_bit(s in script(), shape in prop::sample::select(vec![(2, 2000), (1, 1000), (1, 300)])) {
-        // Uplinks that carry all that their hosts send, or have one host only; without circuits both engines may be asked.
+        // Uplinks that carry all that their hosts send, or have one host only; without circuits
+        // both engines may be asked.
         let (hosts, uplink) = shape;
         let t = topology(8 / hosts, hosts, uplink);
         let run = |circuits| {
@@ -426,7 +502,8 @@ proptest! {
     }
 }
 
-/// A coflow of the slow twin, or its flows of one priority: those between the same two hosts are one group.
+/// A coflow of the slow twin, or its flows of one priority: those between the same two hosts are
+/// one group.
 struct Slow {
     id: usize,
     class: u8,
@@ -447,7 +524,9 @@ fn slow_demand(n: &Network, links: &links::Links, c: &CoflowSpec, class: u8) -> 
         *by.entry((f.from, f.to)).or_insert(0) += if own == class { f.bytes.0 } else { 0 };
     }
     by.retain(|_, bytes| *bytes > 0);
-    let route = |(a, b)| if t.rack_of(a) == t.rack_of(b) { bundle::Route::Local } else { bundle::Route::Eps };
+    let route = |(a, b)| {
+        if t.rack_of(a) == t.rack_of(b) { bundle::Route::Local } else { bundle::Route::Eps }
+    };
     let group = |(&(a, b), &n): (&(HostId, HostId), &u64)| Group {
         path: links.path(a, b, route((a, b))),
         left: u128::from(n) * bundle::WORK_PER_BYTE,
@@ -458,14 +537,17 @@ fn slow_demand(n: &Network, links: &links::Links, c: &CoflowSpec, class: u8) -> 
     (demand.live() > 0).then_some(demand)
 }
 
-/// When each coflow ends if at every event all rates are decided from nothing, in an order that is made from nothing.
+/// When each coflow ends if at every event all rates are decided from nothing, in an order that is
+/// made from nothing.
 fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
     let links = links::Links::new(t.clone(), true, false, true);
     let (mut now, mut next, mut active) = (0u64, 0, Vec::<Slow>::new());
     let mut ends = vec![0; coflows.len()];
     // Sincronia's order is made when a coflow comes or ends, or the guard turns.
     let (mut rank, mut rates): (Vec<usize>, Vec<Rates>) = (vec![], vec![]);
-    let phase = |now| n.starvation.map_or((false, u64::MAX), |g| (g.phase(Time(now)).0, g.phase(Time(now)).1.0));
+    let phase = |now| {
+        n.starvation.map_or((false, u64::MAX), |g| (g.phase(Time(now)).0, g.phase(Time(now)).1.0))
+    };
     loop {
         let mut came = now > 0 && phase(now - 1).0 != phase(now).0;
         while next < coflows.len() && coflows[next].arrival.0 <= now {
@@ -496,10 +578,21 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
         if coflows_changed {
             active.iter_mut().for_each(|c| c.demand.weigh());
             let weights: Vec<u32> = active.iter().map(|c| c.weight).collect();
-            rank = orders::bssi(&active.iter().map(|c| &c.demand).collect::<Vec<_>>(), &weights, links.capacity());
+            rank = orders::bssi(
+                &active.iter().map(|c| &c.demand).collect::<Vec<_>>(),
+                &weights,
+                links.capacity(),
+            );
         }
-        let seen = if n.decide == Decide::CoflowEvents { coflows_changed } else { n.aalo.looks_at(Time(now)) };
-        active.iter_mut().filter(|_| seen).for_each(|c| c.queue = orders::queue(bundle::bytes(c.sent), &n.aalo));
+        let seen = if n.decide == Decide::CoflowEvents {
+            coflows_changed
+        } else {
+            n.aalo.looks_at(Time(now))
+        };
+        active
+            .iter_mut()
+            .filter(|_| seen)
+            .for_each(|c| c.queue = orders::queue(bundle::bytes(c.sent), &n.aalo));
         let mut order: Vec<usize> = (0..active.len()).collect();
         match n.kind {
             Sincronia => order = rank.clone(),
@@ -513,16 +606,22 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
                 false => slow_rates(n, &active, &order, links.capacity()),
             };
         }
-        // The first event: a group ends, a coflow leaves its queue, a coflow comes, the guard turns.
+        // The first event: a group ends, a coflow leaves its queue, a coflow comes, the guard
+        // turns.
         let turn = if rates.iter().all(|r| r.total() == 0) { u64::MAX } else { phase(now).1 };
         let mut first = coflows.get(next).map_or(u64::MAX, |c| c.arrival.0).min(turn);
         for (c, r) in active.iter().zip(&rates) {
             for (g, rate) in r.running() {
                 first = first.min(now + c.demand.left(g).div_ceil(u128::from(rate)) as u64);
             }
-            if let (Aalo, Decide::FlowEnds, Some(limit)) = (n.kind, n.decide, n.aalo.limit(c.queue)) {
+            if let (Aalo, Decide::FlowEnds, Some(limit)) = (n.kind, n.decide, n.aalo.limit(c.queue))
+            {
                 let left = (u128::from(limit.0) * bundle::WORK_PER_BYTE).saturating_sub(c.sent);
-                let after = if left == 0 { Some(1) } else { left.checked_div(r.total().into()).map(|_| left.div_ceil(r.total().into())) };
+                let after = if left == 0 {
+                    Some(1)
+                } else {
+                    left.checked_div(r.total().into()).map(|_| left.div_ceil(r.total().into()))
+                };
                 let looked = after.map(|ns| n.aalo.looks_from(Time(now + ns as u64)).0);
                 first = first.min(looked.unwrap_or(u64::MAX));
             }
@@ -548,7 +647,11 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
 /// All flows share max-min fairly.
 fn slow_shares(active: &[Slow], capacity: &[u64]) -> Vec<Rates> {
     let mut rates: Vec<Rates> = active.iter().map(|c| Rates::new(c.demand.groups())).collect();
-    rates::max_min(&active.iter().map(|c| &c.demand).collect::<Vec<_>>(), &mut Free::new(capacity), &mut rates);
+    rates::max_min(
+        &active.iter().map(|c| &c.demand).collect::<Vec<_>>(),
+        &mut Free::new(capacity),
+        &mut rates,
+    );
     rates
 }
 
@@ -556,7 +659,9 @@ fn slow_rates(n: &Network, active: &[Slow], order: &[usize], capacity: &[u64]) -
     let mut free = Free::new(capacity);
     let mut rates: Vec<Rates> = active.iter().map(|c| Rates::new(c.demand.groups())).collect();
     let one = |c: usize, free: &mut Free, rates: &mut Vec<Rates>| match (n.within, n.kind) {
-        (Within::MaxMin, Fifo | Aalo | Priority) => rates::max_min(&[&active[c].demand], free, &mut rates[c..=c]),
+        (Within::MaxMin, Fifo | Aalo | Priority) => {
+            rates::max_min(&[&active[c].demand], free, &mut rates[c..=c])
+        }
         _ => rates::greedy(&active[c].demand, free, &mut rates[c]),
     };
     if n.kind == Priority && n.within == Within::MaxMin {
@@ -572,7 +677,8 @@ fn slow_rates(n: &Network, active: &[Slow], order: &[usize], capacity: &[u64]) -
         let present: std::collections::BTreeSet<u32> = active.iter().map(|c| c.queue).collect();
         let total: u64 = present.iter().map(|q| u64::from(n.aalo.queues - q)).sum();
         for &q in &present {
-            let part: Vec<u64> = capacity.iter().map(|c| c * u64::from(n.aalo.queues - q) / total).collect();
+            let part: Vec<u64> =
+                capacity.iter().map(|c| c * u64::from(n.aalo.queues - q) / total).collect();
             let mut own = Free::new(&part);
             for &c in order.iter().filter(|&&c| active[c].queue == q) {
                 one(c, &mut own, &mut rates);

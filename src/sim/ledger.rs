@@ -28,7 +28,12 @@ struct Carried {
 
 impl Carried {
     fn new(racks: usize) -> Self {
-        Self { units: Table::new(racks), touched: Vec::new(), is_touched: Table::new(racks), bytes: DemandMatrix::zero(racks) }
+        Self {
+            units: Table::new(racks),
+            touched: Vec::new(),
+            is_touched: Table::new(racks),
+            bytes: DemandMatrix::zero(racks),
+        }
     }
 
     fn add(&mut self, cell: usize, units: u128, beyond: u128) {
@@ -86,7 +91,11 @@ pub struct Delivered {
 impl Delivered {
     /// From work within racks, between racks, and over circuits.
     fn of(within: u128, between: u128, over_ocs: u128) -> Self {
-        Self { bytes: bytes(within + between), between_racks: bytes(between), over_ocs: bytes(over_ocs) }
+        Self {
+            bytes: bytes(within + between),
+            between_racks: bytes(between),
+            over_ocs: bytes(over_ocs),
+        }
     }
 }
 
@@ -152,14 +161,25 @@ impl Ledger {
 
     /// Books work within racks, and from and to these racks over the EPS. [`Ledger::count_pair`]
     /// adds the pairs.
-    pub fn carried_by_rack(&mut self, local: u128, up: impl Iterator<Item = (RackId, u128)>, down: impl Iterator<Item = (RackId, u128)>) {
+    pub fn carried_by_rack(
+        &mut self,
+        local: u128,
+        up: impl Iterator<Item = (RackId, u128)>,
+        down: impl Iterator<Item = (RackId, u128)>,
+    ) {
         self.totals.local += local;
         up.for_each(|(rack, units)| self.totals.up[rack.index()] += units);
         down.for_each(|(rack, units)| self.totals.down[rack.index()] += units);
     }
 
     /// Adds work between two racks to the matrices, if these are kept.
-    pub fn count_pair(&mut self, (from, to): (RackId, RackId), is_ocs: bool, units: u128, beyond: u128) {
+    pub fn count_pair(
+        &mut self,
+        (from, to): (RackId, RackId),
+        is_ocs: bool,
+        units: u128,
+        beyond: u128,
+    ) {
         let Some([sent, over_ocs]) = &mut self.matrices else { return };
         let cell = from.index() * self.racks + to.index();
         sent.add(cell, units, beyond);
@@ -240,7 +260,11 @@ impl Ledger {
     pub fn ports(&self) -> Vec<Vec<PortCounters>> {
         let port = |&units: &u128| {
             let crossed_bytes = bytes(units).0;
-            PortCounters { crossed_packets: crossed_bytes.div_ceil(SEGMENT), crossed_bytes, ..PortCounters::default() }
+            PortCounters {
+                crossed_packets: crossed_bytes.div_ceil(SEGMENT),
+                crossed_bytes,
+                ..PortCounters::default()
+            }
         };
         self.crossed.iter().map(|p| p.iter().map(port).collect()).collect()
     }
@@ -283,12 +307,18 @@ impl Ledger {
     /// What a coflow without active flows has received; it is forgotten then. O(log coflows).
     pub fn forget(&mut self, coflow: CoflowId) -> Delivered {
         let a = self.coflows.remove(&coflow).unwrap_or_default();
-        debug_assert!(a.open == 0 && a.by_racks.is_empty() && a.fresh.is_empty(), "it has flows on their way");
+        debug_assert!(
+            a.open == 0 && a.by_racks.is_empty() && a.fresh.is_empty(),
+            "it has flows on their way"
+        );
         Delivered::of(a.within, a.between, a.over_ocs)
     }
 
     /// What every coflow that was not forgotten has received.
-    pub fn delivered(&self, underway: impl Iterator<Item = ((RackId, RackId), InFlight)>) -> BTreeMap<CoflowId, Delivered> {
+    pub fn delivered(
+        &self,
+        underway: impl Iterator<Item = ((RackId, RackId), InFlight)>,
+    ) -> BTreeMap<CoflowId, Delivered> {
         let mut units: BTreeMap<CoflowId, (u128, u128, u128)> = BTreeMap::new();
         for (&id, a) in &self.coflows {
             units.insert(id, (a.within, a.between + a.sum(), a.over_ocs));
@@ -298,6 +328,9 @@ impl Ledger {
             *(if racks.0 == racks.1 { within } else { between }) += p.sent;
             *over += p.over_ocs;
         }
-        units.into_iter().map(|(id, (within, between, over))| (id, Delivered::of(within, between, over))).collect()
+        units
+            .into_iter()
+            .map(|(id, (within, between, over))| (id, Delivered::of(within, between, over)))
+            .collect()
     }
 }

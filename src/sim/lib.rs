@@ -1,16 +1,17 @@
 //! The flow-level model in virtual time.
 //!
-//! Flows share links max-min fairly ([`maxmin`]), as many long TCP flows roughly do. The links are every host's network
-//! interface up and down, every rack's EPS uplink up and down, and every circuit while it has light, each at the rate
-//! of its payload ([`bounds::payload_rate`](crate::coflows::bounds::payload_rate)). A flow between
-//! racks uses the circuit of its rack pair if there is one that admits it, else the EPS, unless
-//! elephants have to wait for their circuits. It changes its route at the instant at which a
-//! circuit gets or loses its light. Where links have a delay, a flow's last byte arrives later by
-//! the delay of its route (`delays`).
-//! There are no packets, queues, losses or round trips: what the kernel fabric measures beyond this model is TCP's.
+//! Flows share links max-min fairly ([`maxmin`]), as many long TCP flows roughly do. The links are
+//! every host's network interface up and down, every rack's EPS uplink up and down, and every
+//! circuit while it has light, each at the rate of its payload
+//! ([`bounds::payload_rate`](crate::coflows::bounds::payload_rate)). A flow between racks uses the
+//! circuit of its rack pair if there is one that admits it, else the EPS, unless elephants have to
+//! wait for their circuits. It changes its route at the instant at which a circuit gets or loses
+//! its light. Where links have a delay, a flow's last byte arrives later by the delay of its route
+//! (`delays`). There are no packets, queues, losses or round trips: what the kernel fabric measures
+//! beyond this model is TCP's.
 //!
-//! Time is in whole nanoseconds and rates in whole bits per second; work is exact (see [`bundle`]). The same calls give the same
-//! answers, byte for byte.
+//! Time is in whole nanoseconds and rates in whole bits per second; work is exact (see [`bundle`]).
+//! The same calls give the same answers, byte for byte.
 #![forbid(unsafe_code)]
 
 use heliostat_base::{ids, paths, topology, units};
@@ -144,13 +145,27 @@ pub struct SimFabric {
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
-        let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, backlog, progress, wholes, resolution } = settings;
+        let Settings {
+            admit,
+            circuits,
+            network,
+            buffer,
+            may_fail,
+            bucket,
+            counters,
+            backlog,
+            progress,
+            wholes,
+            resolution,
+        } = settings;
         let dark = !circuits || topology.planes.is_empty();
-        let links = Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
+        let links =
+            Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
         // If flows must be known one by one, `within: sums` of a caller that did not ask
         // `Model::of` is simulated flow by flow.
         let by_flows = || Network { within: Within::default(), ..network };
-        let model = Model::choose(&links, network, admit, dark).or_else(|_| Model::choose(&links, by_flows(), admit, dark));
+        let model = Model::choose(&links, network, admit, dark)
+            .or_else(|_| Model::choose(&links, by_flows(), admit, dark));
         let model = model.expect("flows can be told apart");
         let mut ledger = Ledger::new(&topology, progress);
         if counters {
@@ -158,7 +173,9 @@ impl SimFabric {
         }
         let delayed = topology.links.all().any(|l| l.delay > Span::ZERO);
         let switches = match topology.eps.graph() {
-            _ if network.kind == NetworkKind::Sunflow => Err("coflows take circuits one after the other under `network: sunflow`"),
+            _ if network.kind == NetworkKind::Sunflow => {
+                Err("coflows take circuits one after the other under `network: sunflow`")
+            }
             None => Err("its packet network is one switch"),
             Some(_) => Ok(Switches::new(&topology, Units::default())),
         };
@@ -192,8 +209,9 @@ impl SimFabric {
         self.model
     }
 
-    /// Starts a coflow's flows at `now`, which must not lie in the past. `elephants` says of each flow whether it is marked
-    /// ([`crate::coflows::elephants::marks`]). Flows within a host, and empty ones, finish at once.
+    /// Starts a coflow's flows at `now`, which must not lie in the past. `elephants` says of each
+    /// flow whether it is marked ([`crate::coflows::elephants::marks`]). Flows within a host, and
+    /// empty ones, finish at once.
     pub fn add_flows(&mut self, coflow: &CoflowSpec, elephants: &[bool], now: Time) {
         self.run(now);
         if let Some(delays) = &mut self.delays {
@@ -228,7 +246,9 @@ impl SimFabric {
         self.run(now);
         self.engine.settle(world!(self));
         let mut left = Vec::new();
-        self.engine.left(&mut |coflow, flow, units| left.push((coflow, flow, bundle::bytes(units + bundle::WORK_PER_BYTE - 1))));
+        self.engine.left(&mut |coflow, flow, units| {
+            left.push((coflow, flow, bundle::bytes(units + bundle::WORK_PER_BYTE - 1)))
+        });
         left.sort_unstable();
         left
     }
@@ -308,7 +328,10 @@ impl SimFabric {
 
     /// Bytes received by rack pair of the `wanted` coflows that are not done, cumulative; pairs
     /// without news are left out.
-    pub fn progress(&mut self, wanted: impl Fn(CoflowId) -> bool) -> Vec<(CoflowId, Vec<RackBytes>)> {
+    pub fn progress(
+        &mut self,
+        wanted: impl Fn(CoflowId) -> bool,
+    ) -> Vec<(CoflowId, Vec<RackBytes>)> {
         let ids: BTreeSet<CoflowId> = self.ledger.underway().filter(|&id| wanted(id)).collect();
         if ids.is_empty() {
             return vec![];
@@ -367,7 +390,11 @@ impl SimFabric {
     fn next_pass(&self) -> Option<Time> {
         // The end of a flow slows its coflow down, so the coflow changes its queue later than
         // expected.
-        let before = |t: Time| self.engine.next_end().filter(|&end| self.resolution > Span::ZERO && self.now < end && end < t);
+        let before = |t: Time| {
+            self.engine
+                .next_end()
+                .filter(|&end| self.resolution > Span::ZERO && self.now < end && end < t)
+        };
         let appointment = self.engine.next_appointment().map(|t| before(t).unwrap_or(t));
         self.engine.next_event().map(|t| self.notices(t)).into_iter().chain(appointment).min()
     }
@@ -433,13 +460,23 @@ impl SimFabric {
     }
 
     /// Changes one list; adds the pairs whose flows change their route to `changed`.
-    fn steer_one(&mut self, op: &Steer, changed: &mut BTreeSet<(HostId, HostId)>) -> Result<Time, PathError> {
+    fn steer_one(
+        &mut self,
+        op: &Steer,
+        changed: &mut BTreeSet<(HostId, HostId)>,
+    ) -> Result<Time, PathError> {
         let switches = self.switches.as_ref().map_err(|why| PathError::NotHere((*why).into()))?;
         if op.ports.is_some() {
-            return Err(PathError::NotHere("flows have no ports in virtual time, so that none has a list of its own".into()));
+            return Err(PathError::NotHere(
+                "flows have no ports in virtual time, so that none has a list of its own".into(),
+            ));
         }
         plan::paths::check(op, switches)?;
-        let many = |(links, most)| PathError::Refused(format!("the list has {links} links with those of its hosts; at most {most} here"));
+        let many = |(links, most)| {
+            PathError::Refused(format!(
+                "the list has {links} links with those of its hosts; at most {most} here"
+            ))
+        };
         if self.links.steer((op.from, op.to), op.list.as_ref()).map_err(many)? {
             changed.insert((op.from, op.to));
         }
@@ -449,7 +486,8 @@ impl SimFabric {
 
     /// Backlog at the senders by rack pair. Brings the books up to now as far as they are read.
     fn backlog(&mut self) -> DemandMatrix {
-        let (most, books) = (u128::from(self.buffer.0) * bundle::WORK_PER_BYTE, self.ledger.counts_pairs());
+        let (most, books) =
+            (u128::from(self.buffer.0) * bundle::WORK_PER_BYTE, self.ledger.counts_pairs());
         if self.waits
             && let Some(whole) = self.engine.backlog_by_rack(most, books, world!(self))
         {
@@ -492,7 +530,8 @@ impl Fabric for SimFabric {
     fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
         self.run(now);
         let backlog = self.backlog();
-        let (sent, over_ocs) = self.ledger.matrices().unwrap_or_else(|| (self.nothing.clone(), self.nothing.clone()));
+        let (sent, over_ocs) =
+            self.ledger.matrices().unwrap_or_else(|| (self.nothing.clone(), self.nothing.clone()));
         let mut programmed = self.crossbars.programmed.clone();
         programmed.timetable.forget_before(self.now);
         Ok(Observation {
@@ -514,13 +553,21 @@ impl Fabric for SimFabric {
         self.engine.parts(&mut |p| {
             let id = u64::from(p.coflow.0) << 32 | u64::from(p.flow.0);
             let [sent, waits] = [p.sent, p.left].map(|units| bundle::bytes(units).0);
-            flows.push(HostFlow { from: p.hosts.0, to: p.hosts.1, id, flows: p.flows, sent, waits });
+            flows.push(HostFlow {
+                from: p.hosts.0,
+                to: p.hosts.1,
+                id,
+                flows: p.flows,
+                sent,
+                waits,
+            });
         });
         Ok(flows)
     }
 
     fn elephants(&mut self, tenths: &[u64]) -> Result<Option<Elephants>, FabricError> {
-        let least: Vec<u128> = tenths.iter().map(|&bytes| u128::from(bytes) * bundle::WORK_PER_BYTE).collect();
+        let least: Vec<u128> =
+            tenths.iter().map(|&bytes| u128::from(bytes) * bundle::WORK_PER_BYTE).collect();
         Ok(self.engine.elephants(&least, world!(self)))
     }
 
@@ -538,7 +585,10 @@ impl Fabric for SimFabric {
     fn steer(&mut self, ops: &[Steer], now: Time) -> Vec<SteerResult> {
         self.run(now);
         let mut changed = BTreeSet::new();
-        let results = ops.iter().map(|op| SteerResult { op: op.clone(), outcome: self.steer_one(op, &mut changed) }).collect();
+        let results = ops
+            .iter()
+            .map(|op| SteerResult { op: op.clone(), outcome: self.steer_one(op, &mut changed) })
+            .collect();
         self.engine.steer(&changed, world!(self));
         self.arrive();
         results

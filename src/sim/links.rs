@@ -69,7 +69,11 @@ impl Ways {
                 (capacity.len() - 1) as u32
             })
         };
-        Self { cables, switches: graph.switches.iter().map(limited).collect(), routes: Routes::new(graph) }
+        Self {
+            cables,
+            switches: graph.switches.iter().map(limited).collect(),
+            routes: Routes::new(graph),
+        }
     }
 
     /// Calls `push` for every link of a route that begins at a rack.
@@ -93,7 +97,10 @@ impl Links {
     pub fn new(topology: Arc<Topology>, circuits: bool, may_fail: bool, queues: bool) -> Self {
         let t = &topology;
         let queues = queues && t.eps.queues == PortQueues::Racks;
-        let eps = |rate: BitRate| (u128::from(t.payload(rate).0) * u128::from(100 - t.eps.background_percent.min(100)) / 100) as u64;
+        let eps = |rate: BitRate| {
+            (u128::from(t.payload(rate).0) * u128::from(100 - t.eps.background_percent.min(100))
+                / 100) as u64
+        };
         let alone = |r: &Rack| r.hosts == 1 && !circuits && !may_fail && !queues;
         let nic = |h: &Host| {
             let (rack, nic) = (&t.racks[h.rack.index()], t.payload(h.nic).0);
@@ -101,21 +108,28 @@ impl Links {
         };
         let nics = || t.hosts.iter().map(nic);
         let uplinks = || t.racks.iter().map(|r| eps(r.uplink));
-        let circuits = t.planes.iter().flat_map(|p| std::iter::repeat_n(t.payload(p.rate).0, t.rack_count()));
-        let mut capacity: Vec<u64> = nics().chain(nics()).chain(uplinks()).chain(uplinks()).chain(circuits).collect();
+        let circuits =
+            t.planes.iter().flat_map(|p| std::iter::repeat_n(t.payload(p.rate).0, t.rack_count()));
+        let mut capacity: Vec<u64> =
+            nics().chain(nics()).chain(uplinks()).chain(uplinks()).chain(circuits).collect();
         let pods = t.eps.pods().map_or(0, |p| t.rack_count().div_ceil(p.racks.max(1) as usize));
         let pod = capacity.len() as u32;
-        capacity.extend(t.eps.pods().iter().flat_map(|p| std::iter::repeat_n(eps(p.uplink), 2 * pods)));
+        capacity
+            .extend(t.eps.pods().iter().flat_map(|p| std::iter::repeat_n(eps(p.uplink), 2 * pods)));
         capacity.extend(t.eps.core_rate().map(eps));
-        let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
-        let wide = t.racks.iter().map(|r| !may_fail && (alone(r) || all(r) <= eps(r.uplink))).collect();
+        let all = |r: &Rack| {
+            t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add)
+        };
+        let wide =
+            t.racks.iter().map(|r| !may_fail && (alone(r) || all(r) <= eps(r.uplink))).collect();
         let nics = t.racks.iter().map(all).collect();
         let graph = t.eps.graph().map(|g| Ways::new(g, eps, &mut capacity));
         let nowhere = capacity.len() as u32;
         capacity.push(0);
         let first = nowhere + 1;
         if queues {
-            let each = || t.racks.iter().flat_map(|r| std::iter::repeat_n(eps(r.uplink), t.rack_count()));
+            let each =
+                || t.racks.iter().flat_map(|r| std::iter::repeat_n(eps(r.uplink), t.rack_count()));
             capacity.extend(each().chain(each()));
         }
         Self {
@@ -174,13 +188,19 @@ impl Links {
     /// The links that fail together.
     fn of(&self, which: Which) -> Vec<usize> {
         let (hosts, racks) = (self.topology.hosts.len(), self.topology.rack_count());
-        let both = |list: Vec<usize>, first: usize, n: usize| list.into_iter().flat_map(|k| [first + k, first + n + k]).collect();
+        let both = |list: Vec<usize>, first: usize, n: usize| {
+            list.into_iter().flat_map(|k| [first + k, first + n + k]).collect()
+        };
         let uplinks = |list: Vec<usize>| both(list, 2 * hosts, racks);
         match which {
             Which::Nic(h) => both(vec![h.index()], 0, hosts),
-            Which::Tor(r) => both(self.topology.hosts_of(r).iter().map(|h| h.id.index()).collect(), 0, hosts),
+            Which::Tor(r) => {
+                both(self.topology.hosts_of(r).iter().map(|h| h.id.index()).collect(), 0, hosts)
+            }
             Which::Uplink(r) => uplinks(vec![r.index()]),
-            Which::Pod(p) => uplinks((0..racks).filter(|&r| self.pod(RackId::from(r)) == Some(p)).collect()),
+            Which::Pod(p) => {
+                uplinks((0..racks).filter(|&r| self.pod(RackId::from(r)) == Some(p)).collect())
+            }
             Which::Eps => uplinks((0..racks).collect()),
             Which::Cables(a, b) => self.cables(|ends| ends == (a, b) || ends == (b, a)),
             Which::Switch(s) => {
@@ -188,7 +208,13 @@ impl Links {
                 let own = self.cables(|ends| ends.0 == s || ends.1 == s);
                 uplinks((0..racks).filter(stands).collect()).into_iter().chain(own).collect()
             }
-            Which::Core => self.topology.eps.core_rate().map(|_| (self.pods.0 + 2 * self.pods.1) as usize).into_iter().collect(),
+            Which::Core => self
+                .topology
+                .eps
+                .core_rate()
+                .map(|_| (self.pods.0 + 2 * self.pods.1) as usize)
+                .into_iter()
+                .collect(),
         }
     }
 
@@ -200,7 +226,9 @@ impl Links {
     fn cables(&self, which: impl Fn((u32, u32)) -> bool) -> Vec<usize> {
         let first = self.graph.as_ref().map_or(0, |w| w.cables as usize);
         let all = self.graph().into_iter().flat_map(|g| g.cables.iter().enumerate());
-        all.filter(|(_, c)| which(c.ends)).flat_map(|(k, _)| [first + 2 * k, first + 2 * k + 1]).collect()
+        all.filter(|(_, c)| which(c.ends))
+            .flat_map(|(k, _)| [first + 2 * k, first + 2 * k + 1])
+            .collect()
     }
 
     /// Whether every path over the EPS, and over a circuit if there are `circuits`, is its two
@@ -210,7 +238,11 @@ impl Links {
         nics.sort_unstable_by(|a, b| b.cmp(a));
         // The narrower end of a circuit is at most the second widest rack.
         let needed = nics.get(1).copied().unwrap_or(0);
-        let planes = self.topology.planes.iter().all(|p| !circuits || self.topology.payload(p.rate).0 >= needed);
+        let planes = self
+            .topology
+            .planes
+            .iter()
+            .all(|p| !circuits || self.topology.payload(p.rate).0 >= needed);
         self.wide.iter().all(|&w| w) && self.topology.eps.core == Core::Flat(None) && planes
     }
 
@@ -228,10 +260,16 @@ impl Links {
     ///
     /// # Errors
     /// How many links the route has, and how many a flow may cross, if those are too many.
-    pub fn steer(&mut self, hosts: (HostId, HostId), list: Option<&List>) -> Result<bool, (usize, usize)> {
+    pub fn steer(
+        &mut self,
+        hosts: (HostId, HostId),
+        list: Option<&List>,
+    ) -> Result<bool, (usize, usize)> {
         let Some(ways) = &self.graph else { return Ok(false) };
         let racks = (self.topology.rack_of(hosts.0), self.topology.rack_of(hosts.1));
-        let way = list.and_then(|l| ways.routes.along(&l.0, racks.0, racks.1)).filter(|w| *w != ways.routes.way(racks.0, racks.1));
+        let way = list
+            .and_then(|l| ways.routes.along(&l.0, racks.0, racks.1))
+            .filter(|w| *w != ways.routes.way(racks.0, racks.1));
         let Some(way) = way else { return Ok(self.lists.remove(&hosts).is_some()) };
         if self.lists.get(&hosts).is_some_and(|l| l.1 == way) {
             return Ok(false);
@@ -253,7 +291,8 @@ impl Links {
         let (a, b) = (self.topology.rack_of(from), self.topology.rack_of(to));
         let cables = |way: &[Hop]| {
             let graph = self.graph().expect("a way leads through a graph");
-            let delays = way.iter().map(|h| specs.cable(graph, &graph.cables[h.cable as usize]).delay.0);
+            let delays =
+                way.iter().map(|h| specs.cable(graph, &graph.cables[h.cable as usize]).delay.0);
             Span(delays.sum())
         };
         let behind = match (route, &self.graph) {
@@ -261,7 +300,8 @@ impl Links {
             (_, None) => specs.uplink.delay * 2,
             (_, Some(ways)) => {
                 let own = self.lists.get(&(from, to)).filter(|_| route != Route::Eps);
-                specs.uplink.delay * 2 + own.map_or_else(|| cables(&ways.routes.way(a, b)), |(_, way)| cables(way))
+                specs.uplink.delay * 2
+                    + own.map_or_else(|| cables(&ways.routes.way(a, b)), |(_, way)| cables(way))
             }
         };
         if from == to { Span::ZERO } else { specs.nic.delay * 2 + behind }
@@ -282,7 +322,9 @@ impl Links {
             Route::Wait => push(self.nowhere),
             Route::Ocs(plane) => {
                 let circuit = 2 * hosts + (2 + plane.0) * racks + a.0;
-                if self.may_fail || self.whole[circuit as usize] < self.nics[a.index()].min(self.nics[b.index()]) {
+                if self.may_fail
+                    || self.whole[circuit as usize] < self.nics[a.index()].min(self.nics[b.index()])
+                {
                     push(circuit);
                 }
             }
@@ -291,7 +333,9 @@ impl Links {
                     push(self.queues.map_or(2 * hosts + a.0, |first| first + a.0 * racks + b.0));
                 }
                 if !self.wide[b.index()] {
-                    push(self.queues.map_or(2 * hosts + racks + b.0, |first| first + (racks + b.0) * racks + a.0));
+                    push(self.queues.map_or(2 * hosts + racks + b.0, |first| {
+                        first + (racks + b.0) * racks + a.0
+                    }));
                 }
                 let (p, q) = (self.pod(a), self.pod(b));
                 if let (Some(p), Some(q)) = (p, q)
@@ -323,7 +367,8 @@ mod tests {
 
     #[test]
     fn a_flow_crosses_what_lies_between() {
-        // Five racks of two hosts in pods of two; half of every link behind the interfaces is taken.
+        // Five racks of two hosts in pods of two; half of every link behind the interfaces is
+        // taken.
         let mut t = Topology::uniform("t", 5, 2, BitRate(1000), BitRate(500), vec![]);
         t.framing = crate::topology::Framing::None;
         t.eps.background_percent = 50;
@@ -332,18 +377,40 @@ mod tests {
         let path = |a, b, route| l.path(HostId(a), HostId(b), route).links().to_vec();
         assert_eq!(path(0, 1, Route::Local), [0, 11]);
         assert_eq!(path(0, 2, Route::Eps), [0, 12, 20, 26], "within a pod");
-        assert_eq!(path(2, 8, Route::Eps), [2, 18, 21, 29, 30, 35, 36], "from the first pod to the third over the core");
-        let rates: Vec<u64> = [0, 20, 29, 30, 35, 36].iter().map(|&k| l.capacity()[k as usize]).collect();
+        assert_eq!(
+            path(2, 8, Route::Eps),
+            [2, 18, 21, 29, 30, 35, 36],
+            "from the first pod to the third over the core"
+        );
+        let rates: Vec<u64> =
+            [0, 20, 29, 30, 35, 36].iter().map(|&k| l.capacity()[k as usize]).collect();
         assert_eq!((rates, l.capacity().len()), (vec![1000, 250, 250, 150, 150, 350], 38));
-        t.eps = crate::topology::Eps { core: Core::Flat(Some(BitRate(700))), ..crate::topology::Eps::flat(100) };
+        t.eps = crate::topology::Eps {
+            core: Core::Flat(Some(BitRate(700))),
+            ..crate::topology::Eps::flat(100)
+        };
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
         let l = Links::new(Arc::new(t.clone()), true, false, true);
-        assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 30], "wide uplinks are left out, the core is not");
+        assert_eq!(
+            l.path(HostId(0), HostId(2), Route::Eps).links(),
+            [0, 12, 30],
+            "wide uplinks are left out, the core is not"
+        );
         assert!(!l.two_sided(false));
         let mut l = Links::new(Arc::new(t), false, true, true);
-        assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 20, 26, 30], "they might fail");
-        l.suffer(&[(Which::Tor(RackId(1)), 0), (Which::Uplink(RackId(0)), 50), (Which::Core, 10), (Which::Nic(HostId(2)), 40)]);
-        let now: Vec<u64> = [0, 2, 3, 12, 13, 20, 25, 21, 30].iter().map(|&k| l.capacity()[k]).collect();
+        assert_eq!(
+            l.path(HostId(0), HostId(2), Route::Eps).links(),
+            [0, 12, 20, 26, 30],
+            "they might fail"
+        );
+        l.suffer(&[
+            (Which::Tor(RackId(1)), 0),
+            (Which::Uplink(RackId(0)), 50),
+            (Which::Core, 10),
+            (Which::Nic(HostId(2)), 40),
+        ]);
+        let now: Vec<u64> =
+            [0, 2, 3, 12, 13, 20, 25, 21, 30].iter().map(|&k| l.capacity()[k]).collect();
         assert_eq!(now, [1000, 0, 0, 0, 0, 1000, 1000, 2000, 70], "the worst of what holds");
         l.suffer(&[(Which::Eps, 0)]);
         assert_eq!((l.capacity()[2], (20..30).map(|k| l.capacity()[k]).sum::<u64>()), (1000, 0));
@@ -356,12 +423,22 @@ mod tests {
         t.eps.queues = PortQueues::Racks;
         let path = |l: &Links, a, b, route| l.path(HostId(a), HostId(b), route).links().to_vec();
         let l = Links::new(Arc::new(t.clone()), false, false, true);
-        // Behind six interfaces up and six down come three uplinks up, three down, a link for flows that wait, and nine queues of either.
-        assert_eq!((path(&l, 2, 5, Route::Eps), path(&l, 5, 0, Route::Eps)), (vec![2, 11, 24, 35], vec![5, 6, 25, 30]));
+        // Behind six interfaces up and six down come three uplinks up, three down, a link for flows
+        // that wait, and nine queues of either.
+        assert_eq!(
+            (path(&l, 2, 5, Route::Eps), path(&l, 5, 0, Route::Eps)),
+            (vec![2, 11, 24, 35], vec![5, 6, 25, 30])
+        );
         assert_eq!(path(&l, 2, 3, Route::Local), [2, 9]);
-        assert_eq!((l.capacity().len(), l.capacity()[24], l.capacity()[35], l.queues().is_some()), (37, 500, 500, true));
+        assert_eq!(
+            (l.capacity().len(), l.capacity()[24], l.capacity()[35], l.queues().is_some()),
+            (37, 500, 500, true)
+        );
         let l = Links::new(Arc::new(t.clone()), false, false, false);
-        assert_eq!((path(&l, 2, 5, Route::Eps), l.capacity().len(), l.queues().is_some()), (vec![2, 11, 13, 17], 19, false));
+        assert_eq!(
+            (path(&l, 2, 5, Route::Eps), l.capacity().len(), l.queues().is_some()),
+            (vec![2, 11, 13, 17], 19, false)
+        );
         // An uplink that is never the tightest link has no queues either.
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
         assert_eq!(path(&Links::new(Arc::new(t), false, false, true), 2, 5, Route::Eps), [2, 11]);
@@ -376,7 +453,14 @@ mod tests {
             stop: crate::topology::StopMode::NotAllStop,
             duplex: false,
         };
-        let mut t = Topology::uniform("t", 2, 2, BitRate(1000), BitRate(500), vec![plane(0, 1999), plane(1, 2000)]);
+        let mut t = Topology::uniform(
+            "t",
+            2,
+            2,
+            BitRate(1000),
+            BitRate(500),
+            vec![plane(0, 1999), plane(1, 2000)],
+        );
         t.push_rack(1, 2, BitRate(1000), BitRate(500));
         let t = Arc::new(t);
         let links = |a, b, plane, may_fail| {
@@ -384,7 +468,11 @@ mod tests {
             l.path(HostId(a), HostId(b), Route::Ocs(crate::ids::PlaneId(plane))).links().len()
         };
         assert_eq!([links(0, 2, 0, false), links(0, 2, 1, false), links(0, 2, 1, true)], [3, 2, 3]);
-        assert_eq!([links(0, 4, 0, false), links(4, 0, 0, false)], [2, 2], "the third rack has one host");
+        assert_eq!(
+            [links(0, 4, 0, false), links(4, 0, 0, false)],
+            [2, 2],
+            "the third rack has one host"
+        );
     }
 
     #[test]
@@ -406,7 +494,10 @@ mod tests {
             (vec![28, 29], vec![], vec![17, 21, 26, 27])
         );
         assert_eq!(l.of(Which::Switch(4)), (24..32).collect::<Vec<_>>());
-        assert_eq!((&l.capacity()[24..], l.two_sided(false)), (&[150, 150, 150, 150, 150, 150, 150, 150, 350, 0][..], false));
+        assert_eq!(
+            (&l.capacity()[24..], l.two_sided(false)),
+            (&[150, 150, 150, 150, 150, 150, 150, 150, 350, 0][..], false)
+        );
     }
 
     #[test]
@@ -417,15 +508,26 @@ mod tests {
         let hosts = (HostId(0), HostId(7));
         let default = l.path(hosts.0, hosts.1, Route::Eps);
         // Cables 2 k and 2 k + 1 join leaf k with the spines 4 and 5; their links begin at 24.
-        let over = |spine: u32| vec![0, 15, 16, 23, 24 + 2 * (spine - 4), 24 + 2 * (6 + spine - 4) + 1];
+        let over =
+            |spine: u32| vec![0, 15, 16, 23, 24 + 2 * (spine - 4), 24 + 2 * (6 + spine - 4) + 1];
         let own = if default.links() == over(4) { 4 } else { 5 };
         assert_eq!(default.links(), over(own));
-        assert_eq!((l.steer(hosts, Some(&List(vec![0, own, 3]))), l.list_of(hosts)), (Ok(false), None), "that is the default way");
+        assert_eq!(
+            (l.steer(hosts, Some(&List(vec![0, own, 3]))), l.list_of(hosts)),
+            (Ok(false), None),
+            "that is the default way"
+        );
         let other = List(vec![0, 9 - own, 3]);
-        assert_eq!((l.steer(hosts, Some(&other)), l.steer(hosts, Some(&other)), l.list_of(hosts)), (Ok(true), Ok(false), Some(1)));
+        assert_eq!(
+            (l.steer(hosts, Some(&other)), l.steer(hosts, Some(&other)), l.list_of(hosts)),
+            (Ok(true), Ok(false), Some(1))
+        );
         assert_eq!(l.path(hosts.0, hosts.1, Route::List(1)).links(), over(9 - own));
         assert_eq!(l.path(hosts.0, hosts.1, Route::Eps), default);
-        assert_eq!((l.steer(hosts, None), l.steer(hosts, None), l.list_of(hosts)), (Ok(true), Ok(false), None));
+        assert_eq!(
+            (l.steer(hosts, None), l.steer(hosts, None), l.list_of(hosts)),
+            (Ok(true), Ok(false), None)
+        );
     }
 
     #[test]
@@ -433,7 +535,10 @@ mod tests {
         let mut t = Topology::uniform("t", 3, 1, BitRate(1000), BitRate(500), vec![]);
         t.framing = crate::topology::Framing::None;
         t.push_rack(2, 1, BitRate(1000), BitRate(500));
-        let (one, four) = (Links::new(Arc::new(t.clone()), false, false, true), Links::new(Arc::new(t), true, false, true));
+        let (one, four) = (
+            Links::new(Arc::new(t.clone()), false, false, true),
+            Links::new(Arc::new(t), true, false, true),
+        );
         assert_eq!((one.capacity()[0], four.capacity()[0], one.capacity()[3]), (500, 1000, 1000));
         assert_eq!(one.path(HostId(0), HostId(1), Route::Eps).links(), [0, 6]);
         assert_eq!(one.path(HostId(0), HostId(3), Route::Eps).links(), [0, 8, 17]);

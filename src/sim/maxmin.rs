@@ -217,7 +217,13 @@ impl MaxMin {
             // earliest rank.
             let first = |&l: &u32| {
                 let link = &self.links[l as usize];
-                (link.capacity.checked_div(link.total).unwrap_or(u64::MAX).min(link.level.unwrap_or(u64::MAX)), l)
+                (
+                    link.capacity
+                        .checked_div(link.total)
+                        .unwrap_or(u64::MAX)
+                        .min(link.level.unwrap_or(u64::MAX)),
+                    l,
+                )
             };
             if let Some(turn) = path.links().iter().map(first).min() {
                 self.undo_from(turn);
@@ -237,14 +243,21 @@ impl MaxMin {
             let port = &mut trunk.ports[port as usize];
             port.growing = port.growing.wrapping_add_signed(flows);
         }
-        self.paths[user as usize].links().iter().for_each(|&l| self.links[l as usize].grow(flows, rate));
+        self.paths[user as usize]
+            .links()
+            .iter()
+            .for_each(|&l| self.links[l as usize].grow(flows, rate));
     }
 
     /// Stops all growing flows of a trunk at this rate; `back`: they had it, and grow again.
     fn grow_trunk(&mut self, trunk: u32, back: bool, rate: u64) {
         let trunk: &Trunk = self.trunks.at(trunk);
         let flows = |n: u64| if back { n.cast_signed() } else { -n.cast_signed() };
-        trunk.links.links().iter().for_each(|&l| self.links[l as usize].grow(flows(trunk.growing), rate));
+        trunk
+            .links
+            .links()
+            .iter()
+            .for_each(|&l| self.links[l as usize].grow(flows(trunk.growing), rate));
         for port in trunk.ports.iter().filter(|p| p.growing > 0) {
             self.links[port.link as usize].grow(flows(port.growing), rate);
         }
@@ -271,7 +284,9 @@ impl MaxMin {
         let u = &mut self.users[user as usize];
         u.trunk = trunk;
         for (own, &link) in u.ports.iter_mut().zip(ends) {
-            let port = self.trunks.port(trunk, link, |port| self.links[link as usize].ports.push((trunk, port)));
+            let port = self
+                .trunks
+                .port(trunk, link, |port| self.links[link as usize].ports.push((trunk, port)));
             let list = &mut self.trunks.at_mut(trunk).ports[port as usize].users;
             *own = (port, list.len() as u32);
             list.push(user);
@@ -314,7 +329,8 @@ impl MaxMin {
     /// O(links + links filled again x (log links + the trunks and growing users of each)).
     pub fn refill(&mut self) -> Changes {
         let share = |(l, link): (usize, &Link)| Some(Reverse((link.share()?, l as u32)));
-        let mut heap: BinaryHeap<Reverse<Turn>> = self.links.iter().enumerate().filter_map(share).collect();
+        let mut heap: BinaryHeap<Reverse<Turn>> =
+            self.links.iter().enumerate().filter_map(share).collect();
         // Shares only grow while other links are filled, so an entry that is still right when it is
         // popped is the smallest.
         while let Some(Reverse((share, l))) = heap.pop() {
@@ -335,7 +351,9 @@ impl MaxMin {
             let trunk = self.trunks.at(trunk);
             let port = &trunk.ports[port as usize];
             if trunk.held_by == NOWHERE && port.growing > 0 {
-                self.held_users.extend(port.users.iter().filter(|&&u| self.users[u as usize].held_by == NOWHERE));
+                self.held_users.extend(
+                    port.users.iter().filter(|&&u| self.users[u as usize].held_by == NOWHERE),
+                );
             }
         }
         for k in users..self.held_users.len() {
@@ -345,7 +363,8 @@ impl MaxMin {
             self.grow(user, -i64::from(flows), share);
             self.changed.users.push(user);
         }
-        let grows = |&t: &u32| self.trunks.at(t).held_by == NOWHERE && self.trunks.at(t).growing > 0;
+        let grows =
+            |&t: &u32| self.trunks.at(t).held_by == NOWHERE && self.trunks.at(t).growing > 0;
         self.held_trunks.extend(self.links[link as usize].trunks.iter().copied().filter(grows));
         for k in trunks..self.held_trunks.len() {
             let trunk = self.held_trunks[k];
@@ -401,7 +420,11 @@ mod tests {
                 let growing: u64 = on().filter(|(_, r)| r.is_none()).map(|(u, _)| u.1).sum();
                 (growing > 0).then(|| (capacity[l as usize] - used) / growing)
             };
-            let Some((s, l)) = (0..capacity.len() as u32).filter_map(|l| share(l).map(|s| (s, l))).min() else { break };
+            let Some((s, l)) =
+                (0..capacity.len() as u32).filter_map(|l| share(l).map(|s| (s, l))).min()
+            else {
+                break;
+            };
             for (k, u) in users.iter().enumerate() {
                 if u.0.contains(&l) && u.1 > 0 && rate[k].is_none() {
                     rate[k] = Some(s);
@@ -413,7 +436,8 @@ mod tests {
 
     #[test]
     fn the_textbook_line_network() {
-        // One long flow over three links and one short flow on each; the second link is half as fast, the third twice.
+        // One long flow over three links and one short flow on each; the second link is half as
+        // fast, the third twice.
         let mut m = MaxMin::new(vec![10, 5, 20]);
         m.set(0, Path::new(&[0, 1, 2]), 1);
         (0..3).for_each(|l| m.set(1 + l, Path::new(&[l]), 1));
@@ -428,7 +452,8 @@ mod tests {
     }
 
     fn user() -> impl Strategy<Value = (Vec<u32>, u64)> {
-        (prop::collection::btree_set(0u32..7, 1..=4), 0u64..5).prop_map(|(l, n)| (l.into_iter().collect(), n))
+        (prop::collection::btree_set(0u32..7, 1..=4), 0u64..5)
+            .prop_map(|(l, n)| (l.into_iter().collect(), n))
     }
 
     proptest! {
@@ -461,16 +486,23 @@ mod tests {
         }
     }
 
-    fn laws(capacity: &[u64], users: &[(Vec<u32>, u64)], rates: &[u64]) -> Result<(), TestCaseError> {
+    fn laws(
+        capacity: &[u64],
+        users: &[(Vec<u32>, u64)],
+        rates: &[u64],
+    ) -> Result<(), TestCaseError> {
         let on = |l: u32| users.iter().zip(rates).filter(move |(u, _)| u.1 > 0 && u.0.contains(&l));
         let used = |l: u32| on(l).map(|(u, r)| u.1 * r).sum::<u64>();
         for (l, &c) in (0u32..).zip(capacity) {
             prop_assert!(used(l) <= c);
         }
         for (u, r) in users.iter().zip(rates).filter(|u| u.0.1 > 0) {
-            // A bottleneck: full but for the rounding, and no flow on it is faster but for the rounding.
+            // A bottleneck: full but for the rounding, and no flow on it is faster but for the
+            // rounding.
             let flows = |l| on(l).map(|(u, _)| u.1).sum::<u64>();
-            let is = |&l: &u32| capacity[l as usize] - used(l) < flows(l) && on(l).all(|(_, other)| *other <= *r);
+            let is = |&l: &u32| {
+                capacity[l as usize] - used(l) < flows(l) && on(l).all(|(_, other)| *other <= *r)
+            };
             prop_assert!(u.0.iter().any(is));
         }
         Ok(())

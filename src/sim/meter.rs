@@ -42,8 +42,14 @@ impl Totals {
 
     /// The sum of both.
     pub fn plus(mut self, other: &Self) -> Self {
-        let lists = [(&mut self.up, &other.up), (&mut self.down, &other.down), (&mut self.planes, &other.planes)];
-        lists.into_iter().for_each(|(to, from)| to.iter_mut().zip(from).for_each(|(to, from)| *to += from));
+        let lists = [
+            (&mut self.up, &other.up),
+            (&mut self.down, &other.down),
+            (&mut self.planes, &other.planes),
+        ];
+        lists
+            .into_iter()
+            .for_each(|(to, from)| to.iter_mut().zip(from).for_each(|(to, from)| *to += from));
         self.local += other.local;
         self
     }
@@ -63,7 +69,8 @@ impl Meter {
     /// Buckets of `bucket` at first, at least one nanosecond.
     pub fn new(bucket: Span, of: &Links) -> Self {
         let t = of.topology();
-        let all = std::iter::once(local(t)).chain(links(t, |r| of.uplink(RackId::from(r)))).collect();
+        let all =
+            std::iter::once(local(t)).chain(links(t, |r| of.uplink(RackId::from(r)))).collect();
         Self(Buckets::new(BUCKETS, bucket, all))
     }
 
@@ -100,7 +107,13 @@ mod tests {
     use crate::units::BitRate;
 
     fn topology() -> Arc<Topology> {
-        let plane = Plane { id: PlaneId(0), rate: BitRate(800), delta: Span(1), stop: StopMode::NotAllStop, duplex: false };
+        let plane = Plane {
+            id: PlaneId(0),
+            rate: BitRate(800),
+            delta: Span(1),
+            stop: StopMode::NotAllStop,
+            duplex: false,
+        };
         let mut t = Topology::uniform("t", 2, 2, BitRate(1000), BitRate(500), vec![plane]);
         t.framing = crate::topology::Framing::None;
         t.eps.background_percent = 50;
@@ -112,10 +125,18 @@ mod tests {
         let t = topology();
         let m = Meter::new(Span(10), &Links::new(t.clone(), true, false, true));
         let u = m.finish(&Totals::new(&t), Time(3), &t);
-        let names: Vec<_> = u.links.iter().map(|l| (l.name.as_str(), l.rate.0, l.bytes.len())).collect();
+        let names: Vec<_> =
+            u.links.iter().map(|l| (l.name.as_str(), l.rate.0, l.bytes.len())).collect();
         assert_eq!(
             names,
-            [("local", 4000, 1), ("r0.up", 250, 1), ("r0.down", 250, 1), ("r1.up", 250, 1), ("r1.down", 250, 1), ("ocs0", 1600, 1)]
+            [
+                ("local", 4000, 1),
+                ("r0.up", 250, 1),
+                ("r0.down", 250, 1),
+                ("r1.up", 250, 1),
+                ("r1.down", 250, 1),
+                ("ocs0", 1600, 1)
+            ]
         );
         assert_eq!((u.bucket, u.until), (Span(10), Time(3)));
     }

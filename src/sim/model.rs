@@ -11,7 +11,8 @@ use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::topology::Topology;
 
-/// How a network is simulated. Each model promises the same laws; docs/simulation.md says what it costs.
+/// How a network is simulated. Each model promises the same laws; docs/simulation.md says what it
+/// costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// Coflows take circuits one after another.
@@ -53,14 +54,29 @@ impl Model {
     ///
     /// # Errors
     /// [`Within::Sums`], where the flows of a coflow differ.
-    pub fn of(topology: &Topology, network: Network, admit: Admit, circuits: bool) -> Result<Self, NoSums> {
+    pub fn of(
+        topology: &Topology,
+        network: Network,
+        admit: Admit,
+        circuits: bool,
+    ) -> Result<Self, NoSums> {
         let dark = !circuits || topology.planes.is_empty();
-        let links = Links::new(Arc::new(topology.clone()), !dark, false, network.kind == NetworkKind::MaxMin);
+        let links = Links::new(
+            Arc::new(topology.clone()),
+            !dark,
+            false,
+            network.kind == NetworkKind::MaxMin,
+        );
         Self::choose(&links, network, admit, dark)
     }
 
     /// The same as [`Self::of`], from links; `dark`: there can be no circuits.
-    pub(super) fn choose(links: &Links, network: Network, admit: Admit, dark: bool) -> Result<Self, NoSums> {
+    pub(super) fn choose(
+        links: &Links,
+        network: Network,
+        admit: Admit,
+        dark: bool,
+    ) -> Result<Self, NoSums> {
         let fair = network.kind == NetworkKind::MaxMin;
         if network.within == Within::Sums && network.kind.has_within(Within::Sums) {
             return match links.topology().eps.graph().is_none() && links.two_sided(false) {
@@ -85,9 +101,15 @@ impl Model {
         let interfaces = &links.capacity()[..2 * topology.hosts.len()];
         match self {
             Self::Sunflow => Box::new(sunflow::Sunflow::new(network, &links.shared_topology())),
-            Self::Pairs { classes, circuits: false } => Box::new(big_switch::Pairs::<big_switch::Fixed>::new(interfaces, classes)),
-            Self::Pairs { classes, circuits: true } => Box::new(big_switch::Pairs::<big_switch::Changing>::new(interfaces, classes)),
-            Self::Shared { .. } => Box::new(fair_share::FairShare::new(links.capacity(), links.queues())),
+            Self::Pairs { classes, circuits: false } => {
+                Box::new(big_switch::Pairs::<big_switch::Fixed>::new(interfaces, classes))
+            }
+            Self::Pairs { classes, circuits: true } => {
+                Box::new(big_switch::Pairs::<big_switch::Changing>::new(interfaces, classes))
+            }
+            Self::Shared { .. } => {
+                Box::new(fair_share::FairShare::new(links.capacity(), links.queues()))
+            }
             Self::Ordered => Box::new(ordered::Ordered::new(network, links.capacity())),
             Self::Sums { fair: true } => Box::new(aggregate::MaxMin::new(interfaces)),
             Self::Sums { fair: false } => Box::new(aggregate::Sums::new(network, interfaces)),
@@ -150,7 +172,8 @@ fn classes(links: &Links, dark: bool, admit: Admit) -> Option<usize> {
         Admit::Wait => return None,
     };
     let most = if dark { MAX_HOSTS } else { MAX_CHANGING };
-    (hosts <= most && links.two_sided(!dark) && big_switch::serves(&links.capacity()[..2 * hosts])).then_some(classes)
+    (hosts <= most && links.two_sided(!dark) && big_switch::serves(&links.capacity()[..2 * hosts]))
+        .then_some(classes)
 }
 
 #[cfg(test)]
@@ -164,8 +187,21 @@ mod tests {
     /// Two hosts of 1 Gb/s a rack, uplinks and circuits of these rates.
     fn network(hosts: usize, uplink: u64, circuits: Option<u64>) -> Topology {
         let rate = |mbit| BitRate::mbit(mbit);
-        let plane = |r| Plane { id: PlaneId(0), rate: rate(r), delta: Span(1), stop: StopMode::NotAllStop, duplex: false };
-        Topology::uniform("t", hosts / 2, 2, rate(1000), rate(uplink), circuits.map(plane).into_iter().collect())
+        let plane = |r| Plane {
+            id: PlaneId(0),
+            rate: rate(r),
+            delta: Span(1),
+            stop: StopMode::NotAllStop,
+            duplex: false,
+        };
+        Topology::uniform(
+            "t",
+            hosts / 2,
+            2,
+            rate(1000),
+            rate(uplink),
+            circuits.map(plane).into_iter().collect(),
+        )
     }
 
     #[test]
@@ -181,13 +217,23 @@ mod tests {
         let shared = Ok(Model::Shared { queued: false });
         assert_eq!(one(&wide, fair, Admit::Wait, true), shared);
         assert_eq!(one(&narrow, fair, Admit::All, true), shared);
-        assert_eq!(one(&network(4, 2000, Some(500)), fair, Admit::All, true), shared, "circuits are narrower than interfaces");
+        assert_eq!(
+            one(&network(4, 2000, Some(500)), fair, Admit::All, true),
+            shared,
+            "circuits are narrower than interfaces"
+        );
         assert_eq!(one(&network(2 * MAX_HOSTS, 2000, None), fair, Admit::All, false), shared);
         let mut queued = narrow.clone();
         queued.eps.queues = PortQueues::Racks;
         assert_eq!(one(&queued, fair, Admit::All, true), Ok(Model::Shared { queued: true }));
-        assert_eq!(one(&queued, of(NetworkKind::Varys, fair.within), Admit::All, true), Ok(Model::Ordered));
-        assert_eq!(one(&wide, of(NetworkKind::Sunflow, fair.within), Admit::All, true), Ok(Model::Sunflow));
+        assert_eq!(
+            one(&queued, of(NetworkKind::Varys, fair.within), Admit::All, true),
+            Ok(Model::Ordered)
+        );
+        assert_eq!(
+            one(&wide, of(NetworkKind::Sunflow, fair.within), Admit::All, true),
+            Ok(Model::Sunflow)
+        );
         for kind in NetworkKind::ALL.into_iter().filter(|k| k.has_within(Within::Sums)) {
             let sums = of(kind, Within::Sums);
             let known = Ok(Model::Sums { fair: kind == NetworkKind::MaxMin });

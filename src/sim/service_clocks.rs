@@ -85,7 +85,11 @@ macro_rules! paced_engine {
             }
         }
 
-        fn reroute(&mut self, pairs: &[($crate::ids::RackId, $crate::ids::RackId)], world: &mut $crate::engine::World) {
+        fn reroute(
+            &mut self,
+            pairs: &[($crate::ids::RackId, $crate::ids::RackId)],
+            world: &mut $crate::engine::World,
+        ) {
             self.paced.reroute(pairs, world);
         }
 
@@ -147,7 +151,9 @@ impl ServiceClocks {
     /// Service of a bundle now: the work of a flow that had always been there, in units.
     pub fn service(&self, b: u32, now: Time) -> u128 {
         let bundle = &self.bundles[b as usize];
-        bundle.link.map_or(bundle.ahead, |l| self.clocks[l as usize].at(now).wrapping_add(bundle.ahead))
+        bundle
+            .link
+            .map_or(bundle.ahead, |l| self.clocks[l as usize].at(now).wrapping_add(bundle.ahead))
     }
 
     /// Puts a bundle on the links of its present route. It must be booked.
@@ -162,7 +168,9 @@ impl ServiceClocks {
     /// Moves a bundle with flows to its present route, if that has changed.
     pub fn change_over(&mut self, b: u32, world: &mut World) {
         let bundle = &self.bundles[b as usize];
-        if self.active.contains(b) && world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant) != bundle.route {
+        if self.active.contains(b)
+            && world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant) != bundle.route
+        {
             self.book(b, world);
             self.enter(b, world);
         }
@@ -195,8 +203,10 @@ impl ServiceClocks {
         self.stale.dedup();
         for l in std::mem::take(&mut self.stale) {
             let bundles = &self.bundles;
-            let first = self.expected[l as usize].next(|reading, b| bundles[b as usize].is_due_at(l, reading));
-            self.next.set(l, first.and_then(|reading| self.clocks[l as usize].will_read(reading, now)));
+            let first = self.expected[l as usize]
+                .next(|reading, b| bundles[b as usize].is_due_at(l, reading));
+            self.next
+                .set(l, first.and_then(|reading| self.clocks[l as usize].will_read(reading, now)));
         }
     }
 
@@ -205,7 +215,8 @@ impl ServiceClocks {
         let service = self.service(b, now);
         let bundle = &mut self.bundles[b as usize];
         bundle.link = self.shares.bottleneck(b);
-        bundle.ahead = bundle.link.map_or(service, |l| service.wrapping_sub(self.clocks[l as usize].at(now)));
+        bundle.ahead =
+            bundle.link.map_or(service, |l| service.wrapping_sub(self.clocks[l as usize].at(now)));
         self.expect(b);
     }
 
@@ -236,11 +247,17 @@ impl ServiceClocks {
 
     /// Finishes what is due: calls `finish(bundle, link)` for each bundle that is due on the clock
     /// of a link, perhaps without effect. True if any clock is due.
-    pub fn finish_all(&mut self, world: &mut World, mut finish: impl FnMut(&mut Self, u32, u32, &mut World)) -> bool {
+    pub fn finish_all(
+        &mut self,
+        world: &mut World,
+        mut finish: impl FnMut(&mut Self, u32, u32, &mut World),
+    ) -> bool {
         let mut due = Vec::new();
         self.next.up_to(world.now, &mut due);
         for &link in &due {
-            while let Some(b) = self.expected[link as usize].due(self.clocks[link as usize].at(world.now)) {
+            while let Some(b) =
+                self.expected[link as usize].due(self.clocks[link as usize].at(world.now))
+            {
                 // A bundle that has moved to another clock is expected there.
                 if self.bundles[b as usize].link == Some(link) {
                     finish(self, b, link, world);
@@ -308,7 +325,12 @@ impl ServiceClocks {
 
     /// Passes the backlog at the senders, at most `most` units of each flow, and brings the books
     /// up to now.
-    pub fn backlog(&mut self, most: u128, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+    pub fn backlog(
+        &mut self,
+        most: u128,
+        each: &mut dyn FnMut((HostId, HostId), u128),
+        world: &mut World,
+    ) {
         let active = std::mem::take(&mut self.active);
         for b in active.iter() {
             self.book(b, world);

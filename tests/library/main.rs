@@ -1,4 +1,5 @@
-//! The library from outside: what its users build on, what old files ask of it, and the rules that its sources keep.
+//! The library from outside: what its users build on, what old files ask of it, and the rules that
+//! its sources keep.
 
 mod extending;
 mod oracle;

@@ -1,4 +1,5 @@
-//! PushBox and Hadoop task by task as `oracle.py` has them, a simulation that was written from the paper alone.
+//! PushBox and Hadoop task by task as `oracle.py` has them, a simulation that was written from the
+//! paper alone.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -28,8 +29,10 @@ const SAME_JOBS: &str = r#"{"hosts": 3, "slots": 4, "rate": 125e6, "jobs": [
    "reduces": [[1e8, 1.5], [1e8, 1.5], [1e8, 1.5], [1e8, 1.5], [1e8, 1.5], [1e8, 1.5]]}]}"#;
 
 /// Shares of the large job's reduces in both.
-const SHARES: (&str, &str) =
-    (", shares: [600, 500, 400, 300, 200, 100]", "[600e6, 2], [500e6, 2], [400e6, 2], [300e6, 2], [200e6, 2], [100e6, 2]");
+const SHARES: (&str, &str) = (
+    ", shares: [600, 500, 400, 300, 200, 100]",
+    "[600e6, 2], [500e6, 2], [400e6, 2], [300e6, 2], [200e6, 2], [100e6, 2]",
+);
 
 /// A task: job, stage, number, host, and when it starts, computes and ends, in milliseconds.
 type Row = [u64; 7];
@@ -52,16 +55,39 @@ fn ours(placement: &str, network: &str, jobs: &str) -> Vec<Row> {
          order: fair\n  slowstart: 100\n  {placement}\n"
     );
     let plan = read_policy(&policy, "p.yaml").expect("a policy");
-    let (jobs, mut jobs_by) = (read_jobs(jobs, "j.yaml").expect("jobs"), plan.jobs.clone().expect("it places tasks"));
+    let (jobs, mut jobs_by) =
+        (read_jobs(jobs, "j.yaml").expect("jobs"), plan.jobs.clone().expect("it places tasks"));
     jobs_by.settings.grain = Grain::Host;
     let topology = machines();
-    let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let ask = SimulatedJobs {
+        topology: &topology,
+        plan: &plan,
+        jobs_by: &jobs_by,
+        jobs: &jobs,
+        failures: &[],
+        faults: &[],
+        until: None,
+    };
     let r = simulate(&ask, &mut |_| ()).expect("it runs");
     let ms = |ns: u64| (ns + 500_000) / 1_000_000;
     let row = |t: &heliostat::scheduler::record::TaskRun<String>| {
-        let host = topology.hosts.iter().find(|h| topology.host_name(h.id) == t.host).expect("a host").id.index() as u64;
+        let host = topology
+            .hosts
+            .iter()
+            .find(|h| topology.host_name(h.id) == t.host)
+            .expect("a host")
+            .id
+            .index() as u64;
         let computes = t.computes.expect("it computes").0;
-        [t.task.job.index() as u64, t.task.stage.into(), t.task.task.into(), host, ms(t.started.0), ms(computes), ms(t.ended.0)]
+        [
+            t.task.job.index() as u64,
+            t.task.stage.into(),
+            t.task.task.into(),
+            host,
+            ms(t.started.0),
+            ms(computes),
+            ms(t.ended.0),
+        ]
     };
     let mut rows: Vec<Row> = r.timeline.iter().map(row).collect();
     rows.sort_unstable();
@@ -85,24 +111,40 @@ fn oracle(policy: &str, most: u32, jobs: &str) -> Option<Vec<Row>> {
 /// The rows in which two schedules differ by more than a millisecond, or by a host.
 fn differ(ours: &[Row], other: &[Row]) -> Vec<(Row, Row)> {
     assert_eq!(ours.len(), other.len(), "as many tasks");
-    let same = |a: &Row, b: &Row| a[..4] == b[..4] && a[4..].iter().zip(&b[4..]).all(|(x, y)| x.abs_diff(*y) <= 1);
+    let same = |a: &Row, b: &Row| {
+        a[..4] == b[..4] && a[4..].iter().zip(&b[4..]).all(|(x, y)| x.abs_diff(*y) <= 1)
+    };
     ours.iter().zip(other).filter(|(a, b)| !same(a, b)).map(|(a, b)| (*a, *b)).collect()
 }
 
 #[test]
 fn pushbox_starts_every_task_when_and_where_the_oracle_does() {
-    let Some(other) = oracle("pushbox", 1, SAME_JOBS) else { return println!("SKIP pushbox_starts_every_task: no python3") };
+    let Some(other) = oracle("pushbox", 1, SAME_JOBS) else {
+        return println!("SKIP pushbox_starts_every_task: no python3");
+    };
     let own = ours("policy: pushbox\n  input_tasks: 1", PRIORITY, JOBS);
     assert_eq!((own.len(), differ(&own, &other)), (31, vec![]));
     // Another rule would be seen.
-    assert!(!differ(&ours("policy: pushbox\n  input_tasks: 1\n  no_hinder: true", PRIORITY, JOBS), &other).is_empty());
+    assert!(
+        !differ(
+            &ours("policy: pushbox\n  input_tasks: 1\n  no_hinder: true", PRIORITY, JOBS),
+            &other
+        )
+        .is_empty()
+    );
 }
 
-/// Which of equal hosts comes first is open: so reduces have equal shares, and a stage's tasks are compared by their times alone.
+/// Which of equal hosts comes first is open: so reduces have equal shares, and a stage's tasks are
+/// compared by their times alone.
 #[test]
 fn hadoop_starts_every_task_when_the_oracle_does() {
-    let same = SAME_JOBS.replace(SHARES.1, "[350e6, 2], [350e6, 2], [350e6, 2], [350e6, 2], [350e6, 2], [350e6, 2]");
-    let Some(other) = oracle("hadoop", 1, &same) else { return println!("SKIP hadoop_starts_every_task: no python3") };
+    let same = SAME_JOBS.replace(
+        SHARES.1,
+        "[350e6, 2], [350e6, 2], [350e6, 2], [350e6, 2], [350e6, 2], [350e6, 2]",
+    );
+    let Some(other) = oracle("hadoop", 1, &same) else {
+        return println!("SKIP hadoop_starts_every_task: no python3");
+    };
     let own = ours("policy: delay\n  flows: task", "max-min", &JOBS.replace(SHARES.0, ""));
     let times = |rows: &[Row]| {
         let mut all: Vec<_> = rows.iter().map(|r| [r[0], r[1], 0, 0, r[4], r[5], r[6]]).collect();
@@ -111,5 +153,9 @@ fn hadoop_starts_every_task_when_the_oracle_does() {
     };
     assert_eq!((own.len(), differ(&times(&own), &times(&other))), (31, vec![]));
     let merged = ours("policy: delay\n  flows: host", "max-min", JOBS);
-    assert!(!differ(&times(&merged), &times(&oracle("hadoop", 1, SAME_JOBS).expect("it is there"))).is_empty(), "shared flows are seen");
+    assert!(
+        !differ(&times(&merged), &times(&oracle("hadoop", 1, SAME_JOBS).expect("it is there")))
+            .is_empty(),
+        "shared flows are seen"
+    );
 }

@@ -1,4 +1,5 @@
-//! Plain English: the documents and the comments of shipped files have short sentences, and none of the turns that CONTRIBUTING.md lists.
+//! Plain English: the documents and the comments of shipped files have short sentences, and none of
+//! the turns that CONTRIBUTING.md lists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// A run of prose and the line at which it begins: a paragraph, an item of a list, or a cell of a table.
+/// A run of prose and the line at which it begins: a paragraph, an item of a list, or a cell of a
+/// table.
 type Run = (usize, String);
 
 /// What follows the sign of an item in a list.
@@ -41,7 +43,8 @@ fn markdown(text: &str) -> Vec<Run> {
         }
         if line.is_empty() || line.starts_with(['#', '<', '|']) {
             runs.extend(open.take());
-            let cells = line.strip_prefix('|').map(|row| row.replace("\\|", "/")).unwrap_or_default();
+            let cells =
+                line.strip_prefix('|').map(|row| row.replace("\\|", "/")).unwrap_or_default();
             runs.extend(cells.split('|').filter(|c| !c.trim().is_empty()).filter_map(begins));
         } else if let Some(rest) = item(line) {
             runs.extend(open.take());
@@ -84,8 +87,11 @@ fn sentences(run: &str) -> Vec<String> {
     while let Some(word) = all.next() {
         words.push(word);
         let ends = word.trim_end_matches(['"', ')', '*', ']']).ends_with(['.', '!', '?']);
-        let begins =
-            all.peek().is_none_or(|next| next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || "\"(*[".contains(c)));
+        let begins = all.peek().is_none_or(|next| {
+            next.starts_with(|c: char| {
+                c.is_uppercase() || c.is_ascii_digit() || "\"(*[".contains(c)
+            })
+        });
         if ends && begins {
             found.push(std::mem::take(&mut words).join(" "));
         }
@@ -98,16 +104,24 @@ fn words(sentence: &str) -> usize {
     sentence.split(' ').filter(|w| w.chars().any(char::is_alphanumeric)).count()
 }
 
-/// Whether the words of a turn stand in a sentence, one behind the other; `...` stands for up to eight words.
+/// Whether the words of a turn stand in a sentence, one behind the other; `...` stands for up to
+/// eight words.
 fn has_turn(sentence: &str, turn: &str) -> bool {
     let plain = |w: &str| w.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     let said: Vec<String> = sentence.split(' ').map(plain).collect();
-    let stands = |parts: &[&str], at: usize| parts.iter().enumerate().all(|(k, p)| said.get(at + k).is_some_and(|w| w == p));
+    let stands = |parts: &[&str], at: usize| {
+        parts.iter().enumerate().all(|(k, p)| said.get(at + k).is_some_and(|w| w == p))
+    };
     let as_follows = |at: usize| said.get(at + 1).is_some_and(|w| w == "as");
     let (first, second) = turn.split_once(" ... ").unwrap_or((turn, ""));
-    let (first, second): (Vec<&str>, Vec<&str>) = (first.split(' ').collect(), second.split_whitespace().collect());
+    let (first, second): (Vec<&str>, Vec<&str>) =
+        (first.split(' ').collect(), second.split_whitespace().collect());
     let behind = |at: usize| (at + first.len()..=at + first.len() + 8).any(|k| stands(&second, k));
-    (0..said.len()).any(|at| stands(&first, at) && (second.is_empty() || behind(at)) && !(turn == "such" && as_follows(at)))
+    (0..said.len()).any(|at| {
+        stands(&first, at)
+            && (second.is_empty() || behind(at))
+            && !(turn == "such" && as_follows(at))
+    })
 }
 
 /// The turns that the table in CONTRIBUTING.md lists.
@@ -115,15 +129,20 @@ fn turns() -> Vec<String> {
     let document = text("CONTRIBUTING.md");
     let table = document.split("| not | but |").nth(1).expect("a table of turns");
     let rows = table.lines().skip(2).map_while(|l| l.strip_prefix("| ")?.split(" | ").next());
-    rows.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()).collect()
+    rows.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>())
+        .collect()
 }
 
 /// The files with an ending in a folder and below it.
 fn files(folder: &str, ending: &str, into: &mut Vec<String>) {
-    let mut entries: Vec<PathBuf> = fs::read_dir(root().join(folder)).expect("a folder").map(|e| e.expect("an entry").path()).collect();
+    let mut entries: Vec<PathBuf> = fs::read_dir(root().join(folder))
+        .expect("a folder")
+        .map(|e| e.expect("an entry").path())
+        .collect();
     entries.sort();
     for path in entries {
-        let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
+        let name =
+            path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
         if path.is_dir() && !folder.is_empty() {
             files(&name, ending, into);
         } else if name.ends_with(ending) {
@@ -134,13 +153,16 @@ fn files(folder: &str, ending: &str, into: &mut Vec<String>) {
 
 fn faults(path: &str, runs: Vec<Run>, turns: &[String]) -> Vec<String> {
     let mut found = vec![];
-    for (line, sentence) in runs.iter().flat_map(|(line, run)| sentences(run).into_iter().map(move |s| (line, s))) {
+    for (line, sentence) in
+        runs.iter().flat_map(|(line, run)| sentences(run).into_iter().map(move |s| (line, s)))
+    {
         let count = words(&sentence);
         if count > MOST_WORDS {
             found.push(format!("{path}:{line}: a sentence of {count} words, {MOST_WORDS} are allowed: {sentence:.80}..."));
         }
         let said = turns.iter().filter(|t| has_turn(&sentence, t));
-        found.extend(said.map(|t| format!("{path}:{line}: `{t}`, see CONTRIBUTING.md: {sentence}")));
+        found
+            .extend(said.map(|t| format!("{path}:{line}: `{t}`, see CONTRIBUTING.md: {sentence}")));
     }
     found
 }
@@ -150,9 +172,17 @@ fn documents_and_shipped_files_are_in_plain_english() {
     let turns = turns();
     assert!(turns.len() > 20, "{turns:?}");
     let (mut documents, mut shipped) = (vec![], vec![]);
-    ["", "docs", ".github", "src/circuits"].into_iter().filter(|f| root().join(f).is_dir()).for_each(|f| files(f, ".md", &mut documents));
-    ["topologies", "policies", "workloads"].into_iter().for_each(|f| files(f, ".yaml", &mut shipped));
-    let prose = documents.iter().map(|d| (d, markdown(&text(d)))).chain(shipped.iter().map(|s| (s, comments(&text(s)))));
+    ["", "docs", ".github", "src/circuits"]
+        .into_iter()
+        .filter(|f| root().join(f).is_dir())
+        .for_each(|f| files(f, ".md", &mut documents));
+    ["topologies", "policies", "workloads"]
+        .into_iter()
+        .for_each(|f| files(f, ".yaml", &mut shipped));
+    let prose = documents
+        .iter()
+        .map(|d| (d, markdown(&text(d))))
+        .chain(shipped.iter().map(|s| (s, comments(&text(s)))));
     let all: Vec<String> = prose.flat_map(|(path, runs)| faults(path, runs, &turns)).collect();
     assert!(all.is_empty(), "{} faults:\n{}", all.len(), all.join("\n"));
 }
@@ -160,13 +190,22 @@ fn documents_and_shipped_files_are_in_plain_english() {
 #[test]
 fn the_readme_is_read_in_a_minute() {
     let lines = text("README.md").lines().count();
-    assert!(lines <= README_LINES, "README.md has {lines} lines, {README_LINES} are allowed; move details to docs");
+    assert!(
+        lines <= README_LINES,
+        "README.md has {lines} lines, {README_LINES} are allowed; move details to docs"
+    );
 }
 
 #[test]
 fn sentences_and_turns_are_found() {
-    let turns: Vec<String> = ["anew", "hold ... against", "such", "as of"].map(str::to_owned).to_vec();
-    let found = |text: &str| faults("a.md", markdown(text), &turns).into_iter().map(|f| f[..7].to_owned()).collect::<Vec<_>>();
+    let turns: Vec<String> =
+        ["anew", "hold ... against", "such", "as of"].map(str::to_owned).to_vec();
+    let found = |text: &str| {
+        faults("a.md", markdown(text), &turns)
+            .into_iter()
+            .map(|f| f[..7].to_owned())
+            .collect::<Vec<_>>()
+    };
     let long = format!("{}word", "word ".repeat(MOST_WORDS));
     assert_eq!(found(&format!("# T\n\nA b.\n{long}. C.")), ["a.md:3:"]);
     assert_eq!(found(&format!("| {long} | `x\\|y` |")), ["a.md:1:"]);
@@ -181,5 +220,8 @@ fn sentences_and_turns_are_found() {
     for text in fine {
         assert_eq!(found(&text), [] as [String; 0], "{text}");
     }
-    assert_eq!(comments("# One\n# run.\nkey: value # anew\n# Two.\n"), [(1, "One run.".to_owned()), (4, "Two.".to_owned())]);
+    assert_eq!(
+        comments("# One\n# run.\nkey: value # anew\n# Two.\n"),
+        [(1, "One run.".to_owned()), (4, "Two.".to_owned())]
+    );
 }

@@ -1,6 +1,8 @@
-//! The public items of `heliostat-circuits` and `heliostat-base`, which others use as libraries, as a snapshot.
+//! The public items of `heliostat-circuits` and `heliostat-base`, which others use as libraries, as
+//! a snapshot.
 //!
-//! A line that goes or changes asks for a new version of the crate (semver). `INSTA_UPDATE=always` takes what was meant.
+//! A line that goes or changes asks for a new version of the crate (semver). `INSTA_UPDATE=always`
+//! takes what was meant.
 
 use std::path::Path;
 
@@ -23,7 +25,8 @@ fn public_items(folder: &str) -> String {
             let whole = code[n..=n + last].join(" ");
             // However rustfmt breaks the lines.
             let whole = whole.replace("( ", "(").replace(", )", ")");
-            let signature = whole.split(" {").next().unwrap_or("").trim_end_matches([';', ',', ' ', '[', '=']);
+            let signature =
+                whole.split(" {").next().unwrap_or("").trim_end_matches([';', ',', ' ', '[', '=']);
             items.push(format!("{}: {signature}", source.place));
         }
     }

@@ -1,5 +1,6 @@
-//! The tables of `docs/` that show evaluations are those of the files in `docs/results/`: `scripts/experiments` measures the files,
-//! `INSTA_UPDATE=always cargo test --test library results` writes the tables.
+//! The tables of `docs/` that show evaluations are those of the files in `docs/results/`:
+//! `scripts/experiments` measures the files, `INSTA_UPDATE=always cargo test --test library
+//! results` writes the tables.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,7 +25,8 @@ const VERDICTS: [&str; 11] = [
 ];
 
 fn read(path: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
+        .unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
 /// A file of results: what its first lines say, and its rows by column.
@@ -66,32 +68,56 @@ impl Results {
                 _ => format!("± {half}"),
             };
             let ours = if mean.is_empty() { "-".into() } else { format!("{mean} {unit}") };
-            let (setting, figure, paper, runs) = (&r["setting"], &r["figure"], &r["paper"], &r["runs"]);
+            let (setting, figure, paper, runs) =
+                (&r["setting"], &r["figure"], &r["paper"], &r["runs"]);
             let (verdict, source) = (&r["verdict"], &r["source"]);
             writeln!(out, "| {setting} | {figure} | {paper} {unit} | {ours} | {interval} | {runs} | {verdict} | {source} |").unwrap();
         }
-        let counts: Vec<String> =
-            VERDICTS.iter().map(|v| (v, self.count(v))).filter(|c| c.1 > 0).map(|(v, n)| format!("{n} {v}")).collect();
+        let counts: Vec<String> = VERDICTS
+            .iter()
+            .map(|v| (v, self.count(v)))
+            .filter(|c| c.1 > 0)
+            .map(|(v, n)| format!("{n} {v}"))
+            .collect();
         out + &format!("\n{}.\n", counts.join("; "))
     }
 
-    /// What no scheduler can be below: a row a setting, of each measure the floor, the least that was measured, and what that leaves.
+    /// What no scheduler can be below: a row a setting, of each measure the floor, the least that
+    /// was measured, and what that leaves.
     fn floors(&self) -> String {
-        let measures = ["makespan", "mean JCT", "median JCT", "95th percentile of the JCT", "99th percentile of the JCT"];
+        let measures = [
+            "makespan",
+            "mean JCT",
+            "median JCT",
+            "95th percentile of the JCT",
+            "99th percentile of the JCT",
+        ];
         let mut out =
             "| setting | makespan | mean JCT | median | 95th percentile | 99th percentile |\n|---|---|---|---|---|---|\n".to_owned();
-        let mut settings: Vec<&String> = self.rows.iter().filter(|r| r["verdict"] == "floor").map(|r| &r["setting"]).collect();
+        let mut settings: Vec<&String> =
+            self.rows.iter().filter(|r| r["verdict"] == "floor").map(|r| &r["setting"]).collect();
         settings.dedup();
         for setting in settings {
             let value = |kind: &str, m: &str| {
-                let row = self.rows.iter().find(|r| r["setting"] == *setting && r["figure"] == format!("{kind} {m}"))?;
+                let row = self
+                    .rows
+                    .iter()
+                    .find(|r| r["setting"] == *setting && r["figure"] == format!("{kind} {m}"))?;
                 row["mean"].parse::<f64>().ok()
             };
             let cell = |m: &&str| match (value("floor", m), value("least", m)) {
-                (Some(floor), Some(least)) => format!("{floor:.1} of {least:.1} s: {:.0} %", 100.0 * (1.0 - floor / least.max(1e-9))),
+                (Some(floor), Some(least)) => format!(
+                    "{floor:.1} of {least:.1} s: {:.0} %",
+                    100.0 * (1.0 - floor / least.max(1e-9))
+                ),
                 _ => "-".into(),
             };
-            writeln!(out, "| {setting} | {} |", measures.iter().map(cell).collect::<Vec<_>>().join(" | ")).unwrap();
+            writeln!(
+                out,
+                "| {setting} | {} |",
+                measures.iter().map(cell).collect::<Vec<_>>().join(" | ")
+            )
+            .unwrap();
         }
         out
     }
@@ -122,8 +148,10 @@ fn shown(number: &str) -> String {
 /// How many numbers of each of the papers came out how.
 fn counts(files: &[&str]) -> String {
     let all: Vec<Results> = files.iter().map(|f| Results::of(f)).collect();
-    let names: Vec<String> = all.iter().map(|r| r.facts[0].split(':').next().unwrap_or_default().to_owned()).collect();
-    let mut out = format!("| verdict | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(all.len()));
+    let names: Vec<String> =
+        all.iter().map(|r| r.facts[0].split(':').next().unwrap_or_default().to_owned()).collect();
+    let mut out =
+        format!("| verdict | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(all.len()));
     for verdict in VERDICTS {
         let of: Vec<String> = all.iter().map(|r| r.count(verdict).to_string()).collect();
         if of.iter().any(|n| n != "0") {
@@ -139,7 +167,14 @@ fn block(kind: &str, files: &[&str]) -> String {
         "numbers" => Results::of(files[0]).table(),
         "floors" => Results::of(files[0]).floors(),
         "counts" => counts(files),
-        "runs" => Results::of(files[0]).facts.iter().map(|f| format!("# {f}\n")).fold("```text\n".to_owned(), |all, l| all + &l) + "```\n",
+        "runs" => {
+            Results::of(files[0])
+                .facts
+                .iter()
+                .map(|f| format!("# {f}\n"))
+                .fold("```text\n".to_owned(), |all, l| all + &l)
+                + "```\n"
+        }
         _ => panic!("`{kind}`; allowed: numbers, floors, counts, runs"),
     }
 }
@@ -167,9 +202,13 @@ fn tables_are_those_of_the_results() {
         shown += text.matches("<!-- results ").count();
         let now = drawn(&text);
         if std::env::var("INSTA_UPDATE").is_ok_and(|v| v == "always") {
-            fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(path), &now).expect("it can be written");
+            fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(path), &now)
+                .expect("it can be written");
         } else {
-            assert!(text == now, "{path}: a table is not that of its file; INSTA_UPDATE=always cargo test --test library results");
+            assert!(
+                text == now,
+                "{path}: a table is not that of its file; INSTA_UPDATE=always cargo test --test library results"
+            );
         }
     }
     assert!(shown >= 8, "{shown} tables");
@@ -180,12 +219,21 @@ fn results_say_how_they_were_measured() {
     for paper in ["jobpacker", "co-scheduler", "corral", "hit", "pushbox"] {
         let r = Results::of(&format!("experiment-{paper}.csv"));
         for fact in ["machine: ", "command: heliostat experiment ", "recorded by commit: "] {
-            assert!(r.facts.iter().any(|f| f.starts_with(fact) && f.len() > fact.len()), "{paper}: {fact}");
+            assert!(
+                r.facts.iter().any(|f| f.starts_with(fact) && f.len() > fact.len()),
+                "{paper}: {fact}"
+            );
         }
-        assert!(r.numbers().all(|n| VERDICTS.contains(&&*n["verdict"]) || n["verdict"] == "-"), "{paper}: verdicts");
+        assert!(
+            r.numbers().all(|n| VERDICTS.contains(&&*n["verdict"]) || n["verdict"] == "-"),
+            "{paper}: verdicts"
+        );
         assert!(r.numbers().count() > 20, "{paper}");
         // A setting's numbers rest on one number of runs.
-        assert!(r.numbers().all(|n| n["runs"] != "0" || n["verdict"] == "not run"), "{paper}: runs");
+        assert!(
+            r.numbers().all(|n| n["runs"] != "0" || n["verdict"] == "not run"),
+            "{paper}: runs"
+        );
     }
 }
 

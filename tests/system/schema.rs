@@ -15,7 +15,10 @@ pub struct Schema {
 impl Schema {
     /// What `heliostat check --schema result` prints.
     pub fn of_results() -> Self {
-        let o = Command::new(env!("CARGO_BIN_EXE_heliostat")).args(["check", "--schema", "result"]).output().expect("the program starts");
+        let o = Command::new(env!("CARGO_BIN_EXE_heliostat"))
+            .args(["check", "--schema", "result"])
+            .output()
+            .expect("the program starts");
         assert!(o.status.success(), "{o:?}");
         let (mut all, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
         let schema: Value = serde_json::from_slice(&o.stdout).expect("JSON");
@@ -37,7 +40,8 @@ impl Schema {
 
     /// The document of a file, which must be as the schema says.
     pub fn fits(&self, file: &Path) -> Value {
-        let document = serde_json::from_str(&std::fs::read_to_string(file).expect("a file")).expect("JSON");
+        let document =
+            serde_json::from_str(&std::fs::read_to_string(file).expect("a file")).expect("JSON");
         assert_eq!(self.refuses(&document), None, "{}", file.display());
         document
     }

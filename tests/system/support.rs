@@ -50,7 +50,10 @@ pub fn topology() -> PathBuf {
 
 pub fn heliostat() -> Command {
     let mut c = Command::new(env!("CARGO_BIN_EXE_heliostat"));
-    c.env_remove("HELIOSTAT_LOG").env_remove("HELIOSTAT_CONTROLLER").env_remove("HELIOSTAT_TOKEN").stdin(Stdio::null());
+    c.env_remove("HELIOSTAT_LOG")
+        .env_remove("HELIOSTAT_CONTROLLER")
+        .env_remove("HELIOSTAT_TOKEN")
+        .stdin(Stdio::null());
     c
 }
 
@@ -82,9 +85,15 @@ impl Daemon {
         Self::spawn_read(name, c, |_| true)
     }
 
-    /// A program whose stderr is read as long as its lines are wanted, and closed at the first that is not.
-    pub fn spawn_read(name: &str, c: &mut Command, wanted: impl Fn(&str) -> bool + Send + 'static) -> Self {
-        let mut child = c.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    /// A program whose stderr is read as long as its lines are wanted, and closed at the first that
+    /// is not.
+    pub fn spawn_read(
+        name: &str,
+        c: &mut Command,
+        wanted: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Self {
+        let mut child =
+            c.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let log = Arc::new(Mutex::new(String::new()));
         let (lines, kept) = (BufReader::new(child.stderr.take().expect("piped")), log.clone());
         std::thread::spawn(move || {
@@ -139,7 +148,10 @@ impl Daemon {
         }
         self.until_says("API at ");
         let log = self.log();
-        log.split_once("API at ").and_then(|(_, r)| r.split_whitespace().next()).expect("an address").to_owned()
+        log.split_once("API at ")
+            .and_then(|(_, r)| r.split_whitespace().next())
+            .expect("an address")
+            .to_owned()
     }
 
     /// What `heliostat show` gives as JSON.
@@ -155,20 +167,41 @@ impl Daemon {
     }
 
     /// A request to its API, with a body if there is one; the status and the answer.
-    pub fn call(&self, method: &str, path: &str, body: Option<&serde_json::Value>) -> (u16, serde_json::Value) {
-        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(DEADLINE)).build().into();
-        let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.api()));
+    pub fn call(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&serde_json::Value>,
+    ) -> (u16, serde_json::Value) {
+        let agent: ureq::Agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(DEADLINE))
+            .build()
+            .into();
+        let request =
+            ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.api()));
         let text = body.map(ToString::to_string).unwrap_or_default();
-        let request = request.header("content-type", "application/json").body(text).expect("a request");
+        let request =
+            request.header("content-type", "application/json").body(text).expect("a request");
         let mut answer = agent.run(request).expect("an answer");
         let text = answer.body_mut().read_to_string().expect("text");
-        (answer.status().as_u16(), serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)))
+        (
+            answer.status().as_u16(),
+            serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)),
+        )
     }
 
     /// Has a coflow of flows between hosts sent; its number.
     pub fn post(&self, flows: &[(u32, u32, u64)]) -> u64 {
-        let flows: Vec<_> = flows.iter().map(|(from, to, bytes)| serde_json::json!({"from": from, "to": to, "bytes": bytes})).collect();
-        let (status, made) = self.call("POST", "/api/v1/coflows", Some(&serde_json::json!({"send": true, "flows": flows})));
+        let flows: Vec<_> = flows
+            .iter()
+            .map(|(from, to, bytes)| serde_json::json!({"from": from, "to": to, "bytes": bytes}))
+            .collect();
+        let (status, made) = self.call(
+            "POST",
+            "/api/v1/coflows",
+            Some(&serde_json::json!({"send": true, "flows": flows})),
+        );
         assert_eq!(status, 201, "{made}");
         made["id"].as_u64().expect("a number")
     }
@@ -178,7 +211,8 @@ impl Daemon {
         let found = std::cell::RefCell::new(serde_json::Value::Null);
         until("the coflow is over", || {
             *found.borrow_mut() = self.call("GET", &format!("/api/v1/coflows/{id}"), None).1;
-            ["finished", "cancelled"].contains(&found.borrow()["state"].as_str().unwrap_or_default())
+            ["finished", "cancelled"]
+                .contains(&found.borrow()["state"].as_str().unwrap_or_default())
         });
         found.into_inner()
     }
@@ -224,7 +258,10 @@ impl Drop for Daemon {
 
 /// Sends a signal to one process that this test started.
 pub fn kill(pid: u32, signal: &str) {
-    let s = Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", signal, &pid.to_string()]).status().expect("sh");
+    let s = Command::new("sh")
+        .args(["-c", "kill -s \"$0\" \"$1\"", signal, &pid.to_string()])
+        .status()
+        .expect("sh");
     assert!(s.success(), "kill -s {signal} {pid}");
 }
 
@@ -232,7 +269,10 @@ pub fn kill(pid: u32, signal: &str) {
 pub fn namespaces(name: &str) -> Vec<String> {
     let prefix = format!("{name}-");
     let names = std::fs::read_dir(netns::NAMES).into_iter().flatten().flatten();
-    let mut v: Vec<String> = names.filter_map(|e| e.file_name().into_string().ok()).filter(|n| n.starts_with(&prefix)).collect();
+    let mut v: Vec<String> = names
+        .filter_map(|e| e.file_name().into_string().ok())
+        .filter(|n| n.starts_with(&prefix))
+        .collect();
     v.sort();
     v
 }

@@ -1,4 +1,5 @@
-//! What the tests of the kernel share: which run beside others, and further tries where a busy machine was too slow.
+//! What the tests of the kernel share: which run beside others, and further tries where a busy
+//! machine was too slow.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -8,15 +9,17 @@ use heliostat::kernel::sys;
 
 pub use crate::skip::skip;
 
-/// What a try says of times and rates. An error is tried again. Everything else that a test finds (loss, misdelivery, a leak, two
-/// circuits on a port, wrong contents) is asserted: that panics at once, and no further try follows.
+/// What a try says of times and rates. An error is tried again. Everything else that a test finds
+/// (loss, misdelivery, a leak, two circuits on a port, wrong contents) is asserted: that panics at
+/// once, and no further try follows.
 pub type Timing = Result<(), TooSlow>;
 
 /// What was too slow, too late or too little, as a busy machine can make it.
 #[derive(Debug)]
 pub struct TooSlow(pub String);
 
-/// How often a test may be too slow, the last time included. Tries of which another machine took its part do not count.
+/// How often a test may be too slow, the last time included. Tries of which another machine took
+/// its part do not count.
 pub const TRIES: u32 = 3;
 
 /// The most tries of all.
@@ -33,8 +36,8 @@ macro_rules! in_time {
     };
 }
 
-/// Runs a test until it is in time, [`TRIES`] times at most; [`MOST`] times where the machine's host takes processors away meanwhile. Each
-/// further try is told as `RETRY name: why`.
+/// Runs a test until it is in time, [`TRIES`] times at most; [`MOST`] times where the machine's
+/// host takes processors away meanwhile. Each further try is told as `RETRY name: why`.
 pub fn tries(name: &str, test: impl Fn() -> Timing) {
     tries_and_tells(name, test, |why| println!("RETRY {name}: {why}"));
 }
@@ -46,33 +49,42 @@ pub fn tries_and_tells(name: &str, test: impl Fn() -> Timing, tell: impl Fn(&str
         let (begun, before) = (Instant::now(), stolen());
         let Err(TooSlow(why)) = test() else { return };
         let (took, taken) = (begun.elapsed(), stolen().saturating_sub(before));
-        let robbed = is_robbed(taken, took, std::thread::available_parallelism().map_or(1, usize::from));
+        let robbed =
+            is_robbed(taken, took, std::thread::available_parallelism().map_or(1, usize::from));
         own += u32::from(!robbed);
-        let why = if robbed { format!("{why}; this machine's host took {taken:.1?} of {took:.1?}") } else { why };
+        let why = if robbed {
+            format!("{why}; this machine's host took {taken:.1?} of {took:.1?}")
+        } else {
+            why
+        };
         assert!(own < TRIES && k < MOST, "{name} was too slow {k} times, the last time: {why}");
         tell(&why);
     }
 }
 
-/// Whether the host of a virtual machine took so much of its processors' time that rates and times say nothing: a twentieth. What a
-/// millisecond shows is chance.
+/// Whether the host of a virtual machine took so much of its processors' time that rates and times
+/// say nothing: a twentieth. What a millisecond shows is chance.
 pub fn is_robbed(taken: Duration, took: Duration, processors: usize) -> bool {
     taken >= Duration::from_millis(100) && taken * 20 >= took * processors as u32
 }
 
-/// What the machine's host has taken of all processors since it started, which Linux counts in hundredths of a second.
+/// What the machine's host has taken of all processors since it started, which Linux counts in
+/// hundredths of a second.
 fn stolen() -> Duration {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let hundredths = stat.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse().ok());
+    let hundredths =
+        stat.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse().ok());
     Duration::from_millis(10 * hundredths.unwrap_or(0))
 }
 
-/// Whether tests shall take less time and look at less, as `scripts/test` asks for before each commit.
+/// Whether tests shall take less time and look at less, as `scripts/test` asks for before each
+/// commit.
 pub fn quick() -> bool {
     std::env::var_os("HELIOSTAT_QUICK").is_some_and(|v| v == "1")
 }
 
-/// What a test holds while it uses the network: its place among the tests of all processes of this user.
+/// What a test holds while it uses the network: its place among the tests of all processes of this
+/// user.
 pub struct Turn {
     /// Unlocked when it is closed.
     _file: File,
@@ -80,7 +92,12 @@ pub struct Turn {
 
 impl Turn {
     fn file() -> File {
-        File::options().create(true).truncate(false).write(true).open(base().with_extension("lock")).expect("a lock file")
+        File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(base().with_extension("lock"))
+            .expect("a lock file")
     }
 }
 
@@ -98,7 +115,8 @@ pub fn alone() -> Turn {
     Turn { _file: file }
 }
 
-/// Where the tests' emulations keep their notes: in one place, so that what a killed run left goes with the next one's start.
+/// Where the tests' emulations keep their notes: in one place, so that what a killed run left goes
+/// with the next one's start.
 pub fn base() -> PathBuf {
     std::env::temp_dir().join(format!("heliostat-test-{}", sys::uid_gid().0))
 }

@@ -1,11 +1,13 @@
-//! Flow paths: the list of switches that a flow crosses, what it costs, and its choice under the switches' capacities.
+//! Flow paths: the list of switches that a flow crosses, what it costs, and its choice under the
+//! switches' capacities.
 //!
-//! [`Switches`] is a topology's packet network made ready for search. A [`List`] is the switches between two hosts in their order;
-//! [`Switches::check`] says whether one holds together, [`Switches::cost`] what it costs. [`search`] finds the cheapest list,
-//! [`optimise`] gives every flow one (Hit-scheduler's Algorithm 1 with both ends fixed), [`choose`] by other rules.
+//! [`Switches`] is a topology's packet network made ready for search. A [`List`] is the switches
+//! between two hosts in their order; [`Switches::check`] says whether one holds together,
+//! [`Switches::cost`] what it costs. [`search`] finds the cheapest list, [`optimise`] gives every
+//! flow one (Hit-scheduler's Algorithm 1 with both ends fixed), [`choose`] by other rules.
 //!
-//! Source: Yang, Rang and Cheng, *Hit: a scheduler that optimises shuffle traffic by joint task placement and flow policies*
-//! (ICPP 2018), sections 3 to 5.
+//! Source: Yang, Rang and Cheng, *Hit: a scheduler that optimises shuffle traffic by joint task
+//! placement and flow policies* (ICPP 2018), sections 3 to 5.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +34,8 @@ pub struct List(pub Vec<u32>);
 
 /// The unit cost of entering a switch, by its tier; a server that relays costs nothing.
 ///
-/// Source: the unit cost c_s of section 3.1 in the paper; its case study counts switches, so every tier has 1 by default.
+/// Source: the unit cost c_s of section 3.1 in the paper; its case study counts switches, so every
+/// tier has 1 by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -124,7 +127,9 @@ pub enum ListError {
     #[error("switch {0} is in the list twice: a flow would go in a circle")]
     Loop(String),
     /// A switch that is higher than the one before it, after the list has gone down already.
-    #[error("the list goes up to {0} after it went down: in this network a way goes up, and then down")]
+    #[error(
+        "the list goes up to {0} after it went down: in this network a way goes up, and then down"
+    )]
     Valley(String),
     /// A switch of another tier than the flow's types have at its place.
     #[error("switch {place} of the list, {switch}, is of the tier {}, and the flow's types want {}", tier.name(), wanted.name())]
@@ -176,7 +181,8 @@ pub struct Switches {
     height: Vec<u32>,
     /// The switches in the order of their heights.
     by_height: Vec<u32>,
-    /// Whether every link joins two neighbouring heights, and no server relays: a way then goes up, and then down.
+    /// Whether every link joins two neighbouring heights, and no server relays: a way then goes up,
+    /// and then down.
     layered: bool,
     /// By host: its switch, or the host's own node where servers relay (BCube).
     stands: Vec<u32>,
@@ -185,7 +191,8 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// The network of `topology`: its graph of switches, or what its uplinks, pods and core amount to. O(switches + links + hosts).
+    /// The network of `topology`: its graph of switches, or what its uplinks, pods and core amount
+    /// to. O(switches + links + hosts).
     pub fn new(topology: &Topology, units: Units) -> Self {
         let built;
         let graph = match topology.eps.graph() {
@@ -201,7 +208,8 @@ impl Switches {
             neighbours[a as usize].insert(b);
             neighbours[b as usize].insert(a);
         }
-        let neighbours: Vec<Vec<u32>> = neighbours.into_iter().map(|s| s.into_iter().collect()).collect();
+        let neighbours: Vec<Vec<u32>> =
+            neighbours.into_iter().map(|s| s.into_iter().collect()).collect();
         let height = heights(&neighbours, &graph.racks);
         let adjacent = |c: &(u32, u32)| height[c.0 as usize].abs_diff(height[c.1 as usize]) == 1;
         let relays = graph.switches.iter().any(|s| s.tier == Tier::Server);
@@ -260,7 +268,11 @@ impl Switches {
 
     /// The pairs of switches that links join, each once, the lower number first.
     pub fn links(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let all = self.neighbours.iter().enumerate().flat_map(|(a, list)| list.iter().map(move |&b| (a as u32, b)));
+        let all = self
+            .neighbours
+            .iter()
+            .enumerate()
+            .flat_map(|(a, list)| list.iter().map(move |&b| (a as u32, b)));
         all.filter(|(a, b)| a < b)
     }
 
@@ -274,7 +286,8 @@ impl Switches {
         self.capacity[switch as usize]
     }
 
-    /// The same network in which these switches carry nothing, and no link joins these pairs of switches. O(switches + links).
+    /// The same network in which these switches carry nothing, and no link joins these pairs of
+    /// switches. O(switches + links).
     #[must_use]
     pub fn without(&self, dead: &BTreeSet<u32>, apart: &BTreeSet<(u32, u32)>) -> Self {
         let mut net = self.clone();
@@ -297,8 +310,8 @@ impl Switches {
         self.limitless
     }
 
-    /// The sum of unit costs of a list: the cost of a byte that goes over it (section 3.1, with the unit cost charged for the switch that
-    /// a segment enters). O(length).
+    /// The sum of unit costs of a list: the cost of a byte that goes over it (section 3.1, with the
+    /// unit cost charged for the switch that a segment enters). O(length).
     pub fn cost(&self, list: &List) -> u64 {
         list.0.iter().map(|&s| u64::from(self.units[s as usize])).sum()
     }
@@ -308,9 +321,9 @@ impl Switches {
         list.0.iter().map(|&s| self.name(s)).collect()
     }
 
-    /// Whether a flow from one host to another can take a list: links join its switches, none is in the list twice, it begins and ends
-    /// at the hosts' switches and goes up and then down where the network is layered. Capacities are left out: see [`Load::check`].
-    /// O(length x degree).
+    /// Whether a flow from one host to another can take a list: links join its switches, none is in
+    /// the list twice, it begins and ends at the hosts' switches and goes up and then down where
+    /// the network is layered. Capacities are left out: see [`Load::check`]. O(length x degree).
     ///
     /// # Errors
     /// The first thing that is wrong, from the front of the list.
@@ -322,7 +335,9 @@ impl Switches {
             return Ok(());
         }
         let whole = self.with_ends(list, (from, to));
-        for (side, given, host) in [(Side::First, whole.first(), from), (Side::Last, whole.last(), to)] {
+        for (side, given, host) in
+            [(Side::First, whole.first(), from), (Side::Last, whole.last(), to)]
+        {
             let stands = self.stands(host);
             if given != Some(&stands) {
                 let given = given.map_or("none".into(), |&s| self.name(s).to_owned());
@@ -375,7 +390,8 @@ fn heights(neighbours: &[Vec<u32>], racks: &[u32]) -> Vec<u32> {
     height
 }
 
-/// The tree that a topology without a graph amounts to: a switch a rack, one a pod if there are pods, and one core.
+/// The tree that a topology without a graph amounts to: a switch a rack, one a pod if there are
+/// pods, and one core.
 fn tree_of(topology: &Topology) -> Graph {
     use crate::topology::graph::Level;
     let uplink = topology.racks.iter().map(|r| r.uplink).max().unwrap_or_default();
@@ -405,14 +421,16 @@ impl Load {
         self.carried[switch as usize]
     }
 
-    /// What a switch can still carry, in bits a second; the largest number less its load where it has no limit.
+    /// What a switch can still carry, in bits a second; the largest number less its load where it
+    /// has no limit.
     pub fn residual(&self, net: &Switches, switch: u32) -> u64 {
         net.capacity[switch as usize].unwrap_or(u64::MAX).saturating_sub(self.of(switch))
     }
 
     /// Part of `rate` more that would go beyond the switch's capacity; nothing where it has none.
     fn beyond(&self, net: &Switches, switch: u32, rate: u64) -> u64 {
-        net.capacity[switch as usize].map_or(0, |c| rate.saturating_sub(c.saturating_sub(self.of(switch))))
+        net.capacity[switch as usize]
+            .map_or(0, |c| rate.saturating_sub(c.saturating_sub(self.of(switch))))
     }
 
     /// Adds a flow to every switch of its list.
@@ -440,7 +458,12 @@ impl Load {
             None => Ok(()),
             Some(&s) => {
                 let capacity = net.capacity[s as usize].unwrap_or(u64::MAX);
-                Err(ListError::Full { switch: net.name(s).into(), load: self.of(s), capacity, rate })
+                Err(ListError::Full {
+                    switch: net.name(s).into(),
+                    load: self.of(s),
+                    capacity,
+                    rate,
+                })
             }
         }
     }

@@ -26,13 +26,21 @@ impl Weight {
         if self == Self::NONE || other == Self::NONE {
             return Self::NONE;
         }
-        Self { beyond: self.beyond + other.beyond, cost: self.cost + other.cost, length: self.length + other.length }
+        Self {
+            beyond: self.beyond + other.beyond,
+            cost: self.cost + other.cost,
+            length: self.length + other.length,
+        }
     }
 }
 
 /// By switch: its own weight for a flow of `rate` b/s besides `load`.
 pub(super) fn own_weights(net: &Switches, load: &Load, rate: u64) -> Vec<Weight> {
-    let of = |s: u32| Weight { beyond: u128::from(load.beyond(net, s, rate)), cost: u64::from(net.units[s as usize]), length: 1 };
+    let of = |s: u32| Weight {
+        beyond: u128::from(load.beyond(net, s, rate)),
+        cost: u64::from(net.units[s as usize]),
+        length: 1,
+    };
     (0..net.len() as u32).map(of).collect()
 }
 
@@ -42,16 +50,18 @@ pub struct Search {
     to: u32,
     /// By switch: its own weight for this flow.
     own: Vec<Weight>,
-    /// By switch: of the best way on from it that only goes down; in a network without layers, of the best way.
+    /// By switch: of the best way on from it that only goes down; in a network without layers, of
+    /// the best way.
     down: Vec<Weight>,
     /// By switch: of the best way on from it that may go up first.
     up: Vec<Weight>,
 }
 
 impl Search {
-    /// All best ways to the switch `to` for a flow of `rate` b/s besides `load`. In a layered network they go up, and then down, as
-    /// the tiers of a policy demand (section 3.2): O(switches + links). In others, and where no such way exists, any way:
-    /// O(links log switches).
+    /// All best ways to the switch `to` for a flow of `rate` b/s besides `load`. In a layered
+    /// network they go up, and then down, as the tiers of a policy demand (section 3.2):
+    /// O(switches + links). In others, and where no such way exists, any way: O(links log
+    /// switches).
     pub fn new(net: &Switches, load: &Load, to: u32, rate: u64) -> Self {
         let own = own_weights(net, load, rate);
         let none = vec![Weight::NONE; net.len()];
@@ -107,13 +117,15 @@ impl Search {
         (all != Weight::NONE).then_some(all)
     }
 
-    /// The switches of the best way from a switch, both ends included. Of equal ones it takes at every switch the next one with the most
-    /// room left, and of these the one of the lowest number. O(length x degree).
+    /// The switches of the best way from a switch, both ends included. Of equal ones it takes at
+    /// every switch the next one with the most room left, and of these the one of the lowest
+    /// number. O(length x degree).
     pub fn way(&self, net: &Switches, load: &Load, from: u32) -> Option<Vec<u32>> {
         self.walk(net, from, |s| u64::MAX - load.residual(net, s))
     }
 
-    /// The same; of equal next switches it takes the one of the lowest number, whatever room they have.
+    /// The same; of equal next switches it takes the one of the lowest number, whatever room they
+    /// have.
     pub fn lowest_way(&self, net: &Switches, from: u32) -> Option<Vec<u32>> {
         self.walk(net, from, |_| 0)
     }
@@ -128,7 +140,8 @@ impl Search {
                 let rest = if net.layered && !rises(t) { &self.down } else { &self.up };
                 self.own[t as usize].plus(rest[t as usize])
             };
-            let next = net.neighbours[at as usize].iter().copied().filter(|&t| may_rise || !rises(t));
+            let next =
+                net.neighbours[at as usize].iter().copied().filter(|&t| may_rise || !rises(t));
             let next = next.min_by_key(|&t| (on(t), then(t), t)).expect("the way goes on");
             may_rise &= !net.layered || rises(next);
             at = next;
@@ -138,9 +151,14 @@ impl Search {
     }
 }
 
-/// The best list from one host to another for a flow of `rate` b/s besides `load`, and its weight; empty within a host. `None`: there is
-/// no way. The cost of [`Search::new`].
-pub fn cheapest(net: &Switches, load: &Load, (from, to): (HostId, HostId), rate: u64) -> Option<(List, Weight)> {
+/// The best list from one host to another for a flow of `rate` b/s besides `load`, and its weight;
+/// empty within a host. `None`: there is no way. The cost of [`Search::new`].
+pub fn cheapest(
+    net: &Switches,
+    load: &Load,
+    (from, to): (HostId, HostId),
+    rate: u64,
+) -> Option<(List, Weight)> {
     if from == to {
         return Some((List::default(), Weight::default()));
     }
@@ -148,12 +166,18 @@ pub fn cheapest(net: &Switches, load: &Load, (from, to): (HostId, HostId), rate:
 }
 
 /// A search's answer for flows that begin at a switch.
-pub(super) fn found(net: &Switches, load: &Load, search: &Search, from: u32) -> Option<(List, Weight)> {
+pub(super) fn found(
+    net: &Switches,
+    load: &Load,
+    search: &Search,
+    from: u32,
+) -> Option<(List, Weight)> {
     Some((strip(net, search.way(net, load, from)?), search.weight(from)?))
 }
 
-/// The shortest list by unit costs whatever switches carry and can carry, of equal ones the one with the lowest numbers; empty within a
-/// host. `None`: there is no way. The cost of [`Search::new`].
+/// The shortest list by unit costs whatever switches carry and can carry, of equal ones the one
+/// with the lowest numbers; empty within a host. `None`: there is no way. The cost of
+/// [`Search::new`].
 pub fn lowest(net: &Switches, (from, to): (HostId, HostId)) -> Option<List> {
     if from == to {
         return Some(List::default());

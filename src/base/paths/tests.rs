@@ -12,7 +12,8 @@ use crate::units::BitRate;
 
 /// One host a rack, on a graph.
 pub(super) fn on(graph: Graph, hosts: usize) -> Topology {
-    let mut t = Topology::uniform("t", graph.racks.len(), hosts, BitRate(100), BitRate(100), vec![]);
+    let mut t =
+        Topology::uniform("t", graph.racks.len(), hosts, BitRate(100), BitRate(100), vec![]);
     t.eps.core = Core::Graph(Box::new(graph));
     t
 }
@@ -22,7 +23,14 @@ pub(super) fn net(graph: Graph, hosts: usize) -> Switches {
 }
 
 fn flow(from: u32, to: u32, bytes: u64, rate: u64) -> Flow {
-    Flow { from: HostId(from), to: HostId(to), bytes, rate, list: List::default(), types: Types::default() }
+    Flow {
+        from: HostId(from),
+        to: HostId(to),
+        bytes,
+        rate,
+        list: List::default(),
+        types: Types::default(),
+    }
 }
 
 /// Figure 2: leaves w2 and w4 below the roots w1 and w3.
@@ -35,7 +43,9 @@ fn figure_2(w1: u64, w3: u64) -> (Switches, [u32; 4]) {
 
 #[test]
 fn figure_2_takes_the_root_that_has_room() {
-    for (w1, w3, expected, saturated) in [(5, 20, 2, 0), (100, 20, 0, 0), (20, 100, 2, 0), (8, 5, 0, 1)] {
+    for (w1, w3, expected, saturated) in
+        [(5, 20, 2, 0), (100, 20, 0, 0), (20, 100, 2, 0), (8, 5, 0, 1)]
+    {
         let (n, w) = figure_2(w1, w3);
         let mut flows = [flow(0, 1, 1000, 10)];
         let done = optimise(&n, &mut Load::new(&n), &mut flows);
@@ -48,11 +58,15 @@ fn figure_2_takes_the_root_that_has_room() {
     let mut load = Load::new(&n);
     load.take(&flows[0].list, 10);
     let done = optimise(&n, &mut load, &mut flows);
-    assert_eq!((done.changed, done.saturated, flows[0].list.0.clone()), (0, 1, vec![w[1], w[2], w[3]]));
+    assert_eq!(
+        (done.changed, done.saturated, flows[0].list.0.clone()),
+        (0, 1, vec![w[1], w[2], w[3]])
+    );
     assert_eq!(load.of(w[2]), 10);
 }
 
-/// Between two nodes: links of the shortest way, and how many ways are that short. Breadth first over all links.
+/// Between two nodes: links of the shortest way, and how many ways are that short. Breadth first
+/// over all links.
 fn shortest_ways(net: &Switches, from: u32, to: u32) -> (usize, u64) {
     let mut seen = vec![(usize::MAX, 0u64); net.len()];
     seen[from as usize] = (0, 1);
@@ -76,14 +90,20 @@ fn shortest_ways(net: &Switches, from: u32, to: u32) -> (usize, u64) {
 #[test]
 fn every_shape_has_the_published_number_of_equal_shortest_lists() {
     let rate = BitRate(10);
-    // By switches on the list: how many lists are that short. A tree has r^(2u - 1) over an ancestor u tiers above the access switches,
-    // a fat tree k/2 and k^2/4, VL2 2 and 2 D_A, BCube h! where h digits differ.
+    // By switches on the list: how many lists are that short. A tree has r^(2u - 1) over an
+    // ancestor u tiers above the access switches, a fat tree k/2 and k^2/4, VL2 2 and 2 D_A, BCube
+    // h! where h digits differ.
     type Case<'a> = (&'a str, Graph, usize, &'a [(usize, u64)]);
     let cases: [Case<'_>; 11] = [
         ("tree(2,8)", Graph::hierarchy(2, 8, 1, rate, None), 2, &[(1, 1), (3, 1)]),
         ("tree(2,8), 2 copies", Graph::hierarchy(2, 8, 2, rate, None), 2, &[(1, 1), (3, 2)]),
         ("tree(3,4)", Graph::hierarchy(3, 4, 1, rate, None), 2, &[(1, 1), (3, 1), (5, 1)]),
-        ("tree(3,4), 2 copies", Graph::hierarchy(3, 4, 2, rate, None), 2, &[(1, 1), (3, 2), (5, 8)]),
+        (
+            "tree(3,4), 2 copies",
+            Graph::hierarchy(3, 4, 2, rate, None),
+            2,
+            &[(1, 1), (3, 2), (5, 8)],
+        ),
         ("tree(3,8)", Graph::hierarchy(3, 8, 1, rate, None), 2, &[(1, 1), (3, 1), (5, 1)]),
         ("fat-tree(4)", Graph::fat_tree(4, rate, None), 2, &[(1, 1), (3, 2), (5, 4)]),
         ("fat-tree(8)", Graph::fat_tree(8, rate, None), 2, &[(1, 1), (3, 4), (5, 16)]),
@@ -94,14 +114,20 @@ fn every_shape_has_the_published_number_of_equal_shortest_lists() {
     ];
     for (name, graph, hosts, expected) in cases {
         let n = net(graph, hosts);
-        let all = (0..n.hosts()).flat_map(|a| (0..n.hosts()).filter(move |&b| a != b).map(move |b| (HostId::from(a), HostId::from(b))));
+        let all = (0..n.hosts()).flat_map(|a| {
+            (0..n.hosts()).filter(move |&b| a != b).map(move |b| (HostId::from(a), HostId::from(b)))
+        });
         let found: BTreeSet<(usize, u64)> = all
             .map(|pair| {
                 let (links, ways) = shortest_ways(&n, n.stands(pair.0), n.stands(pair.1));
                 let (list, _) = cheapest(&n, &Load::new(&n), pair, 0).unwrap();
                 let switches = list.0.iter().filter(|&&s| n.tier(s) != Tier::Server).count();
                 // Where servers relay, every second node is one of them.
-                assert_eq!(switches, if hosts == 1 { links / 2 } else { links + 1 }, "{name}: the search finds a shortest one");
+                assert_eq!(
+                    switches,
+                    if hosts == 1 { links / 2 } else { links + 1 },
+                    "{name}: the search finds a shortest one"
+                );
                 (switches, ways)
             })
             .collect();
@@ -126,9 +152,15 @@ fn the_longest_lists_of_every_shape_have_the_published_length() {
         assert_eq!((weight.beyond, weight.cost), (0, (length - servers) as u64));
         n.check(&list, (HostId(0), last)).unwrap();
         if hosts > 1 {
-            assert_eq!(cheapest(&n, &Load::new(&n), (HostId(0), HostId(1)), 1).unwrap().0, List(vec![n.stands(HostId(0))]));
+            assert_eq!(
+                cheapest(&n, &Load::new(&n), (HostId(0), HostId(1)), 1).unwrap().0,
+                List(vec![n.stands(HostId(0))])
+            );
         }
-        assert_eq!(cheapest(&n, &Load::new(&n), (HostId(0), HostId(0)), 1).unwrap().0, List::default());
+        assert_eq!(
+            cheapest(&n, &Load::new(&n), (HostId(0), HostId(0)), 1).unwrap().0,
+            List::default()
+        );
     }
 }
 
@@ -136,7 +168,10 @@ fn the_longest_lists_of_every_shape_have_the_published_length() {
 fn flat_networks_and_pods_are_trees_too() {
     let mut t = Topology::uniform("t", 4, 2, BitRate(100), BitRate(100), vec![]);
     let n = Switches::new(&t, Units::default());
-    assert_eq!(n.names(&cheapest(&n, &Load::new(&n), (HostId(0), HostId(7)), 1).unwrap().0), ["s0-0", "root", "s0-3"]);
+    assert_eq!(
+        n.names(&cheapest(&n, &Load::new(&n), (HostId(0), HostId(7)), 1).unwrap().0),
+        ["s0-0", "root", "s0-3"]
+    );
     t.eps.core = Core::Pods(crate::topology::Pods { racks: 2, uplink: BitRate(50) }, None);
     let n = Switches::new(&t, Units { access: 1, aggregation: 2, core: 4 });
     let of = |a, b| cheapest(&n, &Load::new(&n), (HostId(a), HostId(b)), 1).unwrap();
@@ -146,21 +181,40 @@ fn flat_networks_and_pods_are_trees_too() {
 #[test]
 fn a_list_that_does_not_hold_together_is_refused_with_its_reason() {
     let n = net(Graph::fat_tree(4, BitRate(10), Some(BitRate(40))), 2);
-    let of = |names: &[&str]| List(names.iter().map(|s| (0..n.len() as u32).find(|&k| n.name(k) == *s).unwrap()).collect());
+    let of = |names: &[&str]| {
+        List(
+            names.iter().map(|s| (0..n.len() as u32).find(|&k| n.name(k) == *s).unwrap()).collect(),
+        )
+    };
     let (a, b) = (HostId(0), HostId(15));
     let check = |names: &[&str]| n.check(&of(names), (a, b)).unwrap_err().to_string();
     n.check(&of(&["edge0-0", "agg0-1", "core2", "agg3-1", "edge3-1"]), (a, b)).unwrap();
-    assert_eq!(check(&["edge0-0", "agg0-1", "core0", "agg3-0", "edge3-1"]), "no link joins agg0-1 and core0");
-    assert_eq!(check(&["edge0-0", "agg0-0", "edge0-0"]), "the last switch of the list is edge0-0, and h7-1 is at edge3-1");
+    assert_eq!(
+        check(&["edge0-0", "agg0-1", "core0", "agg3-0", "edge3-1"]),
+        "no link joins agg0-1 and core0"
+    );
+    assert_eq!(
+        check(&["edge0-0", "agg0-0", "edge0-0"]),
+        "the last switch of the list is edge0-0, and h7-1 is at edge3-1"
+    );
     let round = ["edge0-0", "agg0-0", "core0", "agg0-0", "core1", "agg3-0", "edge3-1"];
     assert_eq!(check(&round), "switch agg0-0 is in the list twice: a flow would go in a circle");
     let valley = ["edge0-0", "agg0-0", "core0", "agg1-0", "core1", "agg3-0", "edge3-1"];
     assert!(check(&valley).starts_with("the list goes up to core1 after it went down"));
-    assert_eq!(n.check(&List(vec![]), (a, b)).unwrap_err().to_string(), "the first switch of the list is none, and h0-0 is at edge0-0");
-    assert_eq!(n.check(&List(vec![99]), (a, b)).unwrap_err().to_string(), "there is no switch 99: they are 0 to 19");
+    assert_eq!(
+        n.check(&List(vec![]), (a, b)).unwrap_err().to_string(),
+        "the first switch of the list is none, and h0-0 is at edge0-0"
+    );
+    assert_eq!(
+        n.check(&List(vec![99]), (a, b)).unwrap_err().to_string(),
+        "there is no switch 99: they are 0 to 19"
+    );
     let (list, mut load) = (of(&["edge0-0"]), Load::new(&n));
     load.take(&list, 35);
-    assert_eq!(load.check(&n, &list, 6).unwrap_err().to_string(), "edge0-0 carries 35b/s of 40b/s: 6b/s more do not fit");
+    assert_eq!(
+        load.check(&n, &list, 6).unwrap_err().to_string(),
+        "edge0-0 carries 35b/s of 40b/s: 6b/s more do not fit"
+    );
     load.check(&n, &list, 5).unwrap();
 }
 
@@ -190,18 +244,27 @@ pub(super) fn weight(n: &Switches, load: &Load, way: &[u32], rate: u64) -> Weigh
 }
 
 pub(super) fn rises_then_falls(n: &Switches, way: &[u32]) -> bool {
-    let up: Vec<bool> = way.windows(2).map(|w| n.height[w[1] as usize] > n.height[w[0] as usize]).collect();
+    let up: Vec<bool> =
+        way.windows(2).map(|w| n.height[w[1] as usize] > n.height[w[0] as usize]).collect();
     up.windows(2).all(|w| w[0] || !w[1])
 }
 
 pub(super) fn shape() -> impl Strategy<Value = Graph> {
-    let listed = (prop::collection::vec((0u32..7, 0u32..7), 0..12), prop::collection::vec(0u32..7, 2..5)).prop_map(|(cables, racks)| {
-        let switches = (0..7).map(|k| Switch { name: format!("s{k}"), tier: Tier::Access, rate: None }).collect();
-        let cables = cables.into_iter().filter(|e| e.0 != e.1).map(|ends| Cable { ends, rate: BitRate(1) }).collect();
-        let mut g = Graph { switches, cables, racks };
-        g.tiers_by_distance();
-        g
-    });
+    let listed =
+        (prop::collection::vec((0u32..7, 0u32..7), 0..12), prop::collection::vec(0u32..7, 2..5))
+            .prop_map(|(cables, racks)| {
+                let switches = (0..7)
+                    .map(|k| Switch { name: format!("s{k}"), tier: Tier::Access, rate: None })
+                    .collect();
+                let cables = cables
+                    .into_iter()
+                    .filter(|e| e.0 != e.1)
+                    .map(|ends| Cable { ends, rate: BitRate(1) })
+                    .collect();
+                let mut g = Graph { switches, cables, racks };
+                g.tiers_by_distance();
+                g
+            });
     prop_oneof![
         listed,
         Just(Graph::hierarchy(3, 2, 2, BitRate(1), None)),
@@ -214,7 +277,8 @@ pub(super) fn shape() -> impl Strategy<Value = Graph> {
 proptest! {
     #![proptest_config(crate::testing::drawn(64))]
 
-    /// The search finds the least weight of all simple ways; in a layered network, of those that rise and then fall.
+    /// The search finds the least weight of all simple ways; in a layered network, of those that
+    /// rise and then fall.
     #[test]
     fn the_cheapest_list_is_the_least_of_all(
         g in shape(),
@@ -246,7 +310,8 @@ proptest! {
         }
     }
 
-    /// Searches that are kept give every flow what a search of its own does, with and without limits, whatever the others take.
+    /// Searches that are kept give every flow what a search of its own does, with and without
+    /// limits, whatever the others take.
     #[test]
     fn searches_that_are_kept_find_the_same(
         g in shape(),
@@ -266,8 +331,8 @@ proptest! {
         }
     }
 
-    /// Every list holds together, the load is what the lists say, no flow is moved twice, and without limits each flow has the least
-    /// cost.
+    /// Every list holds together, the load is what the lists say, no flow is moved twice, and
+    /// without limits each flow has the least cost.
     #[test]
     fn optimising_keeps_its_books(
         flows in prop::collection::vec((0u32..16, 0u32..16, 1u64..100, 1u64..10), 1..24),

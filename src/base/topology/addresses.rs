@@ -1,4 +1,5 @@
-//! Addresses derived from ids, the same on every fabric: host k of rack r is `10.r.0.(k + 2)`, its rack `10.r.0.0/16`.
+//! Addresses derived from ids, the same on every fabric: host k of rack r is `10.r.0.(k + 2)`, its
+//! rack `10.r.0.0/16`.
 
 use std::net::Ipv4Addr;
 

@@ -75,7 +75,8 @@ pub struct Graph {
 /// The shape of a tree's level, from the racks upwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// How many racks, or switches of the level below, a switch of this level joins; the last one may have fewer.
+    /// How many racks, or switches of the level below, a switch of this level joins; the last one
+    /// may have fewer.
     pub join: u32,
     /// Rate of each of its links to the level above.
     pub uplink: BitRate,
@@ -95,39 +96,50 @@ impl Graph {
         Self { switches: vec![], cables: vec![], racks: vec![] }
     }
 
-    /// A leaf a rack, each joined with every one of `spines` switches. `switch` is what every switch carries.
+    /// A leaf a rack, each joined with every one of `spines` switches. `switch` is what every
+    /// switch carries.
     pub fn leaf_spine(racks: usize, spines: u32, rate: BitRate, switch: Option<BitRate>) -> Self {
         let mut g = Self::empty();
         g.racks = (0..racks).map(|k| g.switch(format!("leaf{k}"), Tier::Access, switch)).collect();
-        let spines: Vec<u32> = (0..spines).map(|k| g.switch(format!("spine{k}"), Tier::Core, switch)).collect();
+        let spines: Vec<u32> =
+            (0..spines).map(|k| g.switch(format!("spine{k}"), Tier::Core, switch)).collect();
         for leaf in g.racks.clone() {
             spines.iter().for_each(|&s| g.join(leaf, s, rate));
         }
         g
     }
 
-    /// A fat tree of switches of `k` ports, `k` even: k pods of k/2 edge and k/2 aggregation switches, and (k/2)^2 core switches.
-    /// Rack r is at edge switch r: there are k^2 / 2. All links have one rate.
+    /// A fat tree of switches of `k` ports, `k` even: k pods of k/2 edge and k/2 aggregation
+    /// switches, and (k/2)^2 core switches. Rack r is at edge switch r: there are k^2 / 2. All
+    /// links have one rate.
     ///
-    /// Source: Al-Fares, Loukissas and Vahdat, *A scalable, commodity data center network architecture*, SIGCOMM 2008, section 3.
+    /// Source: Al-Fares, Loukissas and Vahdat, *A scalable, commodity data center network
+    /// architecture*, SIGCOMM 2008, section 3.
     pub fn fat_tree(k: u32, rate: BitRate, switch: Option<BitRate>) -> Self {
         let (mut g, half) = (Self::empty(), k / 2);
-        g.racks = (0..k * half).map(|e| g.switch(format!("edge{}-{}", e / half, e % half), Tier::Access, switch)).collect();
-        let middle: Vec<u32> =
-            (0..k * half).map(|a| g.switch(format!("agg{}-{}", a / half, a % half), Tier::Aggregation, switch)).collect();
-        let core: Vec<u32> = (0..half * half).map(|c| g.switch(format!("core{c}"), Tier::Core, switch)).collect();
+        g.racks = (0..k * half)
+            .map(|e| g.switch(format!("edge{}-{}", e / half, e % half), Tier::Access, switch))
+            .collect();
+        let middle: Vec<u32> = (0..k * half)
+            .map(|a| g.switch(format!("agg{}-{}", a / half, a % half), Tier::Aggregation, switch))
+            .collect();
+        let core: Vec<u32> =
+            (0..half * half).map(|c| g.switch(format!("core{c}"), Tier::Core, switch)).collect();
         for pod in 0..k {
             for (e, a) in (0..half).flat_map(|e| (0..half).map(move |a| (e, a))) {
                 g.join(g.racks[(pod * half + e) as usize], middle[(pod * half + a) as usize], rate);
             }
         }
-        for (pod, a, c) in (0..k).flat_map(|p| (0..half).flat_map(move |a| (0..half).map(move |c| (p, a, c)))) {
+        for (pod, a, c) in
+            (0..k).flat_map(|p| (0..half).flat_map(move |a| (0..half).map(move |c| (p, a, c))))
+        {
             g.join(middle[(pod * half + a) as usize], core[(a * half + c) as usize], rate);
         }
         g
     }
 
-    /// A tree: each level joins what the level below has, and one root joins the switches of the last.
+    /// A tree: each level joins what the level below has, and one root joins the switches of the
+    /// last.
     pub fn tree(racks: usize, levels: &[Level], switch: Option<BitRate>) -> Self {
         let mut g = Self::empty();
         let mut below: Vec<u32> = Vec::new();
@@ -135,7 +147,9 @@ impl Graph {
             let join = level.join.max(1) as usize;
             let width = if n == 0 { racks } else { below.len() };
             let tier = if n == 0 { Tier::Access } else { Tier::Aggregation };
-            let own: Vec<u32> = (0..width.div_ceil(join)).map(|k| g.switch(format!("s{n}-{k}"), tier, switch)).collect();
+            let own: Vec<u32> = (0..width.div_ceil(join))
+                .map(|k| g.switch(format!("s{n}-{k}"), tier, switch))
+                .collect();
             if n == 0 {
                 g.racks = (0..racks).map(|r| own[r / join]).collect();
             } else {
@@ -144,7 +158,11 @@ impl Graph {
             }
             below = own;
         }
-        let root = g.switch("root".into(), if levels.is_empty() { Tier::Access } else { Tier::Core }, switch);
+        let root = g.switch(
+            "root".into(),
+            if levels.is_empty() { Tier::Access } else { Tier::Core },
+            switch,
+        );
         if let Some(last) = levels.last() {
             below.into_iter().for_each(|s| g.join(s, root, last.uplink));
         } else {
@@ -154,7 +172,8 @@ impl Graph {
     }
 }
 
-/// One step of a way: a cable, whether it is gone along from its first end to its second, and the switch it leads to.
+/// One step of a way: a cable, whether it is gone along from its first end to its second, and the
+/// switch it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// Its number.
@@ -171,7 +190,8 @@ pub struct Routes {
     racks: Vec<u32>,
     /// By switch: its hops, by number of the cable.
     hops: Vec<Vec<Hop>>,
-    /// By switch that has racks (see `slot`), then by switch: how many cables lie between; `u16::MAX`: no way.
+    /// By switch that has racks (see `slot`), then by switch: how many cables lie between;
+    /// `u16::MAX`: no way.
     distance: Vec<Vec<u16>>,
     /// By switch: its place in `distance`.
     slot: Vec<Option<u32>>,
@@ -232,17 +252,20 @@ impl Routes {
         self.racks[rack.index()]
     }
 
-    /// The way of all flows from one rack to another: a shortest one. Where several next hops are equally short they are
-    /// shared by a hash of the two racks (equal-cost multipath): with h = [`spread`]`(from, to)`, hop h mod n of the n in the order of
-    /// their cables is taken, and h becomes h / n. Empty if there is no way. O(length x degree).
+    /// The way of all flows from one rack to another: a shortest one. Where several next hops are
+    /// equally short they are shared by a hash of the two racks (equal-cost multipath): with h =
+    /// [`spread`]`(from, to)`, hop h mod n of the n in the order of their cables is taken, and h
+    /// becomes h / n. Empty if there is no way. O(length x degree).
     pub fn way(&self, from: RackId, to: RackId) -> Vec<Hop> {
         let far = self.to_switch(to);
-        let (mut at, mut h, mut way) = (self.racks[from.index()] as usize, spread(from, to), Vec::new());
+        let (mut at, mut h, mut way) =
+            (self.racks[from.index()] as usize, spread(from, to), Vec::new());
         if far[at] == u16::MAX {
             return way;
         }
         while far[at] > 0 {
-            let closer: Vec<Hop> = self.hops[at].iter().filter(|s| far[s.to as usize] < far[at]).copied().collect();
+            let closer: Vec<Hop> =
+                self.hops[at].iter().filter(|s| far[s.to as usize] < far[at]).copied().collect();
             let n = closer.len() as u64;
             let hop = closer[(h % n) as usize];
             h /= n;
@@ -252,9 +275,10 @@ impl Routes {
         way
     }
 
-    /// The hops of flows between two racks over a list of switches. Where the racks' own nodes relay (BCube) the list need not name
-    /// them. Of several cables between two switches the default way's are taken if the list is that of the way, else those that `h` picks
-    /// as there. `None` if two neighbours have no cable. O(length x degree).
+    /// The hops of flows between two racks over a list of switches. Where the racks' own nodes
+    /// relay (BCube) the list need not name them. Of several cables between two switches the
+    /// default way's are taken if the list is that of the way, else those that `h` picks as there.
+    /// `None` if two neighbours have no cable. O(length x degree).
     pub fn along(&self, list: &[u32], from: RackId, to: RackId) -> Option<Vec<Hop>> {
         let (first, last) = (self.racks[from.index()], self.racks[to.index()]);
         let before = Some(first).filter(|s| list.first() != Some(s));
@@ -266,7 +290,8 @@ impl Routes {
         }
         let (mut at, mut h, mut hops) = (first, spread(from, to), Vec::new());
         for next in on() {
-            let between: Vec<Hop> = self.hops[at as usize].iter().filter(|s| s.to == next).copied().collect();
+            let between: Vec<Hop> =
+                self.hops[at as usize].iter().filter(|s| s.to == next).copied().collect();
             let n = between.len() as u64;
             hops.push(*between.get((h.checked_rem(n)?) as usize)?);
             h /= n;
@@ -276,9 +301,11 @@ impl Routes {
     }
 }
 
-/// What the ways of a pair of racks are chosen by: the finaliser of SplitMix64 on `from x 2^32 + to`.
+/// What the ways of a pair of racks are chosen by: the finaliser of SplitMix64 on `from x 2^32 +
+/// to`.
 ///
-/// Source: Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014, figure 16 (`mix64variant13`).
+/// Source: Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014,
+/// figure 16 (`mix64variant13`).
 pub fn spread(from: RackId, to: RackId) -> u64 {
     let mut z = (u64::from(from.0) << 32 | u64::from(to.0)).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -325,24 +352,37 @@ mod tests {
         let r = Routes::new(&g);
         let name = |h: &Hop| g.switches[h.to as usize].name.clone();
         let way = |a, b| r.way(RackId(a), RackId(b)).iter().map(name).collect::<Vec<_>>();
-        assert_eq!(r.between(RackId(0), RackId(1)), Some(2), "within a pod over one aggregation switch");
+        assert_eq!(
+            r.between(RackId(0), RackId(1)),
+            Some(2),
+            "within a pod over one aggregation switch"
+        );
         assert_eq!(way(0, 1)[1], "edge0-1");
         assert_eq!(way(0, 7)[3], "edge3-1");
         assert_eq!(way(3, 3), [] as [&str; 0]);
         // Between pods every core switch is used by some pair.
-        let cores: std::collections::BTreeSet<String> =
-            (0..2).flat_map(|a| (2..8).map(move |b| (a, b))).map(|(a, b)| way(a, b)[1].clone()).collect();
+        let cores: std::collections::BTreeSet<String> = (0..2)
+            .flat_map(|a| (2..8).map(move |b| (a, b)))
+            .map(|(a, b)| way(a, b)[1].clone())
+            .collect();
         assert_eq!(cores.len(), 4);
     }
 
     #[test]
     fn leaves_and_trees() {
         let g = Graph::leaf_spine(3, 2, BitRate(10), Some(BitRate(5)));
-        assert_eq!((g.racks.clone(), g.cables.len(), g.switches[4].rate), (vec![0, 1, 2], 6, Some(BitRate(5))));
-        let levels = [Level { join: 2, uplink: BitRate(10) }, Level { join: 2, uplink: BitRate(20) }];
+        assert_eq!(
+            (g.racks.clone(), g.cables.len(), g.switches[4].rate),
+            (vec![0, 1, 2], 6, Some(BitRate(5)))
+        );
+        let levels =
+            [Level { join: 2, uplink: BitRate(10) }, Level { join: 2, uplink: BitRate(20) }];
         let g = Graph::tree(7, &levels, None);
         // Four switches of two racks, two of two switches, and the root.
-        assert_eq!((g.racks.clone(), g.switches.len(), g.cables.len()), (vec![0, 0, 1, 1, 2, 2, 3], 7, 6));
+        assert_eq!(
+            (g.racks.clone(), g.switches.len(), g.cables.len()),
+            (vec![0, 0, 1, 1, 2, 2, 3], 7, 6)
+        );
         let r = Routes::new(&g);
         assert_eq!([1, 2, 4].map(|b| r.between(RackId(0), RackId(b))), [Some(0), Some(2), Some(4)]);
         let alone = Graph { cables: vec![], ..g };
@@ -353,13 +393,23 @@ mod tests {
     #[test]
     fn the_hops_of_a_list_are_its_cables() {
         // Two cables between 0 and 1, one between 1 and 2, and one between 0 and 2.
-        let switches = (0..3).map(|k| Switch { name: format!("s{k}"), tier: Tier::Access, rate: None }).collect();
-        let cables = [(0, 1), (1, 0), (1, 2), (0, 2)].map(|ends| Cable { ends, rate: BitRate(1) }).to_vec();
+        let switches = (0..3)
+            .map(|k| Switch { name: format!("s{k}"), tier: Tier::Access, rate: None })
+            .collect();
+        let cables =
+            [(0, 1), (1, 0), (1, 2), (0, 2)].map(|ends| Cable { ends, rate: BitRate(1) }).to_vec();
         let r = Routes::new(&Graph { switches, cables, racks: vec![0, 1, 2, 2] });
-        let along = |list: &[u32], a, b| r.along(list, RackId(a), RackId(b)).map(|v| v.iter().map(|h| h.cable).collect::<Vec<_>>());
+        let along = |list: &[u32], a, b| {
+            r.along(list, RackId(a), RackId(b))
+                .map(|v| v.iter().map(|h| h.cable).collect::<Vec<_>>())
+        };
         assert_eq!(along(&[0, 2], 0, 2), Some(vec![3]));
         assert_eq!(along(&[0, 1, 2], 0, 2).unwrap()[1], 2);
-        assert_eq!(along(&[1], 0, 2), along(&[0, 1, 2], 0, 2), "the racks' own nodes may be left out");
+        assert_eq!(
+            along(&[1], 0, 2),
+            along(&[0, 1, 2], 0, 2),
+            "the racks' own nodes may be left out"
+        );
         assert_eq!((along(&[2], 2, 3), along(&[], 2, 3)), (Some(vec![]), Some(vec![])));
         assert_eq!((along(&[0, 2, 2], 0, 2), along(&[0, 9], 0, 1)), (None, None));
         let way: Vec<u32> = r.way(RackId(0), RackId(1)).iter().map(|h| h.cable).collect();

@@ -89,10 +89,13 @@ impl FromStr for Loss {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
-        let wrong = || format!("`{s}` is not a share such as 0.1%, of at most four digits behind the point");
+        let wrong = || {
+            format!("`{s}` is not a share such as 0.1%, of at most four digits behind the point")
+        };
         let number = s.trim().strip_suffix('%').ok_or_else(wrong)?.trim_end();
         let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
-        let digits = |t: &str| !t.is_empty() && t.len() <= 4 && t.bytes().all(|b| b.is_ascii_digit());
+        let digits =
+            |t: &str| !t.is_empty() && t.len() <= 4 && t.bytes().all(|b| b.is_ascii_digit());
         if !digits(whole) || !digits(part) {
             return Err(wrong());
         }
@@ -142,8 +145,18 @@ mod tests {
 
     #[test]
     fn a_share_reads_as_it_is_written() {
-        for (text, millionths) in [("0.1%", 1000), ("1%", 10_000), ("0.0001%", 1), ("50%", 500_000), ("2.5%", 25_000), ("0%", 0)] {
-            assert_eq!((text.parse(), Loss(millionths).to_string()), (Ok(Loss(millionths)), text.to_owned()));
+        for (text, millionths) in [
+            ("0.1%", 1000),
+            ("1%", 10_000),
+            ("0.0001%", 1),
+            ("50%", 500_000),
+            ("2.5%", 25_000),
+            ("0%", 0),
+        ] {
+            assert_eq!(
+                (text.parse(), Loss(millionths).to_string()),
+                (Ok(Loss(millionths)), text.to_owned())
+            );
         }
         for text in ["", "1", "%", ".5%", "1.%", "0.00001%", "-1%", "1e1%", "99999%"] {
             assert!(text.parse::<Loss>().is_err(), "{text}");
@@ -156,7 +169,8 @@ mod tests {
         let mut links = LinkSpecs::default();
         links.cables[index(Tier::Aggregation)].delay = Span(2);
         links.cables[index(Tier::Core)].delay = Span(3);
-        let delays: Vec<u64> = graph.cables.iter().map(|c| links.cable(&graph, c).delay.0).collect();
+        let delays: Vec<u64> =
+            graph.cables.iter().map(|c| links.cable(&graph, c).delay.0).collect();
         assert_eq!((&delays[..16], &delays[16..]), (&[2; 16][..], &[3; 16][..]));
         assert!(!links.is_plain() && LinkSpecs::default().is_plain());
     }

@@ -1,7 +1,8 @@
-//! The valid network: racks, hosts, task slots, the electrical packet switch (EPS) and the optical planes (OCS).
+//! The valid network: racks, hosts, task slots, the electrical packet switch (EPS) and the optical
+//! planes (OCS).
 //!
-//! A [`Topology`] is made by the crate `run` from YAML, or in code by [`Topology::uniform`]; it never changes
-//! afterwards, and everything else takes it by reference.
+//! A [`Topology`] is made by the crate `run` from YAML, or in code by [`Topology::uniform`]; it
+//! never changes afterwards, and everything else takes it by reference.
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
@@ -37,8 +38,8 @@ pub struct Topology {
     pub links: Box<LinkSpecs>,
     /// What a rate counts.
     pub framing: Framing,
-    /// Simulations only: what a host sends to itself crosses its interface, out and in, as in simulators whose hosts are ports. Else it
-    /// takes no time.
+    /// Simulations only: what a host sends to itself crosses its interface, out and in, as in
+    /// simulators whose hosts are ports. Else it takes no time.
     pub loopback: bool,
 }
 
@@ -55,7 +56,8 @@ pub enum Framing {
     None,
 }
 
-/// Payload share of the wire: 1448 bytes of TCP payload (timestamps on) in a frame of 1514 bytes as `tc` counts it.
+/// Payload share of the wire: 1448 bytes of TCP payload (timestamps on) in a frame of 1514 bytes as
+/// `tc` counts it.
 pub const PAYLOAD: (u64, u64) = (1448, 1514);
 
 /// A rack and its ToR.
@@ -88,12 +90,14 @@ pub struct Host {
     pub nic: BitRate,
 }
 
-/// The electrical packet network between the ToRs: one non-blocking switch behind the racks' uplinks, or a tree or any graph of
-/// switches. Pods, limits of the core and background traffic exist in simulations only.
+/// The electrical packet network between the ToRs: one non-blocking switch behind the racks'
+/// uplinks, or a tree or any graph of switches. Pods, limits of the core and background traffic
+/// exist in simulations only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Eps {
-    /// Sum of a rack's NICs divided by its uplink, in hundredths, as configured or derived (500 is 5:1).
+    /// Sum of a rack's NICs divided by its uplink, in hundredths, as configured or derived (500 is
+    /// 5:1).
     pub oversubscription_percent: u64,
     /// How much of every uplink, and of every link behind it, other traffic takes all the time.
     pub background_percent: u64,
@@ -116,23 +120,25 @@ pub enum Segments {
     /// They send them whole, which costs processors least.
     #[default]
     Whole,
-    /// They cut them into frames, as all ports of real networks see them: a mouse waits for frames of others and not for segments.
+    /// They cut them into frames, as all ports of real networks see them: a mouse waits for frames
+    /// of others and not for segments.
     Frames,
 }
 
-/// How the ports between a rack and the EPS share their rate: the ToR's port to the EPS, and the EPS's port to the rack. In a simulation
-/// under `network: max-min` only.
+/// How the ports between a rack and the EPS share their rate: the ToR's port to the EPS, and the
+/// EPS's port to the rack. In a simulation under `network: max-min` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum PortQueues {
-    /// One queue: all flows have the same share. (In an emulation a ToR's port has a queue for each destination rack all the same, where
-    /// circuits may throw their packets back.)
+    /// One queue: all flows have the same share. (In an emulation a ToR's port has a queue for each
+    /// destination rack all the same, where circuits may throw their packets back.)
     #[default]
     One,
-    /// A queue for each other rack: at a ToR's port for each destination rack, at the EPS's port for each source rack. Racks have the same
-    /// share, and flows between the same racks share that.
+    /// A queue for each other rack: at a ToR's port for each destination rack, at the EPS's port
+    /// for each source rack. Racks have the same share, and flows between the same racks share
+    /// that.
     Racks,
 }
 
@@ -143,7 +149,8 @@ pub enum PortQueues {
 pub enum Core {
     /// One switch, and what it carries in all; `None`: all that comes.
     Flat(Option<BitRate>),
-    /// Racks in groups, each behind a switch of its own, and one switch above, with what that carries in all.
+    /// Racks in groups, each behind a switch of its own, and one switch above, with what that
+    /// carries in all.
     Pods(Pods, Option<BitRate>),
     /// Any network of switches.
     Graph(Box<Graph>),
@@ -162,7 +169,13 @@ pub struct Pods {
 impl Eps {
     /// One non-blocking switch without other traffic.
     pub fn flat(oversubscription_percent: u64) -> Self {
-        Self { oversubscription_percent, background_percent: 0, core: Core::Flat(None), queues: PortQueues::One, segments: Segments::Whole }
+        Self {
+            oversubscription_percent,
+            background_percent: 0,
+            core: Core::Flat(None),
+            queues: PortQueues::One,
+            segments: Segments::Whole,
+        }
     }
 
     /// The tier of pods, if there is one.
@@ -170,7 +183,8 @@ impl Eps {
         if let Core::Pods(pods, _) = &self.core { Some(*pods) } else { None }
     }
 
-    /// What the core switch carries in all; `None`: it carries all that comes, or there is no core switch.
+    /// What the core switch carries in all; `None`: it carries all that comes, or there is no core
+    /// switch.
     pub fn core_rate(&self) -> Option<BitRate> {
         match &self.core {
             Core::Flat(rate) | Core::Pods(_, rate) => *rate,
@@ -221,8 +235,16 @@ pub enum StopMode {
 }
 
 impl Topology {
-    /// `racks` equal racks of `hosts` hosts with `nic`, an EPS uplink of `uplink` a rack, and the given planes.
-    pub fn uniform(name: &str, racks: usize, hosts: usize, nic: BitRate, uplink: BitRate, planes: Vec<Plane>) -> Self {
+    /// `racks` equal racks of `hosts` hosts with `nic`, an EPS uplink of `uplink` a rack, and the
+    /// given planes.
+    pub fn uniform(
+        name: &str,
+        racks: usize,
+        hosts: usize,
+        nic: BitRate,
+        uplink: BitRate,
+        planes: Vec<Plane>,
+    ) -> Self {
         let mut t = Self {
             name: name.into(),
             racks: Vec::with_capacity(racks),
@@ -244,7 +266,9 @@ impl Topology {
     pub fn payload(&self, rate: BitRate) -> BitRate {
         match self.framing {
             Framing::None => rate,
-            Framing::Tcp => BitRate((u128::from(rate.0) * u128::from(PAYLOAD.0) / u128::from(PAYLOAD.1)) as u64),
+            Framing::Tcp => {
+                BitRate((u128::from(rate.0) * u128::from(PAYLOAD.0) / u128::from(PAYLOAD.1)) as u64)
+            }
         }
     }
 
@@ -261,7 +285,11 @@ impl Topology {
 
     /// The worst rack's ratio of host capacity to uplink, in hundredths.
     pub fn oversubscription_percent(&self) -> u64 {
-        self.racks.iter().map(|r| self.rack_nic(r.id).0.saturating_mul(100) / r.uplink.0.max(1)).max().unwrap_or(100)
+        self.racks
+            .iter()
+            .map(|r| self.rack_nic(r.id).0.saturating_mul(100) / r.uplink.0.max(1))
+            .max()
+            .unwrap_or(100)
     }
 
     /// Number of racks, R.

@@ -27,7 +27,11 @@ impl Types {
     /// What is wrong, and what is allowed.
     pub fn check(&self) -> Result<(), (String, String)> {
         let n = self.0.len();
-        if n <= MAX_TYPES { Ok(()) } else { Err((format!("{n} types"), format!("at most {MAX_TYPES}"))) }
+        if n <= MAX_TYPES {
+            Ok(())
+        } else {
+            Err((format!("{n} types"), format!("at most {MAX_TYPES}")))
+        }
     }
 }
 

@@ -20,14 +20,15 @@ pub enum Admit {
     /// Only packets marked as elephants (the bit [`ELEPHANT_DSCP`] of their DSCP).
     #[default]
     Marked,
-    /// As `marked`, and elephants have no other way: they wait for their circuit. So the papers' simulators have it (JobPacker section
-    /// 2.2: elephants are sent via the OCS, all else via the EPS). Live they wait in
-    /// their ToR, and there must be one OCS plane.
+    /// As `marked`, and elephants have no other way: they wait for their circuit. So the papers'
+    /// simulators have it (JobPacker section 2.2: elephants are sent via the OCS, all else via the
+    /// EPS). Live they wait in their ToR, and there must be one OCS plane.
     Wait,
 }
 
 impl Admit {
-    /// The bit of the TOS byte that packets must have to be admitted, whatever the others are; `None`: all are.
+    /// The bit of the TOS byte that packets must have to be admitted, whatever the others are;
+    /// `None`: all are.
     pub fn tos(self) -> Option<u8> {
         (self != Self::All).then_some(ELEPHANT_DSCP << 2)
     }
@@ -38,22 +39,37 @@ impl Admit {
     }
 }
 
-/// The bit of the DSCP that marks an elephant; the bits above it may say a priority ([`super::priority::dscp`]). As a TOS byte it is 0x08,
-/// the old "maximise throughput", which every kernel's routing rules can match (until 6.12 they saw only the bits 0x1c).
+/// The bit of the DSCP that marks an elephant; the bits above it may say a priority
+/// ([`super::priority::dscp`]). As a TOS byte it is 0x08, the old "maximise throughput", which
+/// every kernel's routing rules can match (until 6.12 they saw only the bits 0x1c).
 pub const ELEPHANT_DSCP: u8 = 2;
 
-/// Whether a coflow's flows from one rack to another are elephants: whether all the bytes that it sends from the one to the other, as its
-/// pairs of racks ([`RackBytes::of`]) say, reach `threshold`. Flows within a rack never are. O(log pairs).
+/// Whether a coflow's flows from one rack to another are elephants: whether all the bytes that it
+/// sends from the one to the other, as its pairs of racks ([`RackBytes::of`]) say, reach
+/// `threshold`. Flows within a rack never are. O(log pairs).
 ///
-/// The rule is that of JobPacker and Co-scheduler: below T_e an aggregate is not worth a circuit, above it all its flows are.
+/// The rule is that of JobPacker and Co-scheduler: below T_e an aggregate is not worth a circuit,
+/// above it all its flows are.
 pub fn is_elephant(pairs: &[RackBytes], from: RackId, to: RackId, threshold: Bytes) -> bool {
-    let bytes = || pairs.binary_search_by_key(&(from, to), Edge::ends).map_or(Bytes::ZERO, |k| pairs[k].bytes);
+    let bytes = || {
+        pairs.binary_search_by_key(&(from, to), Edge::ends).map_or(Bytes::ZERO, |k| pairs[k].bytes)
+    };
     from != to && bytes() >= threshold
 }
 
-/// [`is_elephant`] for each flow of a coflow with these pairs of racks, in their order. O(F log pairs).
-pub fn marks(coflow: &CoflowSpec, pairs: &[RackBytes], topology: &Topology, threshold: Bytes) -> Vec<bool> {
-    coflow.flows.iter().map(|f| is_elephant(pairs, topology.rack_of(f.from), topology.rack_of(f.to), threshold)).collect()
+/// [`is_elephant`] for each flow of a coflow with these pairs of racks, in their order. O(F log
+/// pairs).
+pub fn marks(
+    coflow: &CoflowSpec,
+    pairs: &[RackBytes],
+    topology: &Topology,
+    threshold: Bytes,
+) -> Vec<bool> {
+    coflow
+        .flows
+        .iter()
+        .map(|f| is_elephant(pairs, topology.rack_of(f.from), topology.rack_of(f.to), threshold))
+        .collect()
 }
 
 #[cfg(test)]

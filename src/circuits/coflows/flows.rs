@@ -1,4 +1,5 @@
-//! The flows of a coflow, or its bytes by pair of racks: a list, or a shuffle that is known by its two sides.
+//! The flows of a coflow, or its bytes by pair of racks: a list, or a shuffle that is known by its
+//! two sides.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +55,8 @@ pub type Flows = Edges<FlowSpec>;
 /// A coflow's bytes by pair of racks.
 pub type Pairs = Edges<RackBytes>;
 
-/// A list of edges. A shuffle takes memory for its senders and receivers only, and gives out its edges one by one; its clones share it.
+/// A list of edges. A shuffle takes memory for its senders and receivers only, and gives out its
+/// edges one by one; its clones share it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Edges<E: Edge>(Kind<E>);
 
@@ -71,8 +73,9 @@ impl<E: Edge> Default for Edges<E> {
     }
 }
 
-/// Every one of m senders to every one of r receivers, in the order of the senders' numbers and then of the receivers'; or all of these
-/// but from an end to itself. Most senders send a receiver the same.
+/// Every one of m senders to every one of r receivers, in the order of the senders' numbers and
+/// then of the receivers'; or all of these but from an end to itself. Most senders send a receiver
+/// the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shuffle<N> {
     /// The senders, each once.
@@ -81,7 +84,8 @@ pub struct Shuffle<N> {
     to: Vec<(N, Bytes)>,
     /// Edges of other bytes, by their place.
     others: Vec<(u32, Bytes)>,
-    /// Where nothing is sent from an end to itself: the place of each sender's first edge, and how many edges there are. Else empty.
+    /// Where nothing is sent from an end to itself: the place of each sender's first edge, and how
+    /// many edges there are. Else empty.
     starts: Vec<u32>,
 }
 
@@ -111,20 +115,29 @@ impl<N: Copy + Ord> Shuffle<N> {
             starts: Vec::new(),
         };
         if !is_whole {
-            let ends = rows.iter().scan(0, |end, row| Some(std::mem::replace(end, *end + row.len() as u32)));
+            let ends = rows
+                .iter()
+                .scan(0, |end, row| Some(std::mem::replace(end, *end + row.len() as u32)));
             shuffle.starts = ends.chain([list.len() as u32]).collect();
         }
         // What two of three rows have is what most have, where few are different.
         let some: Vec<usize> = [0, rows.len() / 2, rows.len() - 1].into();
         for j in 0..shuffle.to.len() {
-            let [a, b, c] = [0, 1, 2].map(|k| shuffle.place_of(some[k], j).map(|place| list[place].bytes()));
-            shuffle.to[j].1 = (if a.is_some() && a == c { a } else { b.or(a).or(c) }).unwrap_or_default();
+            let [a, b, c] =
+                [0, 1, 2].map(|k| shuffle.place_of(some[k], j).map(|place| list[place].bytes()));
+            shuffle.to[j].1 =
+                (if a.is_some() && a == c { a } else { b.or(a).or(c) }).unwrap_or_default();
         }
-        let sides = size_of_val(&shuffle.from[..]) + size_of_val(&shuffle.to[..]) + size_of_val(&shuffle.starts[..]);
+        let sides = size_of_val(&shuffle.from[..])
+            + size_of_val(&shuffle.to[..])
+            + size_of_val(&shuffle.starts[..]);
         let room = (size_of_val(list) / 2).saturating_sub(sides) / size_of::<(u32, Bytes)>();
         let cells = Cells { shuffle: &shuffle, next: (0, 0) };
-        let other = |(k, (e, (_, j))): (usize, (&E, (usize, usize)))| (e.bytes() != shuffle.to[j].1).then_some((k as u32, e.bytes()));
-        let others: Vec<_> = list.iter().zip(cells).enumerate().filter_map(other).take(room + 1).collect();
+        let other = |(k, (e, (_, j))): (usize, (&E, (usize, usize)))| {
+            (e.bytes() != shuffle.to[j].1).then_some((k as u32, e.bytes()))
+        };
+        let others: Vec<_> =
+            list.iter().zip(cells).enumerate().filter_map(other).take(room + 1).collect();
         (others.len() <= room && room > 0).then_some(Self { others, ..shuffle })
     }
 
@@ -135,7 +148,11 @@ impl<N: Copy + Ord> Shuffle<N> {
 
     /// The receiver to which a sender sends nothing, since that is itself.
     fn itself(&self, i: usize) -> Option<usize> {
-        if self.starts.is_empty() { None } else { self.to.binary_search_by_key(&self.from[i], |r| r.0).ok() }
+        if self.starts.is_empty() {
+            None
+        } else {
+            self.to.binary_search_by_key(&self.from[i], |r| r.0).ok()
+        }
     }
 
     /// The place of the edge from a sender to a receiver.
@@ -163,8 +180,14 @@ impl<N: Copy + Ord> Shuffle<N> {
         let most = |j: usize| u128::from(self.to[j].1.0);
         let all: u128 = (0..self.to.len()).map(most).sum();
         let holes: Vec<Option<usize>> = (0..self.from.len()).map(|i| self.itself(i)).collect();
-        let mut out: Vec<(N, u128)> = self.from.iter().zip(&holes).map(|(&n, hole)| (n, all - hole.map_or(0, most))).collect();
-        let mut into: Vec<(N, u128)> = self.to.iter().map(|r| (r.0, u128::from(r.1.0) * self.from.len() as u128)).collect();
+        let mut out: Vec<(N, u128)> = self
+            .from
+            .iter()
+            .zip(&holes)
+            .map(|(&n, hole)| (n, all - hole.map_or(0, most)))
+            .collect();
+        let mut into: Vec<(N, u128)> =
+            self.to.iter().map(|r| (r.0, u128::from(r.1.0) * self.from.len() as u128)).collect();
         holes.into_iter().flatten().for_each(|j| into[j].1 -= most(j));
         for &(k, Bytes(bytes)) in &self.others {
             let (i, j) = self.cell(k as usize);
@@ -175,7 +198,8 @@ impl<N: Copy + Ord> Shuffle<N> {
         [out, into]
     }
 
-    /// The bytes of the edge at a place. O(log edges of other bytes), and O(log ends) where ends do not send to themselves.
+    /// The bytes of the edge at a place. O(log edges of other bytes), and O(log ends) where ends do
+    /// not send to themselves.
     pub fn bytes(&self, k: usize) -> Bytes {
         let other = self.others.binary_search_by_key(&k, |o| o.0 as usize);
         other.map_or_else(|_| self.to[self.cell(k).1].1, |o| self.others[o].1)
@@ -213,7 +237,8 @@ impl<E: Edge> Edges<E> {
         }
     }
 
-    /// How many edges, senders and receivers it keeps: all edges of a list, and of a shuffle its two sides and the edges of other bytes.
+    /// How many edges, senders and receivers it keeps: all edges of a list, and of a shuffle its
+    /// two sides and the edges of other bytes.
     pub fn kept(&self) -> usize {
         match &self.0 {
             Kind::List(list) => list.len(),
@@ -240,12 +265,16 @@ impl<E: Edge> Edges<E> {
         }
     }
 
-    /// Where the edge between two ends is, in a list that is in the order of its ends. O(log edges).
+    /// Where the edge between two ends is, in a list that is in the order of its ends. O(log
+    /// edges).
     pub fn place(&self, ends: (E::End, E::End)) -> Option<usize> {
         match &self.0 {
             Kind::List(list) => list.binary_search_by_key(&ends, E::ends).ok(),
             Kind::Shuffle(s) => {
-                let (i, j) = (s.from.binary_search(&ends.0).ok()?, s.to.binary_search_by_key(&ends.1, |r| r.0).ok()?);
+                let (i, j) = (
+                    s.from.binary_search(&ends.0).ok()?,
+                    s.to.binary_search_by_key(&ends.1, |r| r.0).ok()?,
+                );
                 s.place_of(i, j)
             }
         }
@@ -262,15 +291,16 @@ impl<E: Edge> Edges<E> {
         self.iter().enumerate().filter(move |e| out.next_if(|&&k| k as usize == e.0).is_none())
     }
 
-    /// What each end sends, and what each receives, in the order of ends. O(ends + edges of other bytes) of a shuffle, and O(edges log
-    /// edges) of a list.
+    /// What each end sends, and what each receives, in the order of ends. O(ends + edges of other
+    /// bytes) of a shuffle, and O(edges log edges) of a list.
     pub fn sums(&self) -> [Vec<(E::End, u128)>; 2] {
         match &self.0 {
             Kind::List(list) => [false, true].map(|receives| {
                 let mut sums = BTreeMap::new();
                 for e in list.iter() {
                     let (from, to) = e.ends();
-                    *sums.entry(if receives { to } else { from }).or_insert(0) += u128::from(e.bytes().0);
+                    *sums.entry(if receives { to } else { from }).or_insert(0) +=
+                        u128::from(e.bytes().0);
                 }
                 sums.into_iter().collect()
             }),
@@ -287,27 +317,39 @@ impl<E: Edge> Edges<E> {
         Bytes(u64::try_from(sum).unwrap_or(u64::MAX))
     }
 
-    /// The bytes of the largest one; zero if there are none. O(ends + edges of other bytes) of a shuffle, and O(edges) of a list.
+    /// The bytes of the largest one; zero if there are none. O(ends + edges of other bytes) of a
+    /// shuffle, and O(edges) of a list.
     pub fn largest(&self) -> Bytes {
         match &self.0 {
             Kind::List(list) => list.iter().map(E::bytes).max().unwrap_or_default(),
             // What most senders send to a receiver, one of them does.
-            Kind::Shuffle(s) => s.to.iter().map(|r| r.1).chain(s.others.iter().map(|o| o.1)).max().unwrap_or_default(),
+            Kind::Shuffle(s) => {
+                s.to.iter()
+                    .map(|r| r.1)
+                    .chain(s.others.iter().map(|o| o.1))
+                    .max()
+                    .unwrap_or_default()
+            }
         }
     }
 
-    /// Places of edges without bytes, in order. O(edges), and O(ends + edges of other bytes) of a shuffle that has none.
+    /// Places of edges without bytes, in order. O(edges), and O(ends + edges of other bytes) of a
+    /// shuffle that has none.
     pub fn empty(&self) -> Vec<u32> {
         if let Kind::Shuffle(s) = &self.0
-            && s.to.iter().map(|r| r.1).chain(s.others.iter().map(|o| o.1)).all(|bytes| bytes > Bytes::ZERO)
+            && s.to
+                .iter()
+                .map(|r| r.1)
+                .chain(s.others.iter().map(|o| o.1))
+                .all(|bytes| bytes > Bytes::ZERO)
         {
             return vec![];
         }
         self.iter().zip(0..).filter(|(e, _)| e.bytes() == Bytes::ZERO).map(|(_, k)| k).collect()
     }
 
-    /// The edges whose two ends have the same key, each with its place, in their order. O((ends + edges found) log ends) of a shuffle, and
-    /// O(edges) of a list.
+    /// The edges whose two ends have the same key, each with its place, in their order. O((ends +
+    /// edges found) log ends) of a shuffle, and O(edges) of a list.
     pub fn inside<K: Ord>(&self, key: impl Fn(E::End) -> K) -> Vec<(usize, E)> {
         match &self.0 {
             Kind::List(list) => {
@@ -315,12 +357,15 @@ impl<E: Edge> Edges<E> {
                 list.iter().copied().enumerate().filter(|(_, e)| is_inside(e)).collect()
             }
             Kind::Shuffle(s) => {
-                let mut by_key: Vec<(K, usize)> = s.to.iter().enumerate().map(|(j, r)| (key(r.0), j)).collect();
+                let mut by_key: Vec<(K, usize)> =
+                    s.to.iter().enumerate().map(|(j, r)| (key(r.0), j)).collect();
                 by_key.sort_unstable();
                 let mut found = Vec::new();
                 for (i, &from) in s.from.iter().enumerate() {
                     let own = key(from);
-                    let same = by_key[by_key.partition_point(|x| x.0 < own)..].iter().take_while(|x| x.0 == own);
+                    let same = by_key[by_key.partition_point(|x| x.0 < own)..]
+                        .iter()
+                        .take_while(|x| x.0 == own);
                     let places = same.filter_map(|&(_, j)| s.place_of(i, j).map(|k| (k, j)));
                     found.extend(places.map(|(k, j)| (k, E::new(from, s.to[j].0, s.bytes(k)))));
                 }
@@ -329,8 +374,8 @@ impl<E: Edge> Edges<E> {
         }
     }
 
-    /// Them as a shuffle, if they are kept as one and go from every sender to every receiver: edge `r x i + j` is from sender i to
-    /// receiver j.
+    /// Them as a shuffle, if they are kept as one and go from every sender to every receiver: edge
+    /// `r x i + j` is from sender i to receiver j.
     pub fn as_shuffle(&self) -> Option<&Arc<Shuffle<E::End>>> {
         match &self.0 {
             Kind::Shuffle(s) if s.starts.is_empty() => Some(s),
@@ -446,7 +491,10 @@ mod tests {
         // The last sender has what did not divide.
         let flows = Flows::from(shuffle(40, 30, |i, j| u64::from(100 * j + u32::from(i == 39))));
         let s = flows.as_shuffle().unwrap();
-        assert_eq!((s.from.len(), s.to.len(), s.others.len(), flows.len(), flows.kept()), (40, 30, 30, 1200, 100));
+        assert_eq!(
+            (s.from.len(), s.to.len(), s.others.len(), flows.len(), flows.kept()),
+            (40, 30, 30, 1200, 100)
+        );
         assert_eq!((flows.at(31), flows.at(39 * 30 + 2)), (flow(2, 3, 100), flow(78, 6, 201)));
         // The odd one may be the first or in the middle, too.
         for odd in [0, 20] {
@@ -457,12 +505,23 @@ mod tests {
 
     #[test]
     fn a_shuffle_may_be_without_flows_from_a_host_to_itself() {
-        let all = (0..12).flat_map(|i| (6..20).filter(move |&j| i != j).map(move |j| flow(i, j, 5 + u64::from(j))));
+        let all = (0..12).flat_map(|i| {
+            (6..20).filter(move |&j| i != j).map(move |j| flow(i, j, 5 + u64::from(j)))
+        });
         let list: Vec<FlowSpec> = all.collect();
         let flows = Flows::from(list.clone());
-        assert_eq!((flows.len(), flows.kept(), flows.as_shuffle().is_none()), (12 * 14 - 6, 12 + 14 + 13, true));
-        assert!(flows.iter().eq(list.iter().copied()) && list.iter().enumerate().all(|(k, &f)| flows.at(k) == f));
-        assert_eq!([(6, 6), (6, 7), (11, 12), (5, 5)].map(|(a, b)| flows.place((HostId(a), HostId(b)))), [None, Some(84), Some(154), None]);
+        assert_eq!(
+            (flows.len(), flows.kept(), flows.as_shuffle().is_none()),
+            (12 * 14 - 6, 12 + 14 + 13, true)
+        );
+        assert!(
+            flows.iter().eq(list.iter().copied())
+                && list.iter().enumerate().all(|(k, &f)| flows.at(k) == f)
+        );
+        assert_eq!(
+            [(6, 6), (6, 7), (11, 12), (5, 5)].map(|(a, b)| flows.place((HostId(a), HostId(b)))),
+            [None, Some(84), Some(154), None]
+        );
         // The same without one more flow is a list.
         assert_eq!(Flows::from(list[1..].to_vec()).kept(), list.len() - 1);
     }
@@ -471,10 +530,20 @@ mod tests {
     fn other_lists_stay_lists() {
         let is_list = |list: Vec<FlowSpec>| Flows::from(list).as_shuffle().is_none();
         let square = || shuffle(20, 20, |_, _| 5);
-        assert!(is_list(vec![]) && is_list(vec![flow(0, 1, 2)]) && is_list(shuffle(9, 9, |i, j| u64::from(10 * i + j))));
+        assert!(
+            is_list(vec![])
+                && is_list(vec![flow(0, 1, 2)])
+                && is_list(shuffle(9, 9, |i, j| u64::from(10 * i + j)))
+        );
         assert!(is_list(square().into_iter().skip(1).collect()), "one is missing");
         assert!(is_list(square().into_iter().rev().collect()), "in another order");
-        assert!(is_list(square().into_iter().enumerate().map(|(k, f)| flow(f.from.0, f.to.0 + u32::from(k == 399), 5)).collect()));
+        assert!(is_list(
+            square()
+                .into_iter()
+                .enumerate()
+                .map(|(k, f)| flow(f.from.0, f.to.0 + u32::from(k == 399), 5))
+                .collect()
+        ));
     }
 
     proptest! {

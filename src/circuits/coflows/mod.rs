@@ -42,7 +42,8 @@ pub struct CoflowSpec {
     pub name: String,
     /// When its flows start.
     pub arrival: Time,
-    /// Its weight, 1 at least: under `sunflow-weighted`, of two alike the one of twice the weight may take twice as long to be next.
+    /// Its weight, 1 at least: under `sunflow-weighted`, of two alike the one of twice the weight
+    /// may take twice as long to be next.
     pub weight: u32,
     /// What is said of its flows' strict priorities, which count under `network: priority`.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Priorities::is_plain"))]
@@ -58,7 +59,15 @@ impl CoflowSpec {
     /// A coflow of plain weight, whose flows have no priorities and no types.
     pub fn new(id: CoflowId, name: impl Into<String>, arrival: Time, flows: Vec<FlowSpec>) -> Self {
         let (priorities, types) = Default::default();
-        Self { id, name: name.into(), arrival, weight: Self::plain_weight(), priorities, types, flows: flows.into() }
+        Self {
+            id,
+            name: name.into(),
+            arrival,
+            weight: Self::plain_weight(),
+            priorities,
+            types,
+            flows: flows.into(),
+        }
     }
 
     /// The weight of a coflow of which none is said.
@@ -78,7 +87,12 @@ impl CoflowSpec {
 
     /// The payload bytes between racks.
     pub fn bytes_between_racks(&self, topology: &Topology) -> Bytes {
-        let within = self.flows.inside(|h| topology.rack_of(h)).iter().map(|e| u128::from(e.1.bytes.0)).sum::<u128>();
+        let within = self
+            .flows
+            .inside(|h| topology.rack_of(h))
+            .iter()
+            .map(|e| u128::from(e.1.bytes.0))
+            .sum::<u128>();
         let all = self.flows.sums()[0].iter().map(|x| x.1).sum::<u128>();
         Bytes(u64::try_from(all - within).unwrap_or(u64::MAX))
     }
@@ -122,7 +136,10 @@ pub struct CoflowRecord {
     /// Payload bytes, all of them.
     pub bytes: Bytes,
     /// Payload bytes of its longest flow; absent in results of older versions.
-    #[cfg_attr(feature = "serde", serde(rename = "longest_flow_bytes", default, skip_serializing_if = "Option::is_none"))]
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "longest_flow_bytes", default, skip_serializing_if = "Option::is_none")
+    )]
     pub longest_flow: Option<Bytes>,
     /// Payload bytes between racks.
     #[cfg_attr(feature = "serde", serde(rename = "between_racks_bytes"))]
@@ -147,10 +164,21 @@ pub struct CoflowRecord {
 }
 
 impl CoflowRecord {
-    /// The account of a coflow that finished at `finished` (or not), `ocs_share` of whose bytes between racks went over circuits.
-    pub fn new(spec: &CoflowSpec, topology: &Topology, finished: Option<Time>, ocs_share: f64) -> Self {
+    /// The account of a coflow that finished at `finished` (or not), `ocs_share` of whose bytes
+    /// between racks went over circuits.
+    pub fn new(
+        spec: &CoflowSpec,
+        topology: &Topology,
+        finished: Option<Time>,
+        ocs_share: f64,
+    ) -> Self {
         let cct = finished.map(|t| t.since(spec.arrival));
-        Self { ocs_share, finished, cct, ..Self::unfinished(spec, topology, bounds::hybrid(spec, topology)) }
+        Self {
+            ocs_share,
+            finished,
+            cct,
+            ..Self::unfinished(spec, topology, bounds::hybrid(spec, topology))
+        }
     }
 
     /// The account of a coflow that has not finished, and finishes no sooner than its bound.
@@ -185,11 +213,20 @@ pub struct RackBytes {
 }
 
 impl RackBytes {
-    /// The pairs of racks between which flows send, by sender and receiver, each with the sum of its flows; what stays in a rack is left
-    /// out. O(flows log flows), and O(flows) if they are in the order of their racks.
+    /// The pairs of racks between which flows send, by sender and receiver, each with the sum of
+    /// its flows; what stays in a rack is left out. O(flows log flows), and O(flows) if they are in
+    /// the order of their racks.
     pub fn of(flows: impl IntoIterator<Item = FlowSpec>, topology: &Topology) -> Vec<Self> {
-        let pair = |f: FlowSpec| Self { from: topology.rack_of(f.from), to: topology.rack_of(f.to), bytes: f.bytes };
-        let mut pairs: Vec<Self> = flows.into_iter().map(pair).filter(|p| p.from != p.to && p.bytes > Bytes::ZERO).collect();
+        let pair = |f: FlowSpec| Self {
+            from: topology.rack_of(f.from),
+            to: topology.rack_of(f.to),
+            bytes: f.bytes,
+        };
+        let mut pairs: Vec<Self> = flows
+            .into_iter()
+            .map(pair)
+            .filter(|p| p.from != p.to && p.bytes > Bytes::ZERO)
+            .collect();
         pairs.sort_by_key(Edge::ends);
         pairs.dedup_by(|next, sum| {
             let is_same = next.ends() == sum.ends();

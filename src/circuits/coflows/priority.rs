@@ -11,9 +11,11 @@ use crate::ids::FlowId;
 pub const LAST: u8 = 7;
 /// The priority of flows of which nothing is said: some can be put before them, and some behind.
 pub const PLAIN: u8 = 4;
-/// Flows within a rack of which nothing is said go behind all others: they take what others leave of their hosts' interfaces.
+/// Flows within a rack of which nothing is said go behind all others: they take what others leave
+/// of their hosts' interfaces.
 ///
-/// Source: Tian et al., *PushBox*, section 4 (a reserved lowest priority for transfers within racks).
+/// Source: Tian et al., *PushBox*, section 4 (a reserved lowest priority for transfers within
+/// racks).
 pub const WITHIN_RACK: u8 = LAST + 1;
 
 /// What is said of the priorities of a coflow's flows.
@@ -23,7 +25,8 @@ pub struct Priorities {
     /// Priority of all its flows between racks; [`PLAIN`] if nothing is said.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub all: Option<u8>,
-    /// By flow, those of which something is said; shorter than the list of flows if the rest is silent.
+    /// By flow, those of which something is said; shorter than the list of flows if the rest is
+    /// silent.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub flows: Vec<Option<u8>>,
 }
@@ -34,14 +37,16 @@ impl Priorities {
         self.all.is_none() && self.flows.is_empty()
     }
 
-    /// The priority of a flow: its own, else [`WITHIN_RACK`] if it stays in its rack, else its coflow's, else [`PLAIN`].
+    /// The priority of a flow: its own, else [`WITHIN_RACK`] if it stays in its rack, else its
+    /// coflow's, else [`PLAIN`].
     pub fn of(&self, flow: usize, within_rack: bool) -> u8 {
         let other = if within_rack { WITHIN_RACK } else { self.all.unwrap_or(PLAIN) };
         self.flows.get(flow).copied().flatten().unwrap_or(other)
     }
 }
 
-/// The DSCP that packets of this priority carry: class selector CS7 for 0, CS6 for 1, and so on; [`WITHIN_RACK`] shares CS0 with the last.
+/// The DSCP that packets of this priority carry: class selector CS7 for 0, CS6 for 1, and so on;
+/// [`WITHIN_RACK`] shares CS0 with the last.
 ///
 /// Source: RFC 2474, section 4.2.2 (class selector codepoints: the larger one is served no worse).
 pub fn dscp(priority: u8) -> u8 {
@@ -85,7 +90,12 @@ impl Said {
     /// Takes note of a change, and gives what is new of it. O(changes log flows).
     pub fn change(&mut self, change: &Change) -> Change {
         let all = change.all.filter(|&p| self.all.replace(p) != Some(p));
-        let flows = change.flows.iter().copied().filter(|&(flow, p)| self.flows.insert(flow, p) != Some(p)).collect();
+        let flows = change
+            .flows
+            .iter()
+            .copied()
+            .filter(|&(flow, p)| self.flows.insert(flow, p) != Some(p))
+            .collect();
         Change { all, flows }
     }
 
@@ -112,15 +122,27 @@ mod tests {
         let change = Change { all: Some(2), flows: vec![(FlowId(0), 1), (FlowId(1), 3)] };
         assert_eq!(said.change(&change), Change { all: Some(2), flows: vec![(FlowId(0), 1)] });
         assert!(said.change(&change).is_empty());
-        assert_eq!([said.change(&Change { all: Some(0), flows: vec![] }).all, said.all], [Some(0), Some(0)]);
-        assert_eq!((change.wrong(), Change { all: Some(8), flows: vec![] }.wrong()), (None, Some(8)));
+        assert_eq!(
+            [said.change(&Change { all: Some(0), flows: vec![] }).all, said.all],
+            [Some(0), Some(0)]
+        );
+        assert_eq!(
+            (change.wrong(), Change { all: Some(8), flows: vec![] }.wrong()),
+            (None, Some(8))
+        );
         assert_eq!(Change { all: None, flows: vec![(FlowId(2), 9)] }.wrong(), Some(9));
     }
 
     #[test]
     fn a_flow_s_own_word_comes_first() {
         let p = Priorities { all: Some(2), flows: vec![None, Some(7)] };
-        assert_eq!([p.of(0, false), p.of(1, false), p.of(1, true), p.of(0, true), p.of(9, false)], [2, 7, 7, WITHIN_RACK, 2]);
-        assert_eq!((Priorities::default().of(0, false), Priorities::default().is_plain(), p.is_plain()), (PLAIN, true, false));
+        assert_eq!(
+            [p.of(0, false), p.of(1, false), p.of(1, true), p.of(0, true), p.of(9, false)],
+            [2, 7, 7, WITHIN_RACK, 2]
+        );
+        assert_eq!(
+            (Priorities::default().of(0, false), Priorities::default().is_plain(), p.is_plain()),
+            (PLAIN, true, false)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Birkhoff+: a barrier keeps the permutations away from thin cells, so that few of them carry most.
+//! Birkhoff+: a barrier keeps the permutations away from thin cells, so that few of them carry
+//! most.
 
 use super::bvn::{slices, within};
 use super::sequences;
@@ -11,20 +12,24 @@ use crate::{Ask, Decision, Scheduler, Slot};
 
 /// The cost of a cell as thick as the mean of its row.
 const UNIT: u128 = 1 << 20;
-/// The cost of the thinnest cells; a matching of [`crate::config`]'s most racks of them stays far below 2^58.
+/// The cost of the thinnest cells; a matching of [`crate::config`]'s most racks of them stays far
+/// below 2^58.
 const MOST: i64 = 1 << 44;
 
-/// Configurations that serve all of `demand`, with light in sum equal to the busiest port's, in few configurations.
+/// Configurations that serve all of `demand`, with light in sum equal to the busiest port's, in few
+/// configurations.
 ///
-/// The matrix is stuffed to equal sums. Each configuration is the vertex that a Frank-Wolfe step along the barrier's gradient finds:
-/// the permutation with the least sum of `1 / rest` over its cells, which is one without thin cells, but with an eye on all of them
-/// and not only on the thinnest. It lasts as long as all its cells do (Birkhoff's step).
+/// The matrix is stuffed to equal sums. Each configuration is the vertex that a Frank-Wolfe step
+/// along the barrier's gradient finds: the permutation with the least sum of `1 / rest` over its
+/// cells, which is one without thin cells, but with an eye on all of them and not only on the
+/// thinnest. It lasts as long as all its cells do (Birkhoff's step).
 ///
 /// # Arguments
 /// Those of [`super::bvn()`].
 ///
 /// # Complexity
-/// One assignment problem a configuration, O(R^3) at worst each, with weights in fixed point (the mean cell costs 2^20).
+/// One assignment problem a configuration, O(R^3) at worst each, with weights in fixed point (the
+/// mean cell costs 2^20).
 ///
 /// # Example
 /// ```
@@ -35,8 +40,9 @@ const MOST: i64 = 1 << 44;
 /// ```
 ///
 /// # Source
-/// Valls, Iosifidis and Tassiulas, *Birkhoff's decomposition revisited: sparse scheduling for high-speed circuit switches*,
-/// IEEE/ACM Transactions on Networking 29 (2021), algorithm 4, with one barrier step a configuration.
+/// Valls, Iosifidis and Tassiulas, *Birkhoff's decomposition revisited: sparse scheduling for
+/// high-speed circuit switches*, IEEE/ACM Transactions on Networking 29 (2021), algorithm 4, with
+/// one barrier step a configuration.
 pub fn birkhoff_plus(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
     within(
         window,
@@ -47,7 +53,8 @@ pub fn birkhoff_plus(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<
     )
 }
 
-/// The perfect matching on the cells with light that has the least sum of `1 / rest`; `None` when no light is left.
+/// The perfect matching on the cells with light that has the least sum of `1 / rest`; `None` when
+/// no light is left.
 fn thickest(n: usize, cells: &[u64]) -> Option<Vec<u32>> {
     let sum: u128 = cells.iter().take(n).map(|&c| u128::from(c)).sum();
     if sum == 0 {
@@ -56,7 +63,8 @@ fn thickest(n: usize, cells: &[u64]) -> Option<Vec<u32>> {
     let mean = sum.div_ceil(n as u128);
     // A cell without light is worse than a whole row of the thinnest.
     let none = MOST * (n as i64 + 1);
-    let cost = |c: u64| if c == 0 { none } else { (mean * UNIT / u128::from(c)).min(MOST as u128) as i64 };
+    let cost =
+        |c: u64| if c == 0 { none } else { (mean * UNIT / u128::from(c)).min(MOST as u128) as i64 };
     let profits: Vec<i64> = cells.iter().map(|&c| -cost(c)).collect();
     Some(assignment::solve(n, &profits).column)
 }

@@ -10,17 +10,20 @@ use crate::{Ask, Decision, Matching, Scheduler, Slot, steps};
 /// No row or column.
 const NONE: u32 = u32::MAX;
 
-/// Configurations that serve all of `demand`, with light in sum equal to the busiest port's: the optimum when delta is 0.
+/// Configurations that serve all of `demand`, with light in sum equal to the busiest port's: the
+/// optimum when delta is 0.
 ///
-/// A port whose rest equals the time that is left is tight: it must not rest. Each configuration joins every tight port (such a
-/// matching always exists), keeps the circuits of the one before where it can, adds the thickest cells that are still free, and lasts
-/// until a cell is empty or another port becomes tight. Nothing is stuffed, so no circuit is set for nothing.
+/// A port whose rest equals the time that is left is tight: it must not rest. Each configuration
+/// joins every tight port (such a matching always exists), keeps the circuits of the one before
+/// where it can, adds the thickest cells that are still free, and lasts until a cell is empty or
+/// another port becomes tight. Nothing is stuffed, so no circuit is set for nothing.
 ///
 /// # Arguments
 /// Those of [`super::bvn()`].
 ///
 /// # Complexity
-/// At most E + 2R configurations for E cells; O(R E) each at worst for the tight ports, O(E log E) for the others.
+/// At most E + 2R configurations for E cells; O(R E) each at worst for the tight ports, O(E log E)
+/// for the others.
 ///
 /// # Example
 /// ```
@@ -31,8 +34,9 @@ const NONE: u32 = u32::MAX;
 /// ```
 ///
 /// # Source
-/// T. Gonzalez and S. Sahni, *Open shop scheduling to minimize finish time*, J. ACM 23 (1976), section 3; T. Inukai, *An efficient
-/// SS/TDMA time slot assignment algorithm*, IEEE Trans. Communications 27 (1979).
+/// T. Gonzalez and S. Sahni, *Open shop scheduling to minimize finish time*, J. ACM 23 (1976),
+/// section 3; T. Inukai, *An efficient SS/TDMA time slot assignment algorithm*, IEEE Trans.
+/// Communications 27 (1979).
 pub fn clearance(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
     let need = light(demand, rate);
     super::bvn::within(window, Shop::new(&need))
@@ -77,7 +81,15 @@ impl Shop {
             rows[i.index()] += x;
             columns[j.index()] += x;
         }
-        Self { n, rest: need.clone(), rows, columns, left: busiest(need), column: vec![NONE; n], row: vec![NONE; n] }
+        Self {
+            n,
+            rest: need.clone(),
+            rows,
+            columns,
+            left: busiest(need),
+            column: vec![NONE; n],
+            row: vec![NONE; n],
+        }
     }
 
     fn rest(&self, near: u32, far: u32, from_output: bool) -> u64 {
@@ -85,10 +97,12 @@ impl Shop {
         self.rest.get(RackId(i), RackId(j))
     }
 
-    /// Joins the tight port `p` (an output if `from_output`) along an alternating path to a free port of the other side, or to a port
-    /// of its own side that is not tight, which gives way. Ports of the other side that are joined stay so: what is covered stays.
+    /// Joins the tight port `p` (an output if `from_output`) along an alternating path to a free
+    /// port of the other side, or to a port of its own side that is not tight, which gives way.
+    /// Ports of the other side that are joined stay so: what is covered stays.
     fn cover(&mut self, p: u32, from_output: bool) {
-        let (own, other) = if from_output { (&self.row, &self.column) } else { (&self.column, &self.row) };
+        let (own, other) =
+            if from_output { (&self.row, &self.column) } else { (&self.column, &self.row) };
         let sums = if from_output { &self.columns } else { &self.rows };
         let mut from = vec![NONE; self.n];
         let mut queue = vec![p];
@@ -98,7 +112,10 @@ impl Shop {
             let near = queue[k];
             k += 1;
             for far in 0..self.n as u32 {
-                if from[far as usize] != NONE || own[near as usize] == far || self.rest(near, far, from_output) == 0 {
+                if from[far as usize] != NONE
+                    || own[near as usize] == far
+                    || self.rest(near, far, from_output) == 0
+                {
                     continue;
                 }
                 from[far as usize] = near;
@@ -108,10 +125,15 @@ impl Shop {
                 }
                 queue.push(mate);
             }
-            // A port without demand is never tight, and tight ports always have such a path (Hall, Mendelsohn and Dulmage).
+            // A port without demand is never tight, and tight ports always have such a path (Hall,
+            // Mendelsohn and Dulmage).
             debug_assert!(k < queue.len(), "tight ports can be joined all at once");
         };
-        let (own, other) = if from_output { (&mut self.row, &mut self.column) } else { (&mut self.column, &mut self.row) };
+        let (own, other) = if from_output {
+            (&mut self.row, &mut self.column)
+        } else {
+            (&mut self.column, &mut self.row)
+        };
         let gives_way = other[end as usize];
         if gives_way != NONE {
             own[gives_way as usize] = NONE;
@@ -131,7 +153,9 @@ impl Shop {
     /// Joins free ports, thickest cells first.
     fn add_free(&mut self) {
         steps::count(self.n);
-        let free = |(i, j, _): &(RackId, RackId, u64)| self.column[i.index()] == NONE && self.row[j.index()] == NONE;
+        let free = |(i, j, _): &(RackId, RackId, u64)| {
+            self.column[i.index()] == NONE && self.row[j.index()] == NONE
+        };
         let mut cells: Vec<(RackId, RackId, u64)> = self.rest.entries().filter(free).collect();
         cells.sort_unstable_by(|a, b| b.2.cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
         for (i, j, _) in cells {
@@ -146,7 +170,11 @@ impl Shop {
         let mut time = self.left;
         for p in 0..self.n {
             let (i, j) = (RackId::from(p), self.column[p]);
-            time = time.min(if j == NONE { self.left - self.rows[p] } else { self.rest.get(i, RackId(j)) });
+            time = time.min(if j == NONE {
+                self.left - self.rows[p]
+            } else {
+                self.rest.get(i, RackId(j))
+            });
             if self.row[p] == NONE {
                 time = time.min(self.left - self.columns[p]);
             }

@@ -10,8 +10,8 @@
 //! | [`solstice()`] | the demand but for what the electrical network carries meanwhile, in few configurations |
 //! | [`eclipse()`] | most bytes within a window, dark time counted |
 //!
-//! All are for circuits one way: on a duplex plane their schedulers fall back to one [`edmonds()`] matching. Times are integer
-//! nanoseconds of light at the plane's rate.
+//! All are for circuits one way: on a duplex plane their schedulers fall back to one [`edmonds()`]
+//! matching. Times are integer nanoseconds of light at the plane's rate.
 
 use super::matching::{edmonds, gather, usable_pair};
 use super::{Ask, Decision, Slot};
@@ -45,23 +45,27 @@ struct Lit {
 }
 
 impl Lit {
-    /// What a demand needs: nanoseconds at `rate`, rounded up; far beyond every run at rate zero. O(R^2), several cells at a time where
-    /// there is nothing.
+    /// What a demand needs: nanoseconds at `rate`, rounded up; far beyond every run at rate zero.
+    /// O(R^2), several cells at a time where there is nothing.
     fn of(demand: &DemandMatrix, rate: BitRate) -> Self {
         let n = demand.racks();
-        let (mut starts, mut columns, mut light) = (Vec::with_capacity(n + 1), Vec::new(), Vec::new());
+        let (mut starts, mut columns, mut light) =
+            (Vec::with_capacity(n + 1), Vec::new(), Vec::new());
         for row in demand.cells().chunks_exact(n.max(1)) {
             starts.push(columns.len() as u32);
             gather(row, &mut columns, &mut light);
         }
         starts.push(columns.len() as u32);
         let (most, whole) = (Self::most(n), Self::whole(rate));
-        let time = |b: u64| whole.map_or_else(|| rate.time_for(Bytes(b)).0, |a_byte| b.saturating_mul(a_byte));
+        let time = |b: u64| {
+            whole.map_or_else(|| rate.time_for(Bytes(b)).0, |a_byte| b.saturating_mul(a_byte))
+        };
         light.iter_mut().for_each(|b| *b = time(*b).min(most));
         Self { starts, columns, light }
     }
 
-    /// The nanoseconds of a byte, if these are a whole number, as at most rates: that saves a division for each cell.
+    /// The nanoseconds of a byte, if these are a whole number, as at most rates: that saves a
+    /// division for each cell.
     fn whole(rate: BitRate) -> Option<u64> {
         (rate.0 > 0 && (8 * NANOS).is_multiple_of(rate.0)).then(|| rate.time_for(Bytes(1)).0)
     }
@@ -74,7 +78,11 @@ impl Lit {
     /// Of cells in the order of rows and columns.
     fn from_cells(n: usize, cells: &[(RackId, RackId, u64)]) -> Self {
         let starts = (0..=n).map(|i| cells.partition_point(|c| c.0.index() < i) as u32).collect();
-        Self { starts, columns: cells.iter().map(|c| c.1.0).collect(), light: cells.iter().map(|c| c.2).collect() }
+        Self {
+            starts,
+            columns: cells.iter().map(|c| c.1.0).collect(),
+            light: cells.iter().map(|c| c.2).collect(),
+        }
     }
 
     fn racks(&self) -> usize {
@@ -99,11 +107,15 @@ impl Lit {
 /// The same as a matrix.
 fn light(demand: &DemandMatrix, rate: BitRate) -> DemandMatrix {
     let (lit, mut light) = (Lit::of(demand, rate), DemandMatrix::zero(demand.racks()));
-    light.set_all((0..lit.racks()).flat_map(|i| lit.row(i).map(move |(j, x)| (RackId::from(i), RackId(j), x))));
+    light.set_all(
+        (0..lit.racks())
+            .flat_map(|i| lit.row(i).map(move |(j, x)| (RackId::from(i), RackId(j), x))),
+    );
     light
 }
 
-/// The largest sum of a row or column: no schedule of one plane serves the demand in less light. O(R^2).
+/// The largest sum of a row or column: no schedule of one plane serves the demand in less light.
+/// O(R^2).
 fn busiest(light: &DemandMatrix) -> u64 {
     let n = light.racks();
     let mut columns = vec![0u64; n];
@@ -116,8 +128,8 @@ fn busiest(light: &DemandMatrix) -> u64 {
     columns.into_iter().fold(most, u64::max)
 }
 
-/// Asks `one` plane after plane for a sequence that fills the interval; what it carries is taken from the demand first. The
-/// last configuration stays until the next decision.
+/// Asks `one` plane after plane for a sequence that fills the interval; what it carries is taken
+/// from the demand first. The last configuration stays until the next decision.
 fn sequences(ask: &Ask, mut one: impl FnMut(&DemandMatrix, &Plane) -> Vec<Slot>) -> Decision {
     let mut left = ask.demand.clone();
     let mut all = Vec::with_capacity(ask.planes.len());
@@ -125,8 +137,11 @@ fn sequences(ask: &Ask, mut one: impl FnMut(&DemandMatrix, &Plane) -> Vec<Slot>)
         let usable = &ask.usable[p];
         let may = |i, j, d| if usable_pair(usable, plane.duplex, i, j) { d } else { 0 };
         let wanted = if usable.is_all() { left.clone() } else { left.map_pairs(may) };
-        let mut slots =
-            if plane.duplex { vec![Slot { matching: edmonds(&wanted, ask.current.get(p)), hold: None }] } else { one(&wanted, plane) };
+        let mut slots = if plane.duplex {
+            vec![Slot { matching: edmonds(&wanted, ask.current.get(p)), hold: None }]
+        } else {
+            one(&wanted, plane)
+        };
         drop(wanted);
         if slots.is_empty() {
             slots.push(Slot { matching: super::Matching::empty(left.racks()), hold: None });

@@ -9,15 +9,17 @@ use crate::{Ask, Decision, Scheduler, Slot};
 
 /// Configurations that leave of `demand` no more than the electrical network carries meanwhile.
 ///
-/// The matrix is stuffed to equal sums (QuickStuff), then cut along perfect matchings whose cells are all at least a
-/// threshold, a power of two that halves whenever there is none (BigSlice), each for as long as
-/// all its cells last. It ends when every rack's rest, both ways, fits into the electrical network in the time of the
-/// configurations so far, dark time included.
+/// The matrix is stuffed to equal sums (QuickStuff), then cut along perfect matchings whose cells
+/// are all at least a threshold, a power of two that halves whenever there is none (BigSlice), each
+/// for as long as all its cells last. It ends when every rack's rest, both ways, fits into the
+/// electrical network in the time of the configurations so far, dark time included.
 ///
 /// # Arguments
-/// - `demand`: bytes by (input, output), `R x R`; `rate`: of a circuit; `delta`: dark time before each configuration.
+/// - `demand`: bytes by (input, output), `R x R`; `rate`: of a circuit; `delta`: dark time before
+///   each configuration.
 /// - `eps`: a rack's rate on the electrical network; zero if the circuits must serve everything.
-/// - `window`: no more configurations once they fill it, dark time included; [`Span::MAX`] for no limit.
+/// - `window`: no more configurations once they fill it, dark time included; [`Span::MAX`] for no
+///   limit.
 ///
 /// # Complexity
 /// O(R^2) for every circuit that changes from one configuration to the next.
@@ -33,8 +35,15 @@ use crate::{Ask, Decision, Scheduler, Slot};
 /// ```
 ///
 /// # Source
-/// Liu et al., *Scheduling techniques for hybrid circuit/packet networks*, CoNEXT 2015, algorithms 1 and 2.
-pub fn solstice(demand: &DemandMatrix, rate: BitRate, delta: Span, eps: BitRate, window: Span) -> Vec<Slot> {
+/// Liu et al., *Scheduling techniques for hybrid circuit/packet networks*, CoNEXT 2015, algorithms
+/// 1 and 2.
+pub fn solstice(
+    demand: &DemandMatrix,
+    rate: BitRate,
+    delta: Span,
+    eps: BitRate,
+    window: Span,
+) -> Vec<Slot> {
     let mut s = Stuffed::of_demand(demand, rate);
     let (mut slots, mut elapsed) = (Vec::new(), Span::ZERO);
     while elapsed < window && !fits(s.busiest_rest(), rate, eps, elapsed) {
@@ -47,17 +56,21 @@ pub fn solstice(demand: &DemandMatrix, rate: BitRate, delta: Span, eps: BitRate,
     slots
 }
 
-/// Whether the busiest port's rest (light at `rate`) passes the electrical network within `elapsed`.
+/// Whether the busiest port's rest (light at `rate`) passes the electrical network within
+/// `elapsed`.
 fn fits(rest: u64, rate: BitRate, eps: BitRate, elapsed: Span) -> bool {
     u128::from(rest) * u128::from(rate.0) <= u128::from(eps.0) * u128::from(elapsed.0)
 }
 
-/// [`solstice()`] every interval, as far as it goes; what the electrical network carries meanwhile gets no circuit.
+/// [`solstice()`] every interval, as far as it goes; what the electrical network carries meanwhile
+/// gets no circuit.
 pub struct Solstice;
 
 impl Scheduler for Solstice {
     fn decide(&mut self, ask: &Ask) -> Decision {
-        sequences(ask, |demand, plane| solstice(demand, plane.rate, plane.delta, ask.eps, ask.interval))
+        sequences(ask, |demand, plane| {
+            solstice(demand, plane.rate, plane.delta, ask.eps, ask.interval)
+        })
     }
     fn plans_ahead(&self, plane: &Plane) -> bool {
         !plane.duplex

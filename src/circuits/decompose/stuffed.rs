@@ -1,4 +1,5 @@
-//! A square matrix whose rows and columns all have one sum, and the perfect matchings on it that Birkhoff promises.
+//! A square matrix whose rows and columns all have one sum, and the perfect matchings on it that
+//! Birkhoff promises.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,11 +17,12 @@ use crate::{Matching, steps};
 /// No row or column.
 const NONE: u32 = u32::MAX;
 
-/// A search reads all cells of a row where at least one in this number has light, for it reads eight at a time; else those with light only.
+/// A search reads all cells of a row where at least one in this number has light, for it reads
+/// eight at a time; else those with light only.
 const DENSE: usize = 8;
 
-/// Light by cell, the diagonal included: what stuffing puts there is sent nowhere. It is cut along one perfect matching after
-/// the other, each of which begins from what is left of the one before.
+/// Light by cell, the diagonal included: what stuffing puts there is sent nowhere. It is cut along
+/// one perfect matching after the other, each of which begins from what is left of the one before.
 pub(super) struct Stuffed {
     n: usize,
     cells: Vec<u64>,
@@ -28,8 +30,8 @@ pub(super) struct Stuffed {
     filled: Option<Rows<u32>>,
     /// Whether at least one cell in [`DENSE`] has light, so that a search reads all cells.
     dense: bool,
-    /// By row: the columns into which light was stuffed, and how much. A cell's demand is served first, so what is left of it is what the
-    /// cell holds beyond this.
+    /// By row: the columns into which light was stuffed, and how much. A cell's demand is served
+    /// first, so what is left of it is what the cell holds beyond this.
     extra: Rows<(u32, u64)>,
     /// The sum of every row and column.
     sum: u64,
@@ -55,7 +57,8 @@ struct Rows<T> {
 impl<T> Rows<T> {
     /// Of entries in the order of their rows.
     fn new(n: usize, entries: impl Iterator<Item = (u32, T)>) -> Self {
-        let (mut starts, mut list) = (Vec::with_capacity(n + 1), Vec::with_capacity(entries.size_hint().0));
+        let (mut starts, mut list) =
+            (Vec::with_capacity(n + 1), Vec::with_capacity(entries.size_hint().0));
         entries.for_each(|(i, x)| {
             starts.resize((i as usize + 1).max(starts.len()), list.len() as u32);
             list.push(x);
@@ -69,7 +72,8 @@ impl<T> Rows<T> {
     }
 }
 
-/// The columns that a search has reached and not yet left: those as wide as counts, then the others by width.
+/// The columns that a search has reached and not yet left: those as wide as counts, then the others
+/// by width.
 struct Search {
     width: Vec<u64>,
     from: Vec<u32>,
@@ -91,17 +95,21 @@ impl Search {
     }
 }
 
-/// Of a search that found no path: the widest cell from a row that it reached to a column that it did not. With a threshold above that
-/// it would reach the same rows. O(R) for each of them.
+/// Of a search that found no path: the widest cell from a row that it reached to a column that it
+/// did not. With a threshold above that it would reach the same rows. O(R) for each of them.
 fn widest_way_on(s: &Stuffed, wide: &Wide) -> u64 {
-    wide.reached().iter().map(|&i| wide.largest_beyond(&s.cells[i as usize * s.n..(i as usize + 1) * s.n])).max().unwrap_or(0)
+    wide.reached()
+        .iter()
+        .map(|&i| wide.largest_beyond(&s.cells[i as usize * s.n..(i as usize + 1) * s.n]))
+        .max()
+        .unwrap_or(0)
 }
 
 /// Light by cell, its sums by row and column, and the most of a cell.
 type Light = (Vec<u64>, [Vec<u64>; 2], u64);
 
-/// What a demand needs, where most cells have some, and a byte takes a whole number of nanoseconds; `None` elsewhere, where [`Lit`] is as
-/// fast.
+/// What a demand needs, where most cells have some, and a byte takes a whole number of nanoseconds;
+/// `None` elsewhere, where [`Lit`] is as fast.
 fn many_cells(demand: &DemandMatrix, rate: BitRate) -> Option<Light> {
     /// As many rows are looked at to find out.
     const ROWS: usize = 8;
@@ -109,11 +117,15 @@ fn many_cells(demand: &DemandMatrix, rate: BitRate) -> Option<Light> {
     let by = Lit::whole(rate).filter(|_| n >= ROWS)?;
     let some = demand.cells().chunks_exact(n).step_by(n / ROWS).take(ROWS);
     let with_light = some.flatten().filter(|&&c| c > 0).count();
-    if DENSE * with_light < n * ROWS || u128::from(at_most(demand)) * u128::from(by) > u128::from(Lit::most(n)) {
+    if DENSE * with_light < n * ROWS
+        || u128::from(at_most(demand)) * u128::from(by) > u128::from(Lit::most(n))
+    {
         return None;
     }
     let (mut cells, mut rows, mut columns, mut most) = (vec![0; n * n], vec![0; n], vec![0; n], 0);
-    for ((row, light), sum) in demand.cells().chunks_exact(n).zip(cells.chunks_exact_mut(n)).zip(&mut rows) {
+    for ((row, light), sum) in
+        demand.cells().chunks_exact(n).zip(cells.chunks_exact_mut(n)).zip(&mut rows)
+    {
         let of_row = shine(row, by, light, &mut columns);
         (*sum, most) = (of_row.0, of_row.1.max(most));
     }
@@ -123,7 +135,8 @@ fn many_cells(demand: &DemandMatrix, rate: BitRate) -> Option<Light> {
 /// Writes a row's light and adds it to the columns' sums; its sum, and its largest cell.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn shine(row: &[u64], by: u64, light: &mut [u64], columns: &mut [u64]) -> (u64, u64) {
-    let (light, columns, mut sum, mut most) = (&mut light[..row.len()], &mut columns[..row.len()], 0, 0);
+    let (light, columns, mut sum, mut most) =
+        (&mut light[..row.len()], &mut columns[..row.len()], 0, 0);
     for k in 0..row.len() {
         let x = row[k] * by;
         light[k] = x;
@@ -150,8 +163,9 @@ fn bottleneck_at_most(cells: &[u64], n: usize) -> u64 {
 }
 
 impl Stuffed {
-    /// Solstice's QuickStuff: raises every row and column to `sum`, at least the busiest, which it is if left out; first in cells that
-    /// have light anyway, then anywhere. O(R^2) for the room, O(E + R log R) beside for E cells with light.
+    /// Solstice's QuickStuff: raises every row and column to `sum`, at least the busiest, which it
+    /// is if left out; first in cells that have light anyway, then anywhere. O(R^2) for the room,
+    /// O(E + R log R) beside for E cells with light.
     pub(super) fn of(lit: &Lit, sum: Option<u64>) -> Self {
         let n = lit.racks();
         let (mut cells, mut rest) = (vec![0; n * n], [vec![0; n], vec![0; n]]);
@@ -167,15 +181,18 @@ impl Stuffed {
         Self::stuff(cells, rest, threshold, sum, dense, |i, _| lit.columns(i).iter().copied())
     }
 
-    /// [`Self::of`] what a demand needs, to the busiest sum. O(R^2), several cells at a time where most cells have demand.
+    /// [`Self::of`] what a demand needs, to the busiest sum. O(R^2), several cells at a time where
+    /// most cells have demand.
     pub(super) fn of_demand(demand: &DemandMatrix, rate: BitRate) -> Self {
-        let Some((cells, rest, threshold)) = many_cells(demand, rate) else { return Self::of(&Lit::of(demand, rate), None) };
+        let Some((cells, rest, threshold)) = many_cells(demand, rate) else {
+            return Self::of(&Lit::of(demand, rate), None);
+        };
         let n = demand.racks() as u32;
         Self::stuff(cells, rest, threshold, None, true, |_, first| first..n)
     }
 
-    /// `cells` have the light, `rest` its sums by row and column, and `threshold` is the most of a cell. `columns` gives those of a row
-    /// that may have light, at least from a column on.
+    /// `cells` have the light, `rest` its sums by row and column, and `threshold` is the most of a
+    /// cell. `columns` gives those of a row that may have light, at least from a column on.
     fn stuff<C: Iterator<Item = u32>>(
         mut cells: Vec<u64>,
         rest: [Vec<u64>; 2],
@@ -212,7 +229,8 @@ impl Stuffed {
             }
             rows.push(left);
         }
-        // Where a row and a column still lack light, their cell has none: the first column that lacks some takes what the first row lacks.
+        // Where a row and a column still lack light, their cell has none: the first column that
+        // lacks some takes what the first row lacks.
         let mut j = 0;
         for (i, mut left) in rows.into_iter().enumerate() {
             while left > 0 {
@@ -230,13 +248,27 @@ impl Stuffed {
         extra.sort_unstable();
         let extra = Rows::new(n, extra.into_iter());
         let (column, row) = (vec![NONE; n], vec![NONE; n]);
-        Self { n, cells, filled: None, dense, extra, sum, rest, column, row, threshold, lost: Vec::new(), wide: None }
+        Self {
+            n,
+            cells,
+            filled: None,
+            dense,
+            extra,
+            sum,
+            rest,
+            column,
+            row,
+            threshold,
+            lost: Vec::new(),
+            wide: None,
+        }
     }
 
     /// Finds out which cells have light, before the first cut.
     fn find_filled(&mut self) {
         if self.filled.is_none() {
-            let (mut starts, mut list, mut light) = (Vec::with_capacity(self.n + 1), Vec::new(), Vec::new());
+            let (mut starts, mut list, mut light) =
+                (Vec::with_capacity(self.n + 1), Vec::new(), Vec::new());
             for row in self.cells.chunks_exact(self.n.max(1)) {
                 starts.push(list.len() as u32);
                 gather(row, &mut list, &mut light);
@@ -254,18 +286,21 @@ impl Stuffed {
         for i in 0..self.n {
             let row = &self.cells[i * self.n..(i + 1) * self.n];
             match &self.filled {
-                Some(filled) if !self.dense => wide.fill(i, filled.row(i).iter().map(|&j| (j, row[j as usize] >= self.threshold))),
+                Some(filled) if !self.dense => wide
+                    .fill(i, filled.row(i).iter().map(|&j| (j, row[j as usize] >= self.threshold))),
                 _ => wide.fill_all(i, row, self.threshold),
             }
         }
     }
 
-    /// Cuts along the perfect matching whose smallest cell is largest: that much of light, and the circuits among it that some
-    /// demand still needed. `None` when nothing is left. O(R^2) for every circuit that has to be replaced.
+    /// Cuts along the perfect matching whose smallest cell is largest: that much of light, and the
+    /// circuits among it that some demand still needed. `None` when nothing is left. O(R^2) for
+    /// every circuit that has to be replaced.
     ///
-    /// Cells only shrink, so the thresholds never rise: what is left of the last matching above the threshold is a good
-    /// beginning. A row without a column searches the widest augmenting path; if that is narrower than the threshold, Hall's
-    /// condition fails above its width, and the threshold comes down.
+    /// Cells only shrink, so the thresholds never rise: what is left of the last matching above the
+    /// threshold is a good beginning. A row without a column searches the widest augmenting path;
+    /// if that is narrower than the threshold, Hall's condition fails above its width, and the
+    /// threshold comes down.
     pub(super) fn cut(&mut self) -> Option<(Matching, u64)> {
         if self.sum == 0 {
             return None;
@@ -282,23 +317,27 @@ impl Stuffed {
         Some((self.take(self.threshold), self.threshold))
     }
 
-    /// [`Self::cut`] with thresholds that are powers of two, as in Solstice's BigSlice: along a perfect matching whose cells are all at
-    /// least the largest power of two for which there is one, for as long as all of them last. O(R) for a circuit that has to
-    /// be replaced, as a rule; O(R^2 / 64) at worst, and O(R^2) whenever the threshold comes down.
+    /// [`Self::cut`] with thresholds that are powers of two, as in Solstice's BigSlice: along a
+    /// perfect matching whose cells are all at least the largest power of two for which there is
+    /// one, for as long as all of them last. O(R) for a circuit that has to be replaced, as a rule;
+    /// O(R^2 / 64) at worst, and O(R^2) whenever the threshold comes down.
     pub(super) fn cut_power(&mut self) -> Option<(Matching, u64)> {
         if self.sum == 0 {
             return None;
         }
         let mut wide = self.wide.take().unwrap_or_else(|| {
-            // The largest cell of all would be a valid beginning, too. But each threshold without a perfect matching costs as much as this.
+            // The largest cell of all would be a valid beginning, too. But each threshold without a
+            // perfect matching costs as much as this.
             self.threshold = 1 << bottleneck_at_most(&self.cells, self.n).ilog2();
             let mut wide = Wide::new(self.n);
             self.fill(&mut wide);
             wide
         });
         for i in 0..self.n as u32 {
-            while self.column[i as usize] == NONE && !wide.place(i, &mut self.column, &mut self.row) {
-                // Hall's condition fails at this threshold, and at all above the widest way on; at 1 it holds (Birkhoff).
+            while self.column[i as usize] == NONE && !wide.place(i, &mut self.column, &mut self.row)
+            {
+                // Hall's condition fails at this threshold, and at all above the widest way on; at
+                // 1 it holds (Birkhoff).
                 let way = widest_way_on(self, &wide);
                 debug_assert!(way > 0 && way < self.threshold, "a way on: {way}");
                 self.threshold = 1 << way.ilog2();
@@ -314,7 +353,8 @@ impl Stuffed {
         Some((m, time))
     }
 
-    /// Cuts along any perfect matching, for as long as all its cells last: Birkhoff's own step. `None` when nothing is left.
+    /// Cuts along any perfect matching, for as long as all its cells last: Birkhoff's own step.
+    /// `None` when nothing is left.
     pub(super) fn cut_any(&mut self) -> Option<(Matching, u64)> {
         if self.sum == 0 {
             return None;
@@ -329,7 +369,8 @@ impl Stuffed {
         Some(self.cut_whole())
     }
 
-    /// Cuts along a given perfect matching (by row) of cells with light, for as long as all of them last.
+    /// Cuts along a given perfect matching (by row) of cells with light, for as long as all of them
+    /// last.
     pub(super) fn cut_along(&mut self, column: Vec<u32>) -> (Matching, u64) {
         column.iter().enumerate().for_each(|(i, &j)| self.row[j as usize] = i as u32);
         self.column = column;
@@ -352,7 +393,8 @@ impl Stuffed {
         &self.cells
     }
 
-    /// Takes `time` off the matching's cells; those with less than the threshold left are no longer matched.
+    /// Takes `time` off the matching's cells; those with less than the threshold left are no longer
+    /// matched.
     fn take(&mut self, time: u64) -> Matching {
         steps::count(1);
         let mut m = Matching::empty(self.n);
@@ -379,9 +421,15 @@ impl Stuffed {
         m
     }
 
-    /// Gives row `f` a column along the widest augmenting path (wider than the threshold counts no more), and says how wide.
+    /// Gives row `f` a column along the widest augmenting path (wider than the threshold counts no
+    /// more), and says how wide.
     fn place(&mut self, f: u32) -> u64 {
-        let mut s = Search { width: vec![0; self.n], from: vec![NONE; self.n], wide: Vec::new(), narrow: BinaryHeap::new() };
+        let mut s = Search {
+            width: vec![0; self.n],
+            from: vec![NONE; self.n],
+            wide: Vec::new(),
+            narrow: BinaryHeap::new(),
+        };
         let (mut i, mut reach) = (f, self.threshold);
         let end = loop {
             if let Some(j) = self.reach_from(i, reach, &mut s) {
@@ -440,8 +488,8 @@ mod tests {
         Lit::from_cells(light.racks(), &light.entries().collect::<Vec<_>>())
     }
 
-    /// The same by the book: QuickStuff in all cells that have light, then in all others; and BigSlice with thresholds that halve, its
-    /// searches going over all columns.
+    /// The same by the book: QuickStuff in all cells that have light, then in all others; and
+    /// BigSlice with thresholds that halve, its searches going over all columns.
     struct Twin {
         cells: Vec<Vec<u64>>,
         real: Vec<Vec<u64>>,
@@ -455,8 +503,12 @@ mod tests {
             let real: Vec<Vec<u64>> = (0..n).map(|i| light.row(RackId::from(i)).to_vec()).collect();
             let mut cells = real.clone();
             for empty in [false, true] {
-                for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).filter(|&(i, j)| (real[i][j] == 0) == empty) {
-                    let (row, column) = (cells[i].iter().sum::<u64>(), cells.iter().map(|r| r[j]).sum::<u64>());
+                for (i, j) in (0..n)
+                    .flat_map(|i| (0..n).map(move |j| (i, j)))
+                    .filter(|&(i, j)| (real[i][j] == 0) == empty)
+                {
+                    let (row, column) =
+                        (cells[i].iter().sum::<u64>(), cells.iter().map(|r| r[j]).sum::<u64>());
                     cells[i][j] += (sum - row).min(sum - column);
                 }
             }
@@ -464,7 +516,12 @@ mod tests {
             let of_rows = (0..n).map(|i| (0..n).map(|j| cells[i][j]).max());
             let of_columns = (0..n).map(|j| (0..n).map(|i| cells[i][j]).max());
             let most = of_rows.chain(of_columns).flatten().min().filter(|&m| m > 0);
-            Self { cells, real, column: vec![None; n], threshold: most.map_or(0, |m| 1 << m.ilog2()) }
+            Self {
+                cells,
+                real,
+                column: vec![None; n],
+                threshold: most.map_or(0, |m| 1 << m.ilog2()),
+            }
         }
 
         fn row(&self, j: usize) -> Option<usize> {
@@ -478,7 +535,9 @@ mod tests {
             let mut k = 0;
             while let Some(&i) = queue.get(k) {
                 k += 1;
-                if let Some(mut j) = (0..n).find(|&j| self.cells[i][j] >= self.threshold && self.row(j).is_none()) {
+                if let Some(mut j) =
+                    (0..n).find(|&j| self.cells[i][j] >= self.threshold && self.row(j).is_none())
+                {
                     let mut i = i;
                     while let Some(before) = self.column[i].replace(j) {
                         (j, i) = (before, from[before].unwrap());

@@ -11,18 +11,31 @@ use crate::Matching;
 const RATE: BitRate = BitRate(8_000_000_000);
 
 fn any_demand() -> impl Strategy<Value = DemandMatrix> {
-    (1usize..7, 0u32..4, prop_oneof![Just(4u64), Just(1000), Just(1 << 40), Just(u64::MAX)]).prop_flat_map(|(r, thin, top)| {
-        let cell = if thin == 0 { (0..top).boxed() } else { prop_oneof![thin => Just(0), 1 => 0..top].boxed() };
-        prop::collection::vec(cell, r * r).prop_map(move |v| DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * r + j.index()]))
-    })
+    (1usize..7, 0u32..4, prop_oneof![Just(4u64), Just(1000), Just(1 << 40), Just(u64::MAX)])
+        .prop_flat_map(|(r, thin, top)| {
+            let cell = if thin == 0 {
+                (0..top).boxed()
+            } else {
+                prop_oneof![thin => Just(0), 1 => 0..top].boxed()
+            };
+            prop::collection::vec(cell, r * r).prop_map(move |v| {
+                DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * r + j.index()])
+            })
+        })
 }
 
 fn lawful(slots: &[Slot], demand: &DemandMatrix) {
     for s in slots {
         assert!(s.hold.unwrap() > Span::ZERO);
-        let again = Matching::from_pairs(demand.racks(), s.matching.pairs().map(|(i, j)| (i.index(), j.index())));
+        let again = Matching::from_pairs(
+            demand.racks(),
+            s.matching.pairs().map(|(i, j)| (i.index(), j.index())),
+        );
         assert_eq!(again, s.matching);
-        assert!(s.matching.pairs().all(|(i, j)| demand.get(i, j) > 0), "a circuit without demand: {s:?}");
+        assert!(
+            s.matching.pairs().all(|(i, j)| demand.get(i, j) > 0),
+            "a circuit without demand: {s:?}"
+        );
     }
 }
 
@@ -41,8 +54,9 @@ fn total(slots: &[Slot]) -> u64 {
     slots.iter().map(|s| s.hold.unwrap().0).sum()
 }
 
-/// What a third rack could carry besides, of what `slots` leave of `light`: Eclipse++'s setting, by its greedy rule. A byte leaves its rack
-/// on a circuit that has time left and lands on one that comes no earlier; its way of two circuits takes as much of each.
+/// What a third rack could carry besides, of what `slots` leave of `light`: Eclipse++'s setting, by
+/// its greedy rule. A byte leaves its rack on a circuit that has time left and lands on one that
+/// comes no earlier; its way of two circuits takes as much of each.
 fn by_a_third_rack(light: &DemandMatrix, slots: &[Slot]) -> u64 {
     let racks = light.racks();
     let mut rest = light.clone();
@@ -62,8 +76,11 @@ fn by_a_third_rack(light: &DemandMatrix, slots: &[Slot]) -> u64 {
     let mut left: Vec<_> = rest.entries().filter(|e| e.2 > 0).collect();
     left.sort_by_key(|e| std::cmp::Reverse(e.2));
     for (i, j, mut want) in left {
-        for (first, second) in (0..slots.len()).flat_map(|a| (a..slots.len()).map(move |b| (a, b))) {
-            let Some((_, k)) = slots[first].matching.pairs().find(|p| p.0 == i && p.1 != j) else { continue };
+        for (first, second) in (0..slots.len()).flat_map(|a| (a..slots.len()).map(move |b| (a, b)))
+        {
+            let Some((_, k)) = slots[first].matching.pairs().find(|p| p.0 == i && p.1 != j) else {
+                continue;
+            };
             let through = want.min(idle[first].get(i, k)).min(idle[second].get(k, j));
             for (slot, a, b) in [(first, i, k), (second, k, j)] {
                 let had = idle[slot].get(a, b);
@@ -75,7 +92,8 @@ fn by_a_third_rack(light: &DemandMatrix, slots: &[Slot]) -> u64 {
     carried
 }
 
-/// What Eclipse++ could add to Eclipse on drawn matrices of 16 racks; `--show-output` prints it for `docs/fidelity.md`.
+/// What Eclipse++ could add to Eclipse on drawn matrices of 16 racks; `--show-output` prints it for
+/// `docs/fidelity.md`.
 #[test]
 fn a_third_rack_carries_little_of_what_eclipse_leaves() {
     use rand::{Rng, SeedableRng};
@@ -94,7 +112,8 @@ fn a_third_rack_carries_little_of_what_eclipse_leaves() {
                 }
             }
             let slots = eclipse(&light, RATE, delta, Span(window));
-            let (carried, third) = (light.total() - left(&light, &slots).total(), by_a_third_rack(&light, &slots));
+            let (carried, third) =
+                (light.total() - left(&light, &slots).total(), by_a_third_rack(&light, &slots));
             (direct, more, all) = (direct + carried, more + third, all + light.total());
             points.push(100.0 * third as f64 / light.total() as f64);
         }
@@ -109,19 +128,33 @@ fn a_third_rack_carries_little_of_what_eclipse_leaves() {
     }
 }
 
-/// The most light that any configurations carry within `window`, by trying all matchings of three racks and all whole durations.
-fn most_within(rest: &DemandMatrix, delta: u64, window: u64, known: &mut BTreeMap<(Vec<u64>, u64), u64>) -> u64 {
+/// The most light that any configurations carry within `window`, by trying all matchings of three
+/// racks and all whole durations.
+fn most_within(
+    rest: &DemandMatrix,
+    delta: u64,
+    window: u64,
+    known: &mut BTreeMap<(Vec<u64>, u64), u64>,
+) -> u64 {
     if let Some(&most) = known.get(&(rest.cells().to_vec(), window)) {
         return most;
     }
     let mut most = 0;
-    let all: [&[(usize, usize)]; 5] =
-        [&[(0, 1), (1, 2), (2, 0)], &[(0, 2), (1, 0), (2, 1)], &[(0, 1), (1, 0)], &[(0, 2), (2, 0)], &[(1, 2), (2, 1)]];
+    let all: [&[(usize, usize)]; 5] = [
+        &[(0, 1), (1, 2), (2, 0)],
+        &[(0, 2), (1, 0), (2, 1)],
+        &[(0, 1), (1, 0)],
+        &[(0, 2), (2, 0)],
+        &[(1, 2), (2, 1)],
+    ];
     for pairs in all {
         let matching = Matching::from_pairs(3, pairs.iter().copied());
         for time in 1..=window.saturating_sub(delta) {
             let next = left(rest, &[Slot { matching: matching.clone(), hold: Some(Span(time)) }]);
-            most = most.max(rest.total() - next.total() + most_within(&next, delta, window - delta - time, known));
+            most = most.max(
+                rest.total() - next.total()
+                    + most_within(&next, delta, window - delta - time, known),
+            );
         }
     }
     known.insert((rest.cells().to_vec(), window), most);
@@ -214,7 +247,8 @@ proptest! {
     }
 }
 
-/// Cells of a few nanoseconds beside long ones: without dark time nothing speaks against short configurations but their number.
+/// Cells of a few nanoseconds beside long ones: without dark time nothing speaks against short
+/// configurations but their number.
 #[test]
 fn eclipse_without_dark_time_takes_few_configurations_at_every_scale() {
     for scale in [1, 100, 10_000, 1_000_000, 1_000_000_000] {
@@ -224,12 +258,17 @@ fn eclipse_without_dark_time_takes_few_configurations_at_every_scale() {
         });
         let slots = eclipse(&d, RATE, Span::ZERO, Span(busiest(&d) * 3));
         lawful(&slots, &d);
-        assert_eq!(left(&d, &slots).total(), 0, "three times the busiest port's time is enough for everything");
+        assert_eq!(
+            left(&d, &slots).total(),
+            0,
+            "three times the busiest port's time is enough for everything"
+        );
         assert!(slots.len() <= 60, "{} configurations at {scale}", slots.len());
     }
 }
 
-/// JobPacker (Figure 2): 20 map tasks of 5 units each and a reduce task in each of 4 racks; a unit takes 100 ns here.
+/// JobPacker (Figure 2): 20 map tasks of 5 units each and a reduce task in each of 4 racks; a unit
+/// takes 100 ns here.
 #[test]
 fn the_example_of_jobpacker_figure_2() {
     for (maps, time) in [([16, 2, 1, 1], 6000), ([5; 4], 1875)] {
@@ -248,7 +287,13 @@ fn birkhoff_plus_and_the_bottleneck_need_fewer_configurations_than_plain_birkhof
         let mut d = DemandMatrix::zero(10);
         for k in 0..6u64 {
             let shift = 1 + (seed * 7 + k * k) % 9;
-            (0..10u64).for_each(|i| d.add(RackId(i as u32), RackId(((i + shift) % 10) as u32), (k + 1) * 100 + (i * seed + k) % 17));
+            (0..10u64).for_each(|i| {
+                d.add(
+                    RackId(i as u32),
+                    RackId(((i + shift) % 10) as u32),
+                    (k + 1) * 100 + (i * seed + k) % 17,
+                )
+            });
         }
         let carries_nine_tenths = |slots: Vec<Slot>| {
             let goal = total(&slots) * 9 / 10;
@@ -260,5 +305,8 @@ fn birkhoff_plus_and_the_bottleneck_need_fewer_configurations_than_plain_birkhof
         plus += carries_nine_tenths(birkhoff_plus(&d, RATE, Span::MAX));
     }
     println!("configurations for nine tenths: plain {plain}, bottleneck {bottleneck}, plus {plus}");
-    assert!(plus < plain && bottleneck < plain, "plain {plain}, bottleneck {bottleneck}, plus {plus}");
+    assert!(
+        plus < plain && bottleneck < plain,
+        "plain {plain}, bottleneck {bottleneck}, plus {plus}"
+    );
 }

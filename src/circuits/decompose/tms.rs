@@ -13,15 +13,18 @@ const WHOLE: u64 = 1 << 40;
 /// Rounds of the scaling: enough for three digits on all but degenerate matrices.
 const ROUNDS: usize = 64;
 
-/// Configurations of one period: Sinkhorn's scaling makes the demand doubly stochastic, Birkhoff-von Neumann cuts it into
-/// configurations, and the thickest of them share the period in proportion.
+/// Configurations of one period: Sinkhorn's scaling makes the demand doubly stochastic,
+/// Birkhoff-von Neumann cuts it into configurations, and the thickest of them share the period in
+/// proportion.
 ///
-/// As many configurations are kept as carry most: each costs its dark time, and leaves a smaller share unserved. Demand without
-/// a perfect matching on its cells cannot be made doubly stochastic; what is missing is stuffed and sent nowhere.
+/// As many configurations are kept as carry most: each costs its dark time, and leaves a smaller
+/// share unserved. Demand without a perfect matching on its cells cannot be made doubly stochastic;
+/// what is missing is stuffed and sent nowhere.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`; only proportions matter.
-/// - `delta`: dark time before each configuration; `period`: the sequence fits it, dark time included.
+/// - `delta`: dark time before each configuration; `period`: the sequence fits it, dark time
+///   included.
 ///
 /// # Complexity
 /// O(R + E) a round of the scaling for E cells with demand, then that of [`super::bvn()`].
@@ -35,17 +38,20 @@ const ROUNDS: usize = 64;
 /// ```
 ///
 /// # Source
-/// Porter et al., *Integrating microsecond circuit switching into the data center* (Mordia), SIGCOMM 2013, section 4; R. Sinkhorn
-/// and P. Knopp, Pacific J. Math. 21 (1967).
+/// Porter et al., *Integrating microsecond circuit switching into the data center* (Mordia),
+/// SIGCOMM 2013, section 4; R. Sinkhorn and P. Knopp, Pacific J. Math. 21 (1967).
 pub fn tms(demand: &DemandMatrix, delta: Span, period: Span) -> Vec<Slot> {
     let shares = scale(demand);
     if shares.is_empty() {
         return Vec::new();
     }
     let room = |k: usize| u128::from(period.saturating_sub(delta * k as u64).0);
-    // Shares shrink and dark time adds up, so the first configuration that does not pay is followed by none that does.
+    // Shares shrink and dark time adds up, so the first configuration that does not pay is followed
+    // by none that does.
     let (mut slots, mut sum, mut carried) = (Vec::new(), 0u128, 0u128);
-    for s in slices(Stuffed::of(&Lit::from_cells(demand.racks(), &shares), Some(WHOLE)), Stuffed::cut) {
+    for s in
+        slices(Stuffed::of(&Lit::from_cells(demand.racks(), &shares), Some(WHOLE)), Stuffed::cut)
+    {
         let more = sum + u128::from(s.hold.unwrap_or_default().0);
         // At most 2^40 * 2^64: no overflow.
         if more * room(slots.len() + 1) <= carried {
@@ -66,13 +72,16 @@ pub fn tms(demand: &DemandMatrix, delta: Span, period: Span) -> Vec<Slot> {
 /// A cell: row, column and share.
 type Share = (RackId, RackId, u64);
 
-/// Sinkhorn and Knopp in integers: rows and columns are scaled to [`WHOLE`] in turn, and in the end none is above it.
+/// Sinkhorn and Knopp in integers: rows and columns are scaled to [`WHOLE`] in turn, and in the end
+/// none is above it.
 fn scale(demand: &DemandMatrix) -> Vec<Share> {
     let n = demand.racks();
     let mut cells: Vec<Share> = demand.entries().collect();
     let largest = u128::from(cells.iter().map(|c| c.2).max().unwrap_or(1));
     // A cell with demand never quite disappears.
-    cells.iter_mut().for_each(|c| c.2 = ((u128::from(c.2) * u128::from(WHOLE) / largest) as u64).max(1));
+    cells
+        .iter_mut()
+        .for_each(|c| c.2 = ((u128::from(c.2) * u128::from(WHOLE) / largest) as u64).max(1));
     let (row, column) = (|c: &Share| c.0.index(), |c: &Share| c.1.index());
     for _ in 0..ROUNDS {
         // Where a round changes nothing, all later ones do not either.
@@ -87,7 +96,8 @@ fn scale(demand: &DemandMatrix) -> Vec<Share> {
     all.filter(|c| c.2 > 0).collect()
 }
 
-/// The sums of rows or columns, whichever `of` gives the number of: at most 2^40 for each of R cells.
+/// The sums of rows or columns, whichever `of` gives the number of: at most 2^40 for each of R
+/// cells.
 fn sums(cells: &[Share], n: usize, of: impl Fn(&Share) -> usize) -> Vec<u64> {
     steps::count(n);
     let mut sums = vec![0; n];
@@ -97,7 +107,8 @@ fn sums(cells: &[Share], n: usize, of: impl Fn(&Share) -> usize) -> Vec<u64> {
 
 /// Scales rows or columns to [`WHOLE`]; says whether that changed a cell.
 fn to_whole(cells: &mut [Share], n: usize, of: impl Fn(&Share) -> usize) -> bool {
-    let sums: Vec<(u64, f64)> = sums(cells, n, &of).into_iter().map(|sum| (sum, inverse(sum))).collect();
+    let sums: Vec<(u64, f64)> =
+        sums(cells, n, &of).into_iter().map(|sum| (sum, inverse(sum))).collect();
     let mut changed = false;
     for c in cells {
         let (sum, inverse) = sums[of(c)];
@@ -113,12 +124,14 @@ fn inverse(sum: u64) -> f64 {
     WHOLE as f64 / sum as f64
 }
 
-/// `x * WHOLE / sum`, rounded down, of `x <= sum < 2^62`. A division of 128 bits takes several times as long.
+/// `x * WHOLE / sum`, rounded down, of `x <= sum < 2^62`. A division of 128 bits takes several
+/// times as long.
 fn portion(x: u64, sum: u64, inverse: f64) -> u64 {
-    // Less than 1 off: it is at most 2^40, and each of four roundings leaves 53 bits. So what is left has room in 64 bits, signed, and two
-    // comparisons mend it.
+    // Less than 1 off: it is at most 2^40, and each of four roundings leaves 53 bits. So what is
+    // left has room in 64 bits, signed, and two comparisons mend it.
     let near = (x.cast_signed() as f64 * inverse) as i64;
-    let left = x.wrapping_mul(WHOLE).wrapping_sub(near.cast_unsigned().wrapping_mul(sum)).cast_signed();
+    let left =
+        x.wrapping_mul(WHOLE).wrapping_sub(near.cast_unsigned().wrapping_mul(sum)).cast_signed();
     (near + i64::from(left >= sum.cast_signed()) - i64::from(left < 0)).cast_unsigned()
 }
 
@@ -153,12 +166,18 @@ mod tests {
         };
         for _ in 0..ROUNDS {
             let rows = sums(&m).0;
-            m = m.map_pairs(|i, _, x| if x == 0 { 0 } else { fixed(u128::from(x) * whole / rows[i.index()]) });
+            m = m.map_pairs(|i, _, x| {
+                if x == 0 { 0 } else { fixed(u128::from(x) * whole / rows[i.index()]) }
+            });
             let columns = sums(&m).1;
-            m = m.map_pairs(|_, j, x| if x == 0 { 0 } else { fixed(u128::from(x) * whole / columns[j.index()]) });
+            m = m.map_pairs(|_, j, x| {
+                if x == 0 { 0 } else { fixed(u128::from(x) * whole / columns[j.index()]) }
+            });
         }
         let (rows, columns) = sums(&m);
-        m.map_pairs(|i, j, x| (u128::from(x) * whole / rows[i.index()].max(columns[j.index()]).max(whole)) as u64)
+        m.map_pairs(|i, j, x| {
+            (u128::from(x) * whole / rows[i.index()].max(columns[j.index()]).max(whole)) as u64
+        })
     }
 
     proptest! {

@@ -1,4 +1,5 @@
-//! The cells of a matrix: all of them side by side; or, of many racks, only those that are not zero, as long as these are few.
+//! The cells of a matrix: all of them side by side; or, of many racks, only those that are not
+//! zero, as long as these are few.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -130,7 +131,8 @@ impl Default for Cells {
 impl PartialEq for Cells {
     fn eq(&self, other: &Self) -> bool {
         match (self.few(), other.few()) {
-            // Copies share their cells until one of them changes. Shared cells are equal, and none needs to be compared.
+            // Copies share their cells until one of them changes. Shared cells are equal, and none
+            // needs to be compared.
             (None, None) => std::ptr::eq(self.all(), other.all()) || self.all() == other.all(),
             (Some(a), Some(b)) => a == b && self.count() == other.count(),
             (Some(few), None) => other.is(few, self.count()),
@@ -184,7 +186,10 @@ mod tests {
     }
 
     fn sets() -> impl Strategy<Value = Vec<(usize, usize, u64)>> {
-        prop::collection::vec((0usize..12, 0usize..12, prop_oneof![2 => Just(0u64), 4 => 1u64..9, 1 => any::<u64>()]), 0..20)
+        prop::collection::vec(
+            (0usize..12, 0usize..12, prop_oneof![2 => Just(0u64), 4 => 1u64..9, 1 => any::<u64>()]),
+            0..20,
+        )
     }
 
     proptest! {

@@ -14,10 +14,16 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counters of `racks` racks, with nothing counted so far. `keep` percent (at most 100) of the old estimate stay with each update,
-    /// the rest is what was counted since: 0 forgets at once, 75 is an exponentially weighted mean of weight 1/4.
+    /// Counters of `racks` racks, with nothing counted so far. `keep` percent (at most 100) of the
+    /// old estimate stay with each update, the rest is what was counted since: 0 forgets at once,
+    /// 75 is an exponentially weighted mean of weight 1/4.
     pub fn new(racks: usize, keep: u8) -> Self {
-        Self { last: DemandMatrix::zero(racks), aged: DemandMatrix::zero(racks), blank: true, keep: keep.min(100) }
+        Self {
+            last: DemandMatrix::zero(racks),
+            aged: DemandMatrix::zero(racks),
+            blank: true,
+            keep: keep.min(100),
+        }
     }
 
     /// Ages in another way from the next update on.
@@ -30,8 +36,9 @@ impl Counters {
         self.blank || self.aged.is_zero()
     }
 
-    /// [`Counters::update`] without an estimate, so that a later switch to counters does not take all bytes since the start for those of
-    /// one interval. Without ageing it costs one copy; ageing that is set later begins with nothing.
+    /// [`Counters::update`] without an estimate, so that a later switch to counters does not take
+    /// all bytes since the start for those of one interval. Without ageing it costs one copy;
+    /// ageing that is set later begins with nothing.
     pub fn pass(&mut self, sent: &DemandMatrix) {
         if self.keep > 0 {
             self.update(sent);
@@ -43,17 +50,20 @@ impl Counters {
         }
     }
 
-    /// Takes the counters' present state and gives the bytes an interval. A counter that went back (its ToR was built again)
-    /// counts from zero. O(R^2).
+    /// Takes the counters' present state and gives the bytes an interval. A counter that went back
+    /// (its ToR was built again) counts from zero. O(R^2).
     ///
     /// # Panics
     /// If `sent` is of another network: it has another number of racks.
     pub fn update(&mut self, sent: &DemandMatrix) -> DemandMatrix {
         assert_eq!(sent.racks(), self.last.racks(), "counters of one network");
         // A counter that went back counts from zero.
-        let gained = sent.with(&self.last, |now, before| if now >= before { now - before } else { now });
+        let gained =
+            sent.with(&self.last, |now, before| if now >= before { now - before } else { now });
         let keep = u128::from(self.keep);
-        let mean = |gained: u64, aged: u64| ((u128::from(gained) * (100 - keep) + u128::from(aged) * keep) / 100) as u64;
+        let mean = |gained: u64, aged: u64| {
+            ((u128::from(gained) * (100 - keep) + u128::from(aged) * keep) / 100) as u64
+        };
         self.blank = false;
         self.aged = if keep == 0 { gained } else { gained.with(&self.aged, mean) };
         self.last = sent.clone();

@@ -15,7 +15,10 @@ mod tests {
     #[test]
     fn only_elephants_pass() {
         let d = DemandMatrix::from_rows(&[&[0, 9, 10], &[11, 0, 0], &[0, 0, 0]]);
-        assert_eq!(filter(&d, Bytes(10)), DemandMatrix::from_rows(&[&[0, 0, 10], &[11, 0, 0], &[0, 0, 0]]));
+        assert_eq!(
+            filter(&d, Bytes(10)),
+            DemandMatrix::from_rows(&[&[0, 0, 10], &[11, 0, 0], &[0, 0, 0]])
+        );
         assert_eq!(filter(&d, Bytes(0)), d);
     }
 }

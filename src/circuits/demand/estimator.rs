@@ -36,7 +36,8 @@ pub struct Inputs<'a> {
 pub enum Estimator {
     /// Bytes that the ToRs counted in the last interval, aged where the policy says so.
     Counters,
-    /// Bytes that wait at the senders, as in c-Through; `sockets` is another name, for live they are read from the hosts' sockets.
+    /// Bytes that wait at the senders, as in c-Through; `sockets` is another name, for live they
+    /// are read from the hosts' sockets.
     #[cfg_attr(feature = "serde", serde(alias = "sockets"))]
     Backlog,
     /// Hedera's natural demand of the large flows between hosts, as in Helios.
@@ -50,13 +51,14 @@ pub enum Estimator {
 }
 
 impl Estimator {
-    /// Whether what racks sent is read: by it, or by the accounts of coflows, which it reads. Hedera's demand reads flows between hosts
-    /// instead, which every simulation tells.
+    /// Whether what racks sent is read: by it, or by the accounts of coflows, which it reads.
+    /// Hedera's demand reads flows between hosts instead, which every simulation tells.
     pub fn reads_counters(self) -> bool {
         !matches!(self, Self::Backlog | Self::Hedera)
     }
 
-    /// Whether it reads what waits at all senders. Hedera's demand does so only where flows are not told, which every simulation does.
+    /// Whether it reads what waits at all senders. Hedera's demand does so only where flows are not
+    /// told, which every simulation does.
     pub fn reads_backlog(self) -> bool {
         matches!(self, Self::Backlog | Self::HederaRacks | Self::Combined)
     }
@@ -82,41 +84,64 @@ pub struct EstimatorState {
 }
 
 impl EstimatorState {
-    /// A fresh one for `racks` racks; `ageing` percent of what the counters gave stay with each update.
+    /// A fresh one for `racks` racks; `ageing` percent of what the counters gave stay with each
+    /// update.
     pub fn new(kind: Estimator, ageing: u8, racks: usize) -> Self {
-        Self { kind, counters: Counters::new(racks, ageing), meter: Meter::default(), shares: NaturalDemand::default() }
+        Self {
+            kind,
+            counters: Counters::new(racks, ageing),
+            meter: Meter::default(),
+            shares: NaturalDemand::default(),
+        }
     }
 
-    /// Estimates in another way from the next update on. What was counted so far stays: the first interval is not the whole history.
+    /// Estimates in another way from the next update on. What was counted so far stays: the first
+    /// interval is not the whole history.
     pub fn switch_to(&mut self, kind: Estimator, ageing: u8) {
         self.kind = kind;
         self.counters.keep(ageing);
         self.meter = Meter::default();
     }
 
-    /// Whether nothing fades any more: while the counters do not change, updates with the same inputs give the same and change nothing.
-    /// O(R^2).
+    /// Whether nothing fades any more: while the counters do not change, updates with the same
+    /// inputs give the same and change nothing. O(R^2).
     pub fn rests(&self) -> bool {
         self.counters.rests() && self.meter.rests()
     }
 
-    /// The bytes wanted in the next interval, `R x R`. O(R^2), for Hedera's O(R^2) a round of its few.
+    /// The bytes wanted in the next interval, `R x R`. O(R^2), for Hedera's O(R^2) a round of its
+    /// few.
     pub fn update(&mut self, inputs: &Inputs) -> DemandMatrix {
-        let metered = inputs.flows.filter(|_| self.kind == Estimator::Hedera && inputs.elephants.is_none());
-        let metered = metered.map(|flows| self.meter.elephants(flows, inputs.topology, inputs.interval));
+        let metered =
+            inputs.flows.filter(|_| self.kind == Estimator::Hedera && inputs.elephants.is_none());
+        let metered =
+            metered.map(|flows| self.meter.elephants(flows, inputs.topology, inputs.interval));
         match (self.kind, inputs.elephants.or(metered.as_ref())) {
             (Estimator::Counters, _) => return self.counters.update(inputs.sent),
             (Estimator::Hedera, Some(elephants)) => {
                 self.counters.pass(inputs.sent);
-                return hedera::between_hosts(elephants, inputs.topology, inputs.interval, &mut self.shares);
+                return hedera::between_hosts(
+                    elephants,
+                    inputs.topology,
+                    inputs.interval,
+                    &mut self.shares,
+                );
             }
             // Recordings made before flows were told have none.
             (Estimator::Hedera | Estimator::HederaRacks, _) => {
                 let gained = self.counters.update(inputs.sent);
-                return hedera::between_racks(&gained, inputs.backlog, inputs.topology, inputs.interval, &mut self.shares);
+                return hedera::between_racks(
+                    &gained,
+                    inputs.backlog,
+                    inputs.topology,
+                    inputs.interval,
+                    &mut self.shares,
+                );
             }
             // The other estimators do not read what was gained, but one that follows them may.
-            (Estimator::Backlog | Estimator::Declared | Estimator::Combined, _) => self.counters.pass(inputs.sent),
+            (Estimator::Backlog | Estimator::Declared | Estimator::Combined, _) => {
+                self.counters.pass(inputs.sent)
+            }
         }
         match self.kind {
             Estimator::Combined => declared::combine(inputs.declared, inputs.backlog),
@@ -162,7 +187,8 @@ mod tests {
         let topology = Topology::uniform("t", 2, 1, BitRate::mbit(80), BitRate::mbit(8), vec![]);
         let of = |b| DemandMatrix::from_rows(&[&[0, b], &[0, 0]]);
         let (sent, backlog, declared) = (of(200_000), of(30), of(20));
-        let elephant = |id| HostFlow { from: HostId(0), to: HostId(1), id, flows: 1, sent: 0, waits: 100_000 };
+        let elephant =
+            |id| HostFlow { from: HostId(0), to: HostId(1), id, flows: 1, sent: 0, waits: 100_000 };
         let flows = [elephant(0), elephant(1)];
         let inputs = Inputs {
             sent: &sent,
@@ -180,7 +206,8 @@ mod tests {
         };
         assert_eq!(found(Estimator::Counters), (of(200_000), of(0)));
         assert_eq!(found(Estimator::Backlog), (of(30), of(30)));
-        // Elephants have the whole host link, 80 Mb/s for 100 ms. What the racks sent was in the first interval alone.
+        // Elephants have the whole host link, 80 Mb/s for 100 ms. What the racks sent was in the
+        // first interval alone.
         assert_eq!(found(Estimator::Hedera), (of(1_000_000), of(1_000_000)));
         assert_eq!(found(Estimator::HederaRacks), (of(1_000_000), of(30)));
         assert_eq!(found(Estimator::Declared), (of(20), of(20)));

@@ -33,9 +33,10 @@ pub mod natural;
 pub use estimator::{Estimator, EstimatorState, Inputs};
 pub use hedera::HostFlow;
 
-/// An `R x R` matrix of bytes, row = source rack, column = destination rack. The diagonal is always zero: a rack's own
-/// traffic never reaches a ToR's uplinks. A copy shares the cells until one of the two changes, so it costs nothing. Of more than 1,024
-/// racks only the cells that are not zero are kept, as long as they are few and nothing asks for all of them side by side.
+/// An `R x R` matrix of bytes, row = source rack, column = destination rack. The diagonal is always
+/// zero: a rack's own traffic never reaches a ToR's uplinks. A copy shares the cells until one of
+/// the two changes, so it costs nothing. Of more than 1,024 racks only the cells that are not zero
+/// are kept, as long as they are few and nothing asks for all of them side by side.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct DemandMatrix {
@@ -83,7 +84,9 @@ impl DemandMatrix {
 
     /// Whether there is no demand. O(R^2) if there is none or little, several cells at a time.
     pub fn is_zero(&self) -> bool {
-        self.cells.few().map_or_else(|| self.cells.all().chunks(LINE).all(is_empty), BTreeMap::is_empty)
+        self.cells
+            .few()
+            .map_or_else(|| self.cells.all().chunks(LINE).all(is_empty), BTreeMap::is_empty)
     }
 
     /// Number of racks, R.
@@ -116,7 +119,11 @@ impl DemandMatrix {
     /// Sets cells by their places, row by row, none of them on the diagonal.
     pub fn set_cells(&mut self, entries: impl IntoIterator<Item = (usize, u64)>) {
         let racks = self.racks;
-        self.cells.set(entries.into_iter().inspect(|e| debug_assert_ne!(e.0 % (racks + 1), 0, "the diagonal stays zero")));
+        self.cells.set(
+            entries
+                .into_iter()
+                .inspect(|e| debug_assert_ne!(e.0 % (racks + 1), 0, "the diagonal stays zero")),
+        );
     }
 
     /// Adds to a cell, stopping at `u64::MAX`; the diagonal stays zero.
@@ -125,7 +132,8 @@ impl DemandMatrix {
         self.set(from, to, v);
     }
 
-    /// Row-major cells, `R * R` of them. Of many racks all of them are kept from now on, until one changes.
+    /// Row-major cells, `R * R` of them. Of many racks all of them are kept from now on, until one
+    /// changes.
     pub fn cells(&self) -> &[u64] {
         self.cells.all()
     }
@@ -140,7 +148,8 @@ impl DemandMatrix {
         &self.cells()[from.index() * self.racks..(from.index() + 1) * self.racks]
     }
 
-    /// The cells that are not zero, in row-major order. O(R^2), several cells at a time where there is nothing.
+    /// The cells that are not zero, in row-major order. O(R^2), several cells at a time where there
+    /// is nothing.
     pub fn entries(&self) -> impl Iterator<Item = (RackId, RackId, u64)> + '_ {
         let few = self.cells.few().map(BTreeMap::iter);
         let all = if few.is_some() { &[][..] } else { self.cells.all() };
@@ -163,12 +172,15 @@ impl DemandMatrix {
         self.map_pairs(|_, _, b| f(b))
     }
 
-    /// This matrix with every cell, the diagonal left out, passed through `f(from, to, bytes)`. O(R^2).
+    /// This matrix with every cell, the diagonal left out, passed through `f(from, to, bytes)`.
+    /// O(R^2).
     #[must_use]
     pub fn map_pairs(&self, mut f: impl FnMut(RackId, RackId, u64) -> u64) -> Self {
         let mut cells = Vec::with_capacity(self.cells.count());
         for (i, row) in self.cells().chunks_exact(self.racks.max(1)).enumerate() {
-            let cell = |(j, &c): (usize, &u64)| if i == j { 0 } else { f(RackId(i as u32), RackId(j as u32), c) };
+            let cell = |(j, &c): (usize, &u64)| {
+                if i == j { 0 } else { f(RackId(i as u32), RackId(j as u32), c) }
+            };
             cells.extend(row.iter().enumerate().map(cell));
         }
         Self { racks: self.racks, cells: Cells::All(Arc::new(cells)) }
@@ -180,7 +192,8 @@ impl DemandMatrix {
         self.with(other, u64::saturating_sub)
     }
 
-    /// Cell by cell `f(self, other)`, which must be zero where both are. O(R^2), several cells at a time where `f` allows it.
+    /// Cell by cell `f(self, other)`, which must be zero where both are. O(R^2), several cells at a
+    /// time where `f` allows it.
     ///
     /// # Panics
     /// If the matrices are of different sizes.
@@ -191,7 +204,10 @@ impl DemandMatrix {
         if self.cells.few().is_some() && other.cells.few().is_some() {
             let mut both = Self::zero(self.racks);
             let of_one = self.entries().map(|(i, j, a)| (i, j, f(a, other.get(i, j))));
-            let of_other = other.entries().filter(|&(i, j, _)| self.get(i, j) == 0).map(|(i, j, b)| (i, j, f(0, b)));
+            let of_other = other
+                .entries()
+                .filter(|&(i, j, _)| self.get(i, j) == 0)
+                .map(|(i, j, b)| (i, j, f(0, b)));
             both.set_all(of_one.chain(of_other));
             return both;
         }
@@ -221,7 +237,8 @@ struct Entries<'a> {
     row: usize,
     /// The first column that was not looked at.
     next: usize,
-    /// The first column of the line that was looked at last, and its cells that are not zero, as bits.
+    /// The first column of the line that was looked at last, and its cells that are not zero, as
+    /// bits.
     first: usize,
     some: u32,
 }
@@ -235,7 +252,10 @@ impl Entries<'_> {
                 self.all = self.all.get(self.racks..)?;
                 (self.row, self.next) = (self.row + 1, 0);
             }
-            let line = self.all.get(self.next..(self.next + LINE).min(self.racks)).filter(|line| !line.is_empty())?;
+            let line = self
+                .all
+                .get(self.next..(self.next + LINE).min(self.racks))
+                .filter(|line| !line.is_empty())?;
             (self.first, self.next) = (self.next, self.next + LINE);
             if !is_empty(line) {
                 self.some = line.iter().rev().fold(0, |some, &c| some << 1 | u32::from(c > 0));
@@ -250,7 +270,9 @@ impl Iterator for Entries<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(few) = &mut self.few {
-            return few.next().map(|(at, &bytes)| (RackId::from(at / self.racks), RackId::from(at % self.racks), bytes));
+            return few.next().map(|(at, &bytes)| {
+                (RackId::from(at / self.racks), RackId::from(at % self.racks), bytes)
+            });
         }
         if self.some == 0 {
             self.next_line()?;
@@ -260,14 +282,20 @@ impl Iterator for Entries<'_> {
         Some((RackId::from(self.row), RackId::from(column), self.all[column]))
     }
 
-    /// As calling `next` again and again, in less time; a line without zeros is gone over cell by cell.
+    /// As calling `next` again and again, in less time; a line without zeros is gone over cell by
+    /// cell.
     fn fold<B, F: FnMut(B, Self::Item) -> B>(mut self, init: B, mut f: F) -> B {
         if let Some(few) = self.few {
-            return few.fold(init, |b, (at, &bytes)| f(b, (RackId::from(at / self.racks), RackId::from(at % self.racks), bytes)));
+            return few.fold(init, |b, (at, &bytes)| {
+                f(b, (RackId::from(at / self.racks), RackId::from(at % self.racks), bytes))
+            });
         }
         let mut b = init;
         loop {
-            let (row, line) = (RackId::from(self.row), &self.all[self.first..(self.first + LINE).min(self.all.len())]);
+            let (row, line) = (
+                RackId::from(self.row),
+                &self.all[self.first..(self.first + LINE).min(self.all.len())],
+            );
             if self.some == full(self.racks - self.first) {
                 for (&bytes, column) in line.iter().zip(self.first..self.racks) {
                     b = f(b, (row, RackId::from(column), bytes));
@@ -286,7 +314,8 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// A line without zeros, one bit a cell: it has [`LINE`] cells, or fewer at the end of a row, of which `left` cells are left.
+/// A line without zeros, one bit a cell: it has [`LINE`] cells, or fewer at the end of a row, of
+/// which `left` cells are left.
 fn full(left: usize) -> u32 {
     (1 << left.min(LINE)) - 1
 }
@@ -294,7 +323,8 @@ fn full(left: usize) -> u32 {
 /// Cells that are looked at in one step where there may be nothing.
 const LINE: usize = 16;
 
-/// Whether all of these cells are zero. Without a branch a cell, so that the compiler takes several at once.
+/// Whether all of these cells are zero. Without a branch a cell, so that the compiler takes several
+/// at once.
 fn is_empty(line: &[u64]) -> bool {
     line.iter().fold(0, |all, &c| all | c) == 0
 }

@@ -1,8 +1,10 @@
-//! Hedera's demand estimation: sources raise their flows, overbooked destinations cut theirs, until nothing changes.
+//! Hedera's demand estimation: sources raise their flows, overbooked destinations cut theirs, until
+//! nothing changes.
 //!
-//! All flows of a source that no destination has cut have the same share of its link, and those that a destination has cut have the same
-//! share of its link. So there are two levels, of the sources and of the destinations, and a flow has the smaller one of its two ends.
-//! Levels of sources only rise and those of destinations only fall, each to where its link is full.
+//! All flows of a source that no destination has cut have the same share of its link, and those
+//! that a destination has cut have the same share of its link. So there are two levels, of the
+//! sources and of the destinations, and a flow has the smaller one of its two ends. Levels of
+//! sources only rise and those of destinations only fall, each to where its link is full.
 
 use std::borrow::Cow;
 use std::ops::Div;
@@ -15,20 +17,22 @@ use crate::ids::RackId;
 /// Hedera's demand estimation on any set of flows.
 ///
 /// # Arguments
-/// - `flows`: how many flows each source (row) has to each destination (column), `N x N`; all flows of a pair get the same.
+/// - `flows`: how many flows each source (row) has to each destination (column), `N x N`; all flows
+///   of a pair get the same.
 /// - `out`, `into`: what each end can send and receive, in bytes.
 ///
 /// # Returns
-/// Bytes by source and destination: the sum over the flows of the pair, rounded down a flow. No end sends more than `out` or receives
-/// more than `into`.
+/// Bytes by source and destination: the sum over the flows of the pair, rounded down a flow. No end
+/// sends more than `out` or receives more than `into`.
 ///
 /// # Panics
 /// If the ends of `flows`, `out` and `into` are not equally many.
 ///
 /// # Complexity
-/// O(N^2) at most, or O(N + P) for P pairs that are few, and a round goes over the pairs of each end at which something has changed in the
-/// round before: several times, once more than its flows have limits below its level at most; several pairs at a time where most ends have
-/// flows to most others. There are as many rounds as destinations are cut one after the other, O(N) at most.
+/// O(N^2) at most, or O(N + P) for P pairs that are few, and a round goes over the pairs of each
+/// end at which something has changed in the round before: several times, once more than its flows
+/// have limits below its level at most; several pairs at a time where most ends have flows to most
+/// others. There are as many rounds as destinations are cut one after the other, O(N) at most.
 ///
 /// # Source
 /// Hedera, NSDI 2010, figures 7 and 8.
@@ -36,7 +40,8 @@ pub fn natural(flows: &DemandMatrix, out: &[u64], into: &[u64]) -> DemandMatrix 
     NaturalDemand::default().natural(flows, out, into).clone()
 }
 
-/// What was asked last, and the answer: mostly the same pairs have large flows in the next interval.
+/// What was asked last, and the answer: mostly the same pairs have large flows in the next
+/// interval.
 #[derive(Clone, Debug, Default)]
 pub struct NaturalDemand {
     flows: DemandMatrix,
@@ -51,7 +56,9 @@ impl NaturalDemand {
         let ends = flows.racks();
         assert!(out.len() == ends && into.len() == ends, "each end sends and receives");
         if self.flows != *flows || self.ends != [out, into] {
-            let dense = ends > 0 && flows.cells.few().is_none() && flows.cells().iter().filter(|&&n| n > 0).count() * DENSE >= ends * ends;
+            let dense = ends > 0
+                && flows.cells.few().is_none()
+                && flows.cells().iter().filter(|&&n| n > 0).count() * DENSE >= ends * ends;
             let most = out.iter().chain(into).max().copied().unwrap_or(0);
             // Sums of flows' shares then fit in 64 bits.
             self.bytes = if u128::from(flows.total()) * u128::from(most.max(1)) < 1 << 63 {
@@ -82,12 +89,14 @@ trait Amount: Copy + Ord + From<u64> + Div<Output = Self> {
     /// The same numbers.
     fn all(counts: &[u64]) -> Cow<'_, [Self]>;
 
-    /// Appends the bytes of the flows of one source to each destination, by what a flow of the source and one to the destination has.
+    /// Appends the bytes of the flows of one source to each destination, by what a flow of the
+    /// source and one to the destination has.
     fn give(counts: &[u64], share: Self, cut: &[Self], bytes: &mut Vec<u64>);
 
     fn sum(counts: &[Self]) -> Self;
 
-    /// Of flows (`counts`) with limits: the bytes of those whose limit is less than `at`, and how many others there are.
+    /// Of flows (`counts`) with limits: the bytes of those whose limit is less than `at`, and how
+    /// many others there are.
     fn split(counts: &[Self], limits: &[Self], at: Self) -> (Self, Self);
 }
 
@@ -148,7 +157,11 @@ fn split(counts: &[u64], limits: &[u64], at: u64) -> (u64, u64) {
 
 fn plain_split(counts: &[u128], limits: &[u128], at: u128) -> (u128, u128) {
     let add = |(used, open): (u128, u128), (&n, &limit): (&u128, &u128)| {
-        if limit < at { (used.saturating_add(n.saturating_mul(limit)), open) } else { (used, open + n) }
+        if limit < at {
+            (used.saturating_add(n.saturating_mul(limit)), open)
+        } else {
+            (used, open + n)
+        }
     };
     counts.iter().zip(limits).fold((0, 0), add)
 }
@@ -160,7 +173,8 @@ struct Side<'a, T: Clone> {
     counts: Cow<'a, [T]>,
     /// The sum of each end's.
     sums: Vec<T>,
-    /// The other ends of the same. Empty, if each end has a count for all others, most of which are not zero.
+    /// The other ends of the same. Empty, if each end has a count for all others, most of which are
+    /// not zero.
     others: Vec<u32>,
 }
 
@@ -197,8 +211,9 @@ impl<'a, T: Amount> Side<'a, T> {
         if self.sums[k] == T::ZERO { None } else { Some(capacity / self.sums[k]) }
     }
 
-    /// The level of an end: the most that each of its flows may have beside its own limit, by its other end, so that all fit; looked for
-    /// from a level that is none too high. `None`: all fit with their limits. `room` is for their limits.
+    /// The level of an end: the most that each of its flows may have beside its own limit, by its
+    /// other end, so that all fit; looked for from a level that is none too high. `None`: all fit
+    /// with their limits. `room` is for their limits.
     fn level(&self, k: usize, limits: &[T], capacity: T, from: T, room: &mut Vec<T>) -> Option<T> {
         let own = self.own(k);
         let limits = if self.others.is_empty() {
@@ -232,7 +247,8 @@ impl<'a, T: Amount> Side<'a, T> {
     }
 }
 
-/// One pair in this many of all that there could be: from then on, sides have counts for all other ends.
+/// One pair in this many of all that there could be: from then on, sides have counts for all other
+/// ends.
 const DENSE: usize = 8;
 
 /// Rows as columns, tile by tile, so that a tile stays in the nearest cache.
@@ -257,31 +273,55 @@ fn settle<T: Amount>(flows: &DemandMatrix, out: &[u64], into: &[u64], dense: boo
     if !dense {
         let pairs: Vec<Pair> = flows.entries().collect();
         let sources = Side::sparse(ends, pairs.iter().copied());
-        let (share, cut) = levels::<T>(&sources, &Side::sparse(ends, pairs.iter().map(|&(i, j, n)| (j, i, n))), out, into);
+        let (share, cut) = levels::<T>(
+            &sources,
+            &Side::sparse(ends, pairs.iter().map(|&(i, j, n)| (j, i, n))),
+            out,
+            into,
+        );
         let mut bytes = DemandMatrix::zero(ends);
-        bytes.set_all(pairs.iter().map(|&(i, j, flows)| (i, j, share[i.index()].min(cut[j.index()]).of(flows))));
+        bytes.set_all(
+            pairs
+                .iter()
+                .map(|&(i, j, flows)| (i, j, share[i.index()].min(cut[j.index()]).of(flows))),
+        );
         return bytes;
     }
     let (rows, columns) = (flows.cells(), turned(flows.cells(), ends));
-    let (share, cut) = levels::<T>(&Side::dense(ends, T::all(rows)), &Side::dense(ends, T::all(&columns)), out, into);
+    let (share, cut) = levels::<T>(
+        &Side::dense(ends, T::all(rows)),
+        &Side::dense(ends, T::all(&columns)),
+        out,
+        into,
+    );
     let mut bytes = Vec::with_capacity(ends * ends);
-    rows.chunks_exact(ends).zip(&share).for_each(|(row, &share)| T::give(row, share, &cut, &mut bytes));
+    rows.chunks_exact(ends)
+        .zip(&share)
+        .for_each(|(row, &share)| T::give(row, share, &cut, &mut bytes));
     DemandMatrix::from_cells(ends, bytes)
 }
 
 /// The levels of the sources and of the destinations.
-fn levels<T: Amount>(sources: &Side<T>, destinations: &Side<T>, out: &[u64], into: &[u64]) -> (Vec<T>, Vec<T>) {
+fn levels<T: Amount>(
+    sources: &Side<T>,
+    destinations: &Side<T>,
+    out: &[u64],
+    into: &[u64],
+) -> (Vec<T>, Vec<T>) {
     let ends = out.len();
     // No destination has cut anything yet.
-    let mut share: Vec<T> = (0..ends).map(|i| sources.even(i, out[i].into()).unwrap_or(T::MAX)).collect();
+    let mut share: Vec<T> =
+        (0..ends).map(|i| sources.even(i, out[i].into()).unwrap_or(T::MAX)).collect();
     let mut cut = vec![T::MAX; ends];
-    // Ends at which something has changed since their last turn: all others would do again what they did then.
+    // Ends at which something has changed since their last turn: all others would do again what
+    // they did then.
     let (mut to_raise, mut to_limit) = (vec![false; ends], vec![true; ends]);
     let mut room = Vec::new();
     for _ in 0..4 * ends + 4 {
         for i in 0..ends {
             if std::mem::take(&mut to_raise[i]) {
-                let new = sources.level(i, &cut, out[i].into(), share[i], &mut room).unwrap_or(T::MAX);
+                let new =
+                    sources.level(i, &cut, out[i].into(), share[i], &mut room).unwrap_or(T::MAX);
                 if new != share[i] {
                     share[i] = new;
                     sources.mark(i, &mut to_limit);
@@ -292,7 +332,9 @@ fn levels<T: Amount>(sources: &Side<T>, destinations: &Side<T>, out: &[u64], int
         for j in 0..ends {
             if std::mem::take(&mut to_limit[j]) {
                 let even = destinations.even(j, into[j].into());
-                let new = even.and_then(|even| destinations.level(j, &share, into[j].into(), even, &mut room)).unwrap_or(T::MAX);
+                let new = even
+                    .and_then(|even| destinations.level(j, &share, into[j].into(), even, &mut room))
+                    .unwrap_or(T::MAX);
                 if new < cut[j] {
                     (cut[j], changed) = (new, true);
                     destinations.mark(j, &mut to_raise);
@@ -317,9 +359,11 @@ mod tests {
 
     #[test]
     fn the_papers_example() {
-        // Figure 8: four hosts; the number of flows a pair, then the demand of each pair in thirds of a link.
+        // Figure 8: four hosts; the number of flows a pair, then the demand of each pair in thirds
+        // of a link.
         let flows = [[0, 1, 1, 1], [2, 0, 1, 0], [1, 0, 0, 1], [0, 2, 0, 0]].map(Vec::from);
-        let thirds = [[0, 1, 1, 1], [2, 0, 1, 0], [1, 0, 0, 2], [0, 2, 0, 0]].map(|r| r.map(|x| x * 1_000_000).to_vec());
+        let thirds = [[0, 1, 1, 1], [2, 0, 1, 0], [1, 0, 0, 2], [0, 2, 0, 0]]
+            .map(|r| r.map(|x| x * 1_000_000).to_vec());
         assert_eq!(natural(&matrix(&flows), &[3_000_000; 4], &[3_000_000; 4]), matrix(&thirds));
     }
 
@@ -330,13 +374,15 @@ mod tests {
         for _ in 0..4 * n + 4 {
             let before = each.clone();
             for i in 0..n {
-                let used: u64 = (0..n).filter(|&j| cut[i][j]).map(|j| flows[i][j] * each[i][j]).sum();
+                let used: u64 =
+                    (0..n).filter(|&j| cut[i][j]).map(|j| flows[i][j] * each[i][j]).sum();
                 let count: u64 = (0..n).filter(|&j| !cut[i][j]).map(|j| flows[i][j]).sum();
                 let Some(share) = out[i].saturating_sub(used).checked_div(count) else { continue };
                 (0..n).filter(|&j| flows[i][j] > 0 && !cut[i][j]).for_each(|j| each[i][j] = share);
             }
             for j in 0..n {
-                let mut from: Vec<(u64, u64, usize)> = (0..n).map(|i| (each[i][j], flows[i][j], i)).filter(|f| f.1 > 0).collect();
+                let mut from: Vec<(u64, u64, usize)> =
+                    (0..n).map(|i| (each[i][j], flows[i][j], i)).filter(|f| f.1 > 0).collect();
                 if from.iter().map(|&(d, n, _)| d * n).sum::<u64>() <= into[j] {
                     continue;
                 }
@@ -407,7 +453,8 @@ mod tests {
             for i in 0..racks {
                 prop_assert!(row(i) <= out[i] && column(i) <= into[i]);
             }
-            // Rounding leaves less than one byte a flow at an end, and what one end leaves the other may pass on.
+            // Rounding leaves less than one byte a flow at an end, and what one end leaves the
+            // other may pass on.
             let slack = 64 * 49;
             for (i, j, _) in matrix(&flows).entries() {
                 let (i, j) = (i.index(), j.index());

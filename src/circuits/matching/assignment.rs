@@ -1,8 +1,10 @@
-//! The assignment problem: the engine of [`super::bipartite()`] and the first half of [`super::edmonds()`].
+//! The assignment problem: the engine of [`super::bipartite()`] and the first half of
+//! [`super::edmonds()`].
 //!
-//! R. Jonker and A. Volgenant, *A shortest augmenting path algorithm for dense and sparse linear assignment problems*,
-//! Computing 38 (1987): column reduction, reduction transfer, two passes of augmenting row reduction, then one
-//! shortest augmenting path for each row still free. Written for profits (largest sum) instead of costs.
+//! R. Jonker and A. Volgenant, *A shortest augmenting path algorithm for dense and sparse linear
+//! assignment problems*, Computing 38 (1987): column reduction, reduction transfer, two passes of
+//! augmenting row reduction, then one shortest augmenting path for each row still free. Written for
+//! profits (largest sum) instead of costs.
 
 use super::num::Num;
 use crate::steps;
@@ -30,7 +32,8 @@ struct Jv<'a, N> {
 
 /// Assigns every row to a column of its own so that the sum of the profits is largest.
 ///
-/// `p` holds `n * n` profits, row-major. Complexity O(n^3) at worst, near O(n^2) on most matrices. Deterministic.
+/// `p` holds `n * n` profits, row-major. Complexity O(n^3) at worst, near O(n^2) on most matrices.
+/// Deterministic.
 pub(crate) fn solve<N: Num>(n: usize, p: &[N]) -> Assignment<N> {
     debug_assert_eq!(p.len(), n * n);
     let mut s = Jv { n, p, v: vec![N::ZERO; n], column: vec![NONE; n], row: vec![NONE; n] };
@@ -39,7 +42,12 @@ pub(crate) fn solve<N: Num>(n: usize, p: &[N]) -> Assignment<N> {
         for _ in 0..2 {
             free = s.reduce_rows(&free);
         }
-        let mut scratch = Scratch { dist: vec![N::ZERO; n], from: vec![0; n], open: Vec::new(), shut: Vec::new() };
+        let mut scratch = Scratch {
+            dist: vec![N::ZERO; n],
+            from: vec![0; n],
+            open: Vec::new(),
+            shut: Vec::new(),
+        };
         for f in free {
             s.augment(f as usize, &mut scratch);
         }
@@ -61,7 +69,8 @@ impl<N: Num> Jv<'_, N> {
         &self.p[i * self.n..(i + 1) * self.n]
     }
 
-    /// Prices each column at its best profit and gives it to the first row that offers it; returns the rows without one.
+    /// Prices each column at its best profit and gives it to the first row that offers it; returns
+    /// the rows without one.
     fn reduce_columns(&mut self) -> Vec<u32> {
         let n = self.n;
         let mut best = vec![0u32; n];
@@ -94,11 +103,19 @@ impl<N: Num> Jv<'_, N> {
         free
     }
 
-    /// A row that won one column only pays for it up to the point where its second choice is as good.
+    /// A row that won one column only pays for it up to the point where its second choice is as
+    /// good.
     fn transfer(&mut self, i: usize) {
         steps::count(1);
         let own = self.column[i] as usize;
-        let second = self.profits(i).iter().zip(&self.v).enumerate().filter(|c| c.0 != own).map(|(_, (&p, &v))| p - v).max();
+        let second = self
+            .profits(i)
+            .iter()
+            .zip(&self.v)
+            .enumerate()
+            .filter(|c| c.0 != own)
+            .map(|(_, (&p, &v))| p - v)
+            .max();
         self.v[own] -= second.unwrap_or(N::ZERO);
     }
 
@@ -120,8 +137,9 @@ impl<N: Num> Jv<'_, N> {
         (a, b)
     }
 
-    /// Each free row takes its best column and raises its price to the second best; the row that it drives out tries at once
-    /// (price wars are cut short) or in the next pass. Returns the rows still free.
+    /// Each free row takes its best column and raises its price to the second best; the row that it
+    /// drives out tries at once (price wars are cut short) or in the next pass. Returns the rows
+    /// still free.
     fn reduce_rows(&mut self, free: &[u32]) -> Vec<u32> {
         let mut left = Vec::new();
         let mut wars = 4 * self.n;
@@ -152,7 +170,8 @@ impl<N: Num> Jv<'_, N> {
         left
     }
 
-    /// Dijkstra from free row `f` over the reduced costs to the nearest free column, then shifts the path.
+    /// Dijkstra from free row `f` over the reduced costs to the nearest free column, then shifts
+    /// the path.
     fn augment(&mut self, f: usize, s: &mut Scratch<N>) {
         let n = self.n;
         s.open.clear();
@@ -199,9 +218,14 @@ impl<N: Num> Jv<'_, N> {
     }
 }
 
-/// Passes the distances of the open columns through `f` and gives the least: (distance, place in `open`, column). Among
-/// equals a free column is taken, then the one that comes first.
-fn nearest_open<N: Num>(open: &[u32], dist: &mut [N], row: &[u32], mut f: impl FnMut(usize, N) -> N) -> (N, usize, u32) {
+/// Passes the distances of the open columns through `f` and gives the least: (distance, place in
+/// `open`, column). Among equals a free column is taken, then the one that comes first.
+fn nearest_open<N: Num>(
+    open: &[u32],
+    dist: &mut [N],
+    row: &[u32],
+    mut f: impl FnMut(usize, N) -> N,
+) -> (N, usize, u32) {
     steps::count(1);
     let (mut near, mut at) = (N::MAX, 0);
     for (k, &j) in open.iter().enumerate() {

@@ -8,24 +8,26 @@ use crate::{Ask, Decision, Matching, Scheduler, steps};
 
 const NONE: u32 = u32::MAX;
 
-/// Circuits for planes that are alike: at most one an input and one an output on each plane, together carrying as many bytes of
-/// `demand` as possible.
+/// Circuits for planes that are alike: at most one an input and one an output on each plane,
+/// together carrying as many bytes of `demand` as possible.
 ///
-/// A circuit carries at most `carries` bytes. A pair with more than that may have circuits on several planes. To go plane after plane,
-/// taking the best matching each time, is not optimal; this is.
+/// A circuit carries at most `carries` bytes. A pair with more than that may have circuits on
+/// several planes. To go plane after plane, taking the best matching each time, is not optimal;
+/// this is.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`.
-/// - `carries`: what one circuit carries within the interval; `u64::MAX` where each pair is to have one circuit at most.
-/// - `current`: what is up now, W planes. Among the best sets the one that keeps most pairs is taken, and kept pairs stay on their
-///   planes where the others leave room.
+/// - `carries`: what one circuit carries within the interval; `u64::MAX` where each pair is to have
+///   one circuit at most.
+/// - `current`: what is up now, W planes. Among the best sets the one that keeps most pairs is
+///   taken, and kept pairs stay on their planes where the others leave room.
 ///
 /// # Returns
 /// One matching a plane.
 ///
 /// # Complexity
-/// O(W R^3) time at worst, near O(W R^2) on most: W R shortest augmenting paths in a network with port capacities W; then O(W^2 R^2) at
-/// worst to colour the circuits.
+/// O(W R^3) time at worst, near O(W R^2) on most: W R shortest augmenting paths in a network with
+/// port capacities W; then O(W^2 R^2) at worst to colour the circuits.
 ///
 /// # Example
 /// ```
@@ -38,12 +40,16 @@ const NONE: u32 = u32::MAX;
 /// ```
 ///
 /// # Source
-/// R. K. Ahuja, T. L. Magnanti and J. B. Orlin, *Network Flows* (1993), section 9.7 (successive shortest paths); D. Koenig (1916) for
-/// the colouring. Wavelengths as ports of capacity W: Co-scheduler, section VI.
+/// R. K. Ahuja, T. L. Magnanti and J. B. Orlin, *Network Flows* (1993), section 9.7 (successive
+/// shortest paths); D. Koenig (1916) for the colouring. Wavelengths as ports of capacity W:
+/// Co-scheduler, section VI.
 pub fn b_matching(demand: &DemandMatrix, carries: u64, current: &[Matching]) -> Vec<Matching> {
     let racks = demand.racks();
     let mut left = Gains::new(demand, carries, current).best(current.len() as u32);
-    let mut c = Colouring { inputs: vec![vec![NONE; racks]; current.len()], outputs: vec![vec![NONE; racks]; current.len()] };
+    let mut c = Colouring {
+        inputs: vec![vec![NONE; racks]; current.len()],
+        outputs: vec![vec![NONE; racks]; current.len()],
+    };
     for (p, m) in current.iter().enumerate() {
         for (i, j) in m.pairs().filter(|(i, j)| i.index() < racks && j.index() < racks) {
             let used = &mut left[i.index() * racks + j.index()];
@@ -56,7 +62,9 @@ pub fn b_matching(demand: &DemandMatrix, carries: u64, current: &[Matching]) -> 
     for (k, used) in left.iter().enumerate() {
         (0..*used).for_each(|_| c.add((k / racks) as u32, (k % racks) as u32));
     }
-    let matching = |row: Vec<u32>| Matching { out: row.into_iter().map(|j| (j != NONE).then_some(RackId(j))).collect() };
+    let matching = |row: Vec<u32>| Matching {
+        out: row.into_iter().map(|j| (j != NONE).then_some(RackId(j))).collect(),
+    };
     c.inputs.into_iter().map(matching).collect()
 }
 
@@ -64,9 +72,11 @@ pub fn b_matching(demand: &DemandMatrix, carries: u64, current: &[Matching]) -> 
 struct Gains<'a> {
     demand: &'a DemandMatrix,
     carries: u64,
-    /// By pair: number of planes on which it is up now; as many of its circuits, from the first, earn a bonus.
+    /// By pair: number of planes on which it is up now; as many of its circuits, from the first,
+    /// earn a bonus.
     up: Vec<u32>,
-    /// Weight of a byte: larger than that of all bonuses together, so that bonuses only decide between equal bytes.
+    /// Weight of a byte: larger than that of all bonuses together, so that bonuses only decide
+    /// between equal bytes.
     factor: u128,
 }
 
@@ -74,7 +84,9 @@ impl<'a> Gains<'a> {
     fn new(demand: &'a DemandMatrix, carries: u64, current: &[Matching]) -> Self {
         let n = demand.racks();
         let mut up = vec![0; n * n];
-        for (i, j) in current.iter().flat_map(Matching::pairs).filter(|(i, j)| i.index() < n && j.index() < n) {
+        for (i, j) in
+            current.iter().flat_map(Matching::pairs).filter(|(i, j)| i.index() < n && j.index() < n)
+        {
             up[i.index() * n + j.index()] += 1;
         }
         Self { demand, carries: carries.max(1), up, factor: (current.len() * n + 1) as u128 }
@@ -83,7 +95,9 @@ impl<'a> Gains<'a> {
     /// What circuit number `k` of a pair is worth: never more than the one before it.
     fn of(&self, i: usize, j: usize, k: u32) -> u128 {
         let at = i * self.demand.racks() + j;
-        let bytes = self.demand.cells()[at].saturating_sub(self.carries.saturating_mul(k.into())).min(self.carries);
+        let bytes = self.demand.cells()[at]
+            .saturating_sub(self.carries.saturating_mul(k.into()))
+            .min(self.carries);
         u128::from(bytes) * self.factor + u128::from(bytes > 0 && k < self.up[at])
     }
 
@@ -110,12 +124,16 @@ impl Colouring {
         (self.inputs[p][i as usize], self.outputs[p][j as usize]) = (j, i);
     }
 
-    /// Adds a circuit whose ports each have a plane free: on a common one, or after an alternating path has made one common.
+    /// Adds a circuit whose ports each have a plane free: on a common one, or after an alternating
+    /// path has made one common.
     fn add(&mut self, i: u32, j: u32) {
         steps::count(1);
         let planes = self.inputs.len();
-        let free = |list: &[Vec<u32>], k: u32| (0..planes).find(|&p| list[p][k as usize] == NONE).expect("at most W circuits a port");
-        let common = (0..planes).find(|&p| self.inputs[p][i as usize] == NONE && self.outputs[p][j as usize] == NONE);
+        let free = |list: &[Vec<u32>], k: u32| {
+            (0..planes).find(|&p| list[p][k as usize] == NONE).expect("at most W circuits a port")
+        };
+        let common = (0..planes)
+            .find(|&p| self.inputs[p][i as usize] == NONE && self.outputs[p][j as usize] == NONE);
         let p = common.unwrap_or_else(|| {
             let (a, b) = (free(&self.inputs, i), free(&self.outputs, j));
             self.swap(j, a, b);
@@ -124,7 +142,8 @@ impl Colouring {
         self.set(p, i, j);
     }
 
-    /// Exchanges planes `a` and `b` along the path from output `j`, which has a circuit on `a` and none on `b`.
+    /// Exchanges planes `a` and `b` along the path from output `j`, which has a circuit on `a` and
+    /// none on `b`.
     fn swap(&mut self, j: u32, a: usize, b: usize) {
         let (mut path, mut output, mut j, mut p, mut q) = (Vec::new(), true, j, a, b);
         loop {
@@ -146,8 +165,8 @@ impl Colouring {
     }
 }
 
-/// [`b_matching()`] every interval over planes that are alike (rate, delta, usable ports), one group of equal planes after the other;
-/// duplex planes get [`edmonds()`] each.
+/// [`b_matching()`] every interval over planes that are alike (rate, delta, usable ports), one
+/// group of equal planes after the other; duplex planes get [`edmonds()`] each.
 pub struct BMatching;
 
 impl Scheduler for BMatching {
@@ -166,9 +185,16 @@ impl Scheduler for BMatching {
                     && (other.rate, other.delta, other.duplex) == (plane.rate, plane.delta, false)
                     && ask.usable[p] == ask.usable[first]
             };
-            let group: Vec<usize> = if plane.duplex { vec![first] } else { (first..ask.planes.len()).filter(alike).collect() };
-            let wanted = left.map_pairs(|i, j, d| if usable_pair(&ask.usable[first], plane.duplex, i, j) { d } else { 0 });
-            let current: Vec<Matching> = group.iter().map(|&p| ask.current.get(p).unwrap_or(&nothing).clone()).collect();
+            let group: Vec<usize> = if plane.duplex {
+                vec![first]
+            } else {
+                (first..ask.planes.len()).filter(alike).collect()
+            };
+            let wanted = left.map_pairs(|i, j, d| {
+                if usable_pair(&ask.usable[first], plane.duplex, i, j) { d } else { 0 }
+            });
+            let current: Vec<Matching> =
+                group.iter().map(|&p| ask.current.get(p).unwrap_or(&nothing).clone()).collect();
             let found = if plane.duplex {
                 vec![edmonds(&wanted, Some(&current[0]))]
             } else {
@@ -223,7 +249,8 @@ mod tests {
     #[test]
     fn plane_after_plane_is_not_optimal_and_this_is() {
         // The heaviest matching (9 + 1 = 10 against 5 + 4) spoils the second plane.
-        let d = DemandMatrix::from_rows(&[&[0, 9, 5, 0], &[0, 0, 0, 0], &[0, 4, 0, 1], &[0, 0, 0, 0]]);
+        let d =
+            DemandMatrix::from_rows(&[&[0, 9, 5, 0], &[0, 0, 0, 0], &[0, 4, 0, 1], &[0, 0, 0, 0]]);
         let two = [Matching::empty(4), Matching::empty(4)];
         assert_eq!(carried(&d, u64::MAX, &b_matching(&d, u64::MAX, &two)), 19);
         let huge = DemandMatrix::zero(5).map(|_| u64::MAX);

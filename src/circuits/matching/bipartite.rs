@@ -11,17 +11,20 @@ use crate::ids::RackId;
 use crate::topology::Plane;
 use crate::{Ask, Decision, Matching, Scheduler};
 
-/// Up to one cell in this many the sparse solver is the faster one (measured, `benches/matching.rs`).
+/// Up to one cell in this many the sparse solver is the faster one (measured,
+/// `benches/matching.rs`).
 pub(super) const SPARSE: usize = 4;
 
 /// The matching of inputs to outputs whose cells of `demand` have the largest sum.
 ///
-/// A partial matching: no rack is joined with itself and no pair without demand is joined. Exact for every `u64`.
+/// A partial matching: no rack is joined with itself and no pair without demand is joined. Exact
+/// for every `u64`.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`.
-/// - `keep`: what is up now. Among matchings of equal weight the one that keeps most of these circuits is taken, so that
-///   circuits do not blink for nothing. Further ties are broken the same way in every run.
+/// - `keep`: what is up now. Among matchings of equal weight the one that keeps most of these
+///   circuits is taken, so that circuits do not blink for nothing. Further ties are broken the same
+///   way in every run.
 ///
 /// # Complexity
 /// O(R^3) time at worst, O(R^2) space.
@@ -34,13 +37,15 @@ pub(super) const SPARSE: usize = 4;
 /// ```
 ///
 /// # Source
-/// Jonker and Volgenant, Computing 38 (1987). Helios (Farrington et al., SIGCOMM 2010) schedules its circuits by it.
+/// Jonker and Volgenant, Computing 38 (1987). Helios (Farrington et al., SIGCOMM 2010) schedules
+/// its circuits by it.
 pub fn bipartite(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
     Workspace::default().bipartite(demand, keep)
 }
 
-/// Memory for matchings that are asked for again and again: what one call has reserved the next one uses. Nothing else is carried over,
-/// so the answers are those of the functions of the same names. Begin with the default.
+/// Memory for matchings that are asked for again and again: what one call has reserved the next one
+/// uses. Nothing else is carried over, so the answers are those of the functions of the same names.
+/// Begin with the default.
 ///
 /// # Example
 /// ```
@@ -72,23 +77,40 @@ impl Workspace {
         let scale = Scale::new(demand.racks(), bits.into(), keep.is_some());
         if let Some(shift) = scale.shift() {
             self.keep(demand.racks(), keep);
-            self.dense.cold(&Weights::new(demand.racks(), simd::signed(demand.cells()), shift, &self.keep));
+            self.dense.cold(&Weights::new(
+                demand.racks(),
+                simd::signed(demand.cells()),
+                shift,
+                &self.keep,
+            ));
             matching(demand, &self.dense.column)
         } else if scale.narrow() {
-            matching(demand, &assignment::solve(demand.racks(), &num::one_way::<i64>(demand, keep, &scale)).column)
+            matching(
+                demand,
+                &assignment::solve(demand.racks(), &num::one_way::<i64>(demand, keep, &scale))
+                    .column,
+            )
         } else {
-            matching(demand, &assignment::solve(demand.racks(), &num::one_way::<i128>(demand, keep, &scale)).column)
+            matching(
+                demand,
+                &assignment::solve(demand.racks(), &num::one_way::<i128>(demand, keep, &scale))
+                    .column,
+            )
         }
     }
 
     /// Writes down what is up now; nothing for nothing.
     fn keep(&mut self, racks: usize, keep: Option<&Matching>) {
         self.keep.clear();
-        self.keep.extend(keep.into_iter().flat_map(|k| (0..racks).map(|i| k.output(RackId::from(i)).map_or(NONE, |j| j.0))));
+        self.keep.extend(
+            keep.into_iter()
+                .flat_map(|k| (0..racks).map(|i| k.output(RackId::from(i)).map_or(NONE, |j| j.0))),
+        );
     }
 }
 
-/// The prices and the matching of the last interval: a warm start for the next. Begin with the default.
+/// The prices and the matching of the last interval: a warm start for the next. Begin with the
+/// default.
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
     pub(super) held: Held,
@@ -109,12 +131,16 @@ enum Kind {
 impl Held {
     /// Takes the prices and the matching of this kind for `n` racks, if there are any.
     fn take(&mut self, kind: Kind, n: usize) -> Option<(Vec<i64>, Vec<u32>)> {
-        self.0.take().filter(|(k, v, _)| *k == kind && v.len() == n).map(|(_, v, column)| (v, column))
+        self.0
+            .take()
+            .filter(|(k, v, _)| *k == kind && v.len() == n)
+            .map(|(_, v, column)| (v, column))
     }
 
     /// Keeps prices that have not run away: all of them below `limit`.
     fn put(&mut self, kind: Kind, v: Vec<i64>, column: Vec<u32>, limit: u128) {
-        self.0 = Some((kind, v, column)).filter(|(_, v, _)| v.iter().all(|x| u128::from(x.unsigned_abs()) < limit));
+        self.0 = Some((kind, v, column))
+            .filter(|(_, v, _)| v.iter().all(|x| u128::from(x.unsigned_abs()) < limit));
     }
 
     /// Forgets them.
@@ -123,12 +149,17 @@ impl Held {
     }
 }
 
-/// [`bipartite()`] from the prices and the matching of a similar matrix, which are replaced by this one's. The weight is the same as
-/// without; where demand drifts, only rows that another column now suits better are looked at again.
+/// [`bipartite()`] from the prices and the matching of a similar matrix, which are replaced by this
+/// one's. The weight is the same as without; where demand drifts, only rows that another column now
+/// suits better are looked at again.
 ///
-/// Cells that have no room in 64 bits are solved afresh: where R + 1 times the largest is about 2^58 or more (2^53 where demand is
-/// dense).
-pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
+/// Cells that have no room in 64 bits are solved afresh: where R + 1 times the largest is about
+/// 2^58 or more (2^53 where demand is dense).
+pub fn bipartite_from(
+    prices: &mut Prices,
+    demand: &DemandMatrix,
+    keep: Option<&Matching>,
+) -> Matching {
     let racks = demand.racks();
     let Prices { held, room } = prices;
     if room.cells.read(demand, SPARSE) {
@@ -147,7 +178,11 @@ pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&
         return room.bipartite(demand, keep);
     };
     room.keep(racks, keep);
-    assign_dense(Some(held), &mut room.dense, &Weights::new(racks, simd::signed(demand.cells()), shift, &room.keep));
+    assign_dense(
+        Some(held),
+        &mut room.dense,
+        &Weights::new(racks, simd::signed(demand.cells()), shift, &room.keep),
+    );
     matching(demand, &room.dense.column)
 }
 
@@ -178,11 +213,14 @@ fn joined(column: &[u32]) -> Matching {
 }
 
 pub(super) fn matching(demand: &DemandMatrix, column: &[u32]) -> Matching {
-    let joined = |(i, &j): (usize, &u32)| (j != NONE && demand.get(RackId::from(i), RackId(j)) > 0).then_some(RackId(j));
+    let joined = |(i, &j): (usize, &u32)| {
+        (j != NONE && demand.get(RackId::from(i), RackId(j)) > 0).then_some(RackId(j))
+    };
     Matching { out: column.iter().enumerate().map(joined).collect() }
 }
 
-/// A maximum weight bipartite matching every interval, as in Helios, started warm; on duplex planes [`super::edmonds()`].
+/// A maximum weight bipartite matching every interval, as in Helios, started warm; on duplex planes
+/// [`super::edmonds()`].
 #[derive(Clone, Debug, Default)]
 pub struct Bipartite {
     /// The last prices of each plane.
@@ -194,7 +232,11 @@ impl Scheduler for Bipartite {
         self.prices.resize(ask.planes.len(), Prices::default());
         plane_by_plane(ask, false, |p, demand| {
             let (duplex, keep) = (ask.planes[p].duplex, ask.current.get(p));
-            if duplex { edmonds(demand, keep) } else { bipartite_from(&mut self.prices[p], demand, keep) }
+            if duplex {
+                edmonds(demand, keep)
+            } else {
+                bipartite_from(&mut self.prices[p], demand, keep)
+            }
         })
     }
     fn advice(&self, plane: &Plane) -> Option<String> {

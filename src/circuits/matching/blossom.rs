@@ -1,15 +1,19 @@
-//! The search machine of [`super::edmonds()`]: blossoms, labels, duals, and one alternating tree at a time.
+//! The search machine of [`super::edmonds()`]: blossoms, labels, duals, and one alternating tree at
+//! a time.
 //!
-//! Weights are doubled, so that all duals stay integers. A vertex has a dual `y >= 0`; a blossom B has a dual `z_B >= 0`, of
-//! which half is stored. Then `slack(i,j) = y_i + y_j - 2 w_ij + sum of z_B over blossoms that hold both >= 0`, matched edges
-//! have no slack, and when every exposed vertex has `y = 0` the matching is of maximum weight.
+//! Weights are doubled, so that all duals stay integers. A vertex has a dual `y >= 0`; a blossom B
+//! has a dual `z_B >= 0`, of which half is stored. Then `slack(i,j) = y_i + y_j - 2 w_ij + sum of
+//! z_B over blossoms that hold both >= 0`, matched edges have no slack, and when every exposed
+//! vertex has `y = 0` the matching is of maximum weight.
 //!
-//! The search may begin from any feasible duals. It grows a tree from one exposed vertex and ends when the tree meets another
-//! exposed vertex, or when some outer vertex reaches `y = 0`, which is then left exposed instead. O(n^2 log n) a search at worst.
+//! The search may begin from any feasible duals. It grows a tree from one exposed vertex and ends
+//! when the tree meets another exposed vertex, or when some outer vertex reaches `y = 0`, which is
+//! then left exposed instead. O(n^2 log n) a search at worst.
 //!
-//! A change of the duals only moves a clock. Duals and slacks that change with it are stored with the clock added or taken off, so that a
-//! stored number stays the same as long as its vertex keeps its label. A heap says what happens next. After Z. Galil, S. Micali and
-//! H. N. Gabow, *An O(EV log V) algorithm for finding a maximal weighted matching in general graphs* (1986).
+//! A change of the duals only moves a clock. Duals and slacks that change with it are stored with
+//! the clock added or taken off, so that a stored number stays the same as long as its vertex keeps
+//! its label. A heap says what happens next. After Z. Galil, S. Micali and H. N. Gabow, *An O(EV
+//! log V) algorithm for finding a maximal weighted matching in general graphs* (1986).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -47,11 +51,13 @@ struct Blossom<N, L> {
     parent: u32,
     /// How many vertices.
     size: u32,
-    /// One of its vertices, by which its vertices are told from others while it is at the top level.
+    /// One of its vertices, by which its vertices are told from others while it is at the top
+    /// level.
     mark: u32,
     /// The vertex that is matched outside, or exposed.
     base: u32,
-    /// Half of z. Of a top-level cycle, the clock is added while it is inner, and taken off while it is outer.
+    /// Half of z. Of a top-level cycle, the clock is added while it is inner, and taken off while
+    /// it is outer.
     half: N,
     /// A number that grows from one cycle at the top level to the next.
     serial: u32,
@@ -64,7 +70,8 @@ struct Blossom<N, L> {
     links: Vec<Edge>,
     /// Of an outer cycle, the edges of least slack to vertices outside.
     nearest: L,
-    /// The edge of an outer blossom to another outer one with the least slack, and that slack with twice the clock added.
+    /// The edge of an outer blossom to another outer one with the least slack, and that slack with
+    /// twice the clock added.
     rival: (N, Edge),
 }
 
@@ -76,12 +83,15 @@ pub(super) trait Graph<N: Symmetric>: Sized {
     fn weight(&self, u: u32, v: u32) -> N;
     /// The edges of a vertex: (far end, weight), ascending.
     fn row(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_;
-    /// Appends those edges of a vertex that reach the bar. By far end: what is stored as its dual, and as the least slack to it.
+    /// Appends those edges of a vertex that reach the bar. By far end: what is stored as its dual,
+    /// and as the least slack to it.
     fn edges(&self, u: u32, y: &[N], near: &[N], bar: Bar<N>, found: &mut Vec<(u32, N)>) {
-        found.extend(self.row(u).filter(|&(v, w)| bar.is_reached(w, y[v as usize], near[v as usize])));
+        found.extend(
+            self.row(u).filter(|&(v, w)| bar.is_reached(w, y[v as usize], near[v as usize])),
+        );
     }
-    /// Where a vertex has an edge, and `y` less twice its weight is less than the key, or equal to it and the vertex before `from`: these
-    /// become key and `from`.
+    /// Where a vertex has an edge, and `y` less twice its weight is less than the key, or equal to
+    /// it and the vertex before `from`: these become key and `from`.
     fn offer(&self, u: u32, y: N, keys: &mut [N], from: &mut [u32]) {
         for (v, w) in self.row(u) {
             let (v, key) = (v as usize, y - w - w);
@@ -127,8 +137,8 @@ pub(super) struct Machine<'a, N: Symmetric, G: Graph<N>> {
     pub(super) y: Vec<N>,
     blossoms: Vec<Blossom<N, G::Near>>,
     unused: Vec<u32>,
-    /// By vertex: the mark of its top-level blossom, and by mark that blossom. Blossoms that become one keep the mark of the largest, so
-    /// that only the vertices of the others get another one.
+    /// By vertex: the mark of its top-level blossom, and by mark that blossom. Blossoms that become
+    /// one keep the mark of the largest, so that only the vertices of the others get another one.
     marks: Vec<u32>,
     tops: Vec<u32>,
     /// By vertex: the label of its top-level blossom.
@@ -139,14 +149,16 @@ pub(super) struct Machine<'a, N: Symmetric, G: Graph<N>> {
     events: BinaryHeap<Reverse<Event<N>>>,
     /// The first outer vertex to reach zero, and when.
     end: (N, u32),
-    /// By vertex not outer: the least slack to it of an outer vertex. The clock is added while the vertex is free. Half of the largest
-    /// number, if there is none; the largest number for an outer vertex.
+    /// By vertex not outer: the least slack to it of an outer vertex. The clock is added while the
+    /// vertex is free. Half of the largest number, if there is none; the largest number for an
+    /// outer vertex.
     near: Vec<N>,
     /// By vertex not outer: that outer vertex.
     nearest: Vec<u32>,
     /// By outer vertex, what is stored as its dual; half of the largest number for all others.
     outer: Vec<N>,
-    /// The vertices that have a label or an outer vertex near: a search costs as much as it reaches.
+    /// The vertices that have a label or an outer vertex near: a search costs as much as it
+    /// reaches.
     reached: Vec<u32>,
     is_reached: Vec<bool>,
     /// Outer vertices whose edges are still to be looked at.
@@ -158,8 +170,8 @@ pub(super) struct Machine<'a, N: Symmetric, G: Graph<N>> {
     scratch: Scratch<N>,
 }
 
-/// What happens, and at which time. Among equals the first vertex comes first (growth at it, or a merger of the blossom of which it is the
-/// base), then cycles by age.
+/// What happens, and at which time. Among equals the first vertex comes first (growth at it, or a
+/// merger of the blossom of which it is the base), then cycles by age.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Event<N> {
     at: N,
@@ -192,14 +204,17 @@ enum Step {
 }
 
 impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
-    /// A machine for the symmetric weights `w` of `n` vertices with feasible duals `y` and a matching of tight edges.
+    /// A machine for the symmetric weights `w` of `n` vertices with feasible duals `y` and a
+    /// matching of tight edges.
     pub(super) fn new(n: usize, w: &'a G, y: Vec<N>, mate: Vec<u32>) -> Self {
         let blossoms = (0..n as u32).map(Blossom::vertex).collect();
         let marks: Vec<u32> = (0..n as u32).collect();
         let tops = marks.clone();
-        let (labels, near, nearest, outer) = (vec![Label::Free; n], vec![N::MAX.half(); n], vec![NONE; n], vec![N::MAX.half(); n]);
+        let (labels, near, nearest, outer) =
+            (vec![Label::Free; n], vec![N::MAX.half(); n], vec![NONE; n], vec![N::MAX.half(); n]);
         let scratch = Scratch { best: vec![], seen: vec![false; n], edges: vec![] };
-        let (unused, reached, is_reached, queue, cycles) = (vec![], vec![], vec![false; n], vec![], vec![]);
+        let (unused, reached, is_reached, queue, cycles) =
+            (vec![], vec![], vec![false; n], vec![], vec![]);
         let (clock, events, end, serial) = (N::ZERO, BinaryHeap::new(), (N::MAX, NONE), 0);
         Self {
             n,
@@ -401,13 +416,15 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
         self.queue.extend(leaves.iter().rev());
     }
 
-    /// The largest slack of an edge that can get tight in this search: one between two outer vertices loses two units a tick.
+    /// The largest slack of an edge that can get tight in this search: one between two outer
+    /// vertices loses two units a tick.
     fn most(&self) -> N {
         let left = self.end.0 - self.clock;
         left + left
     }
 
-    /// The least weight of an edge of outer vertex `u` that can get tight in this search, since no dual is below zero.
+    /// The least weight of an edge of outer vertex `u` that can get tight in this search, since no
+    /// dual is below zero.
     fn least(&self, u: u32) -> N {
         N::of(1).max((self.dual(u) - self.most()).half())
     }
@@ -421,7 +438,8 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
     /// Looks at the edges of a vertex that has become outer.
     fn scan(&mut self, u: u32) {
         steps::count(1);
-        let (own, dual, mut edges) = (self.top(u), self.dual(u), std::mem::take(&mut self.scratch.edges));
+        let (own, dual, mut edges) =
+            (self.top(u), self.dual(u), std::mem::take(&mut self.scratch.edges));
         self.w.edges(u, &self.y, &self.near, self.bar(u), &mut edges);
         for (v, w) in edges.drain(..) {
             if self.top(v) == own {
@@ -439,7 +457,9 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
                     self.reach(v);
                     self.happens(Event { at: s + self.clock, vertex: v, blossom: (0, NONE) });
                 }
-                Label::Inner if s < near => (self.near[v as usize], self.nearest[v as usize]) = (s, u),
+                Label::Inner if s < near => {
+                    (self.near[v as usize], self.nearest[v as usize]) = (s, u)
+                }
                 _ => {}
             }
         }
@@ -456,7 +476,8 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
         }
     }
 
-    /// Moves the clock to the next event; among equals to the one at the first vertex. Ends come before growth, so that trees stay small.
+    /// Moves the clock to the next event; among equals to the one at the first vertex. Ends come
+    /// before growth, so that trees stay small.
     fn next_step(&mut self) -> Step {
         steps::count(1);
         loop {
@@ -469,7 +490,10 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
             let step = match (e.vertex, e.blossom) {
                 (NONE, (serial, b)) => {
                     let x = self.at(b);
-                    let still = x.parent == NONE && x.label == Label::Inner && x.serial == serial && x.half == e.at;
+                    let still = x.parent == NONE
+                        && x.label == Label::Inner
+                        && x.serial == serial
+                        && x.half == e.at;
                     still.then_some(Step::Expand(b))
                 }
                 (v, (_, NONE)) => {
@@ -478,7 +502,10 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
                 }
                 (v, (_, b)) => {
                     let (at, edge) = self.at(b).rival;
-                    let still = self.at(b).label == Label::Outer && self.top(v) == b && edge != NO_EDGE && at.half() == e.at;
+                    let still = self.at(b).label == Label::Outer
+                        && self.top(v) == b
+                        && edge != NO_EDGE
+                        && at.half() == e.at;
                     still.then_some(Step::Merge(edge))
                 }
             };
@@ -497,7 +524,8 @@ impl<'a, N: Symmetric, G: Graph<N>> Machine<'a, N, G> {
             let k = v as usize;
             (self.y[k], self.near[k], self.nearest[k]) = (self.dual(v), N::MAX.half(), NONE);
             (self.outer[k], self.is_reached[k]) = (N::MAX.half(), false);
-            (self.blossoms[k].label, self.blossoms[k].via, self.blossoms[k].half) = (Label::Free, NO_EDGE, N::ZERO);
+            (self.blossoms[k].label, self.blossoms[k].via, self.blossoms[k].half) =
+                (Label::Free, NO_EDGE, N::ZERO);
             self.labels[k] = Label::Free;
         }
         let mut todo = self.cycles.clone();
@@ -537,29 +565,45 @@ impl<N: Symmetric, L: Default> Blossom<N, L> {
 
 #[cfg(test)]
 impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
-    /// Proves the optimum by the duals: feasible, tight where matched, zero where exposed, and the sums equal.
+    /// Proves the optimum by the duals: feasible, tight where matched, zero where exposed, and the
+    /// sums equal.
     pub(super) fn certify(&self) {
         let n = self.n;
-        let chain = |v: u32| std::iter::successors(Some(v), |&b| Some(self.at(b).parent).filter(|&p| p != NONE)).skip(1);
+        let chain = |v: u32| {
+            std::iter::successors(Some(v), |&b| Some(self.at(b).parent).filter(|&p| p != NONE))
+                .skip(1)
+        };
         for i in 0..n as u32 {
             assert!(self.y[i as usize] >= N::ZERO);
             for j in (0..i).filter(|&j| self.w.weight(i, j) > N::ZERO) {
                 let others: Vec<u32> = chain(j).collect();
-                let z: i128 = chain(i).filter(|b| others.contains(b)).map(|b| 2 * self.at(b).half.wide()).sum();
+                let z: i128 = chain(i)
+                    .filter(|b| others.contains(b))
+                    .map(|b| 2 * self.at(b).half.wide())
+                    .sum();
                 let s = self.slack(i, j).wide() + z;
                 assert!(s >= 0, "edge {i}-{j} has slack {s}");
                 assert!(self.mate[i as usize] != j || s == 0);
             }
         }
-        let roots = self.blossoms[n..].iter().enumerate().filter(|(k, _)| !self.unused.contains(&((n + k) as u32)));
+        let roots = self.blossoms[n..]
+            .iter()
+            .enumerate()
+            .filter(|(k, _)| !self.unused.contains(&((n + k) as u32)));
         let z: i128 = roots
             .map(|(k, b)| {
                 assert!(b.half >= N::ZERO);
                 b.half.wide() * (self.leaves((n + k) as u32).len() as i128 - 1)
             })
             .sum();
-        let matched = |i: usize| if self.mate[i] == NONE { 0 } else { self.w.weight(i as u32, self.mate[i]).wide() };
+        let matched = |i: usize| {
+            if self.mate[i] == NONE { 0 } else { self.w.weight(i as u32, self.mate[i]).wide() }
+        };
         let total: i128 = (0..n).map(matched).sum();
-        assert_eq!(self.y.iter().map(|y| y.wide()).sum::<i128>() + z, total, "twice the weight is the sum of the duals");
+        assert_eq!(
+            self.y.iter().map(|y| y.wide()).sum::<i128>() + z,
+            total,
+            "twice the weight is the sum of the duals"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Maximum cardinality and bottleneck matchings: as many circuits as can be, and the thinnest of them as thick as can be.
+//! Maximum cardinality and bottleneck matchings: as many circuits as can be, and the thinnest of
+//! them as thick as can be.
 
 use super::wide::Wide;
 use super::{edmonds, plane_by_plane};
@@ -25,7 +26,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// ```
 ///
 /// # Source
-/// J. E. Hopcroft and R. M. Karp, *An n^(5/2) algorithm for maximum matchings in bipartite graphs*, SIAM J. Comput. 2 (1973).
+/// J. E. Hopcroft and R. M. Karp, *An n^(5/2) algorithm for maximum matchings in bipartite graphs*,
+/// SIAM J. Comput. 2 (1973).
 pub fn hopcroft_karp(demand: &DemandMatrix) -> Matching {
     matching(&most(demand.racks(), demand.cells(), 1))
 }
@@ -36,7 +38,8 @@ pub fn hopcroft_karp(demand: &DemandMatrix) -> Matching {
 /// - `demand`: bytes by (input, output), `R x R`.
 ///
 /// # Complexity
-/// O(R^3 / 64 log E) at worst: a bisection, in which each threshold goes on from the matching of a lower one, and one [`hopcroft_karp`].
+/// O(R^3 / 64 log E) at worst: a bisection, in which each threshold goes on from the matching of a
+/// lower one, and one [`hopcroft_karp`].
 ///
 /// # Example
 /// ```
@@ -46,7 +49,8 @@ pub fn hopcroft_karp(demand: &DemandMatrix) -> Matching {
 /// ```
 ///
 /// # Source
-/// H. N. Gabow and R. E. Tarjan, *Algorithms for two bottleneck optimization problems*, J. Algorithms 9 (1988), for the problem.
+/// H. N. Gabow and R. E. Tarjan, *Algorithms for two bottleneck optimization problems*, J.
+/// Algorithms 9 (1988), for the problem.
 pub fn bottleneck(demand: &DemandMatrix) -> Matching {
     let mut weights: Vec<u64> = demand.entries().map(|e| e.2).collect();
     weights.sort_unstable();
@@ -82,14 +86,17 @@ impl Held {
         held
     }
 
-    /// Goes on from the matching that it holds to one at a higher threshold; says whether that has as many pairs, and keeps its own if not.
+    /// Goes on from the matching that it holds to one at a higher threshold; says whether that has
+    /// as many pairs, and keeps its own if not.
     fn rise(&mut self, threshold: u64) -> bool {
         let n = self.rows.len();
         let (mut wide, mut column, mut row) = (Wide::new(n), self.column.clone(), self.row.clone());
         for (i, cells) in self.rows.iter().enumerate() {
             wide.fill(i, cells.iter().map(|&(j, b)| (j, b >= threshold)));
         }
-        let cell = |i: usize, j: u32| self.rows[i].binary_search_by_key(&j, |c| c.0).map_or(0, |k| self.rows[i][k].1);
+        let cell = |i: usize, j: u32| {
+            self.rows[i].binary_search_by_key(&j, |c| c.0).map_or(0, |k| self.rows[i][k].1)
+        };
         for (i, own) in column.iter_mut().enumerate().filter(|c| *c.1 != NONE) {
             if cell(i, *own) >= threshold {
                 wide.take(*own);
@@ -118,7 +125,8 @@ impl Held {
     }
 }
 
-/// What `most` finds at the last of the rising `thresholds` at which it finds as many pairs as at the first.
+/// What `most` finds at the last of the rising `thresholds` at which it finds as many pairs as at
+/// the first.
 fn thickest<T: Copy>(thresholds: &[T], most: impl Fn(T) -> Matching) -> Option<Matching> {
     let mut best = most(*thresholds.first()?);
     // The last threshold that still allows as many pairs lies in `low..high`.
@@ -135,7 +143,8 @@ fn thickest<T: Copy>(thresholds: &[T], most: impl Fn(T) -> Matching) -> Option<M
     Some(best)
 }
 
-/// [`hopcroft_karp`] for duplex circuits: most pairs that have at least `least` in both directions together. O(R^3).
+/// [`hopcroft_karp`] for duplex circuits: most pairs that have at least `least` in both directions
+/// together. O(R^3).
 fn most_pairs(demand: &DemandMatrix, least: u128) -> Matching {
     edmonds(&demand.map_pairs(|i, j, _| u64::from(i < j && both(demand, i, j) >= least)), None)
 }
@@ -152,12 +161,15 @@ fn both(demand: &DemandMatrix, i: RackId, j: RackId) -> u128 {
     u128::from(demand.get(i, j)) + u128::from(demand.get(j, i))
 }
 
-/// [`hopcroft_karp()`] every interval; on duplex planes as many pairs as can be, by [`edmonds()`] on equal weights.
+/// [`hopcroft_karp()`] every interval; on duplex planes as many pairs as can be, by [`edmonds()`]
+/// on equal weights.
 pub struct HopcroftKarp;
 
 impl Scheduler for HopcroftKarp {
     fn decide(&mut self, ask: &Ask) -> Decision {
-        plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { most_pairs(demand, 1) } else { hopcroft_karp(demand) })
+        plane_by_plane(ask, false, |p, demand| {
+            if ask.planes[p].duplex { most_pairs(demand, 1) } else { hopcroft_karp(demand) }
+        })
     }
 }
 
@@ -166,7 +178,9 @@ pub struct Bottleneck;
 
 impl Scheduler for Bottleneck {
     fn decide(&mut self, ask: &Ask) -> Decision {
-        plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { bottleneck_pairs(demand) } else { bottleneck(demand) })
+        plane_by_plane(ask, false, |p, demand| {
+            if ask.planes[p].duplex { bottleneck_pairs(demand) } else { bottleneck(demand) }
+        })
     }
 }
 
@@ -174,13 +188,20 @@ fn matching(columns: &[u32]) -> Matching {
     Matching { out: columns.iter().map(|&j| (j != NONE).then_some(RackId(j))).collect() }
 }
 
-/// By row: its column in a matching of most cells that are at least `threshold` (which is not zero), of `n * n` row-major cells.
+/// By row: its column in a matching of most cells that are at least `threshold` (which is not
+/// zero), of `n * n` row-major cells.
 pub(crate) fn most(n: usize, cells: &[u64], threshold: u64) -> Vec<u32> {
     let rows = cells.chunks_exact(n.max(1)).map(|row| {
         let edges = row.iter().enumerate().filter(|c| *c.1 >= threshold.max(1));
         edges.map(|(j, _)| j as u32).collect()
     });
-    let mut s = Search { rows: rows.collect(), column: vec![NONE; n], row: vec![NONE; n], level: vec![0; n], next: vec![0; n] };
+    let mut s = Search {
+        rows: rows.collect(),
+        column: vec![NONE; n],
+        row: vec![NONE; n],
+        level: vec![0; n],
+        next: vec![0; n],
+    };
     while s.layer() {
         // However many paths there are, no cell is tried twice.
         steps::count(n);

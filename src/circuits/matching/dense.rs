@@ -1,24 +1,27 @@
 //! The assignment problem on dense 64-bit weights: [`super::assignment`] made fast.
 //!
-//! The same method (Jonker and Volgenant, Computing 38, 1987), laid out for vector scans ([`super::simd`]): no list of open columns
-//! but a price that shuts a column out, so that every scan runs over whole rows; and weights straight from the demand, without a
-//! table of their own.
+//! The same method (Jonker and Volgenant, Computing 38, 1987), laid out for vector scans
+//! ([`super::simd`]): no list of open columns but a price that shuts a column out, so that every
+//! scan runs over whole rows; and weights straight from the demand, without a table of their own.
 //!
-//! All numbers are multiples of a power of two. Where there is room, a price has its column's number in its spare bits, so
-//! that the best of a row says where it is; else it is looked for. In a search the lowest bit says that the column is taken, so that the
-//! least distance prefers a free column without looking.
+//! All numbers are multiples of a power of two. Where there is room, a price has its column's
+//! number in its spare bits, so that the best of a row says where it is; else it is looked for. In
+//! a search the lowest bit says that the column is taken, so that the least distance prefers a free
+//! column without looking.
 
 use super::assignment::{Assignment, NONE};
 use super::num::{QUICK_LIMIT, places};
 use super::simd::{self, FAR, Lanes, Level, Offer, SHUT};
 use crate::steps;
 
-/// A pass of reductions stops after this many rows with two best columns that have demand, and [`STRICT`] more for each row with one best.
+/// A pass of reductions stops after this many rows with two best columns that have demand, and
+/// [`STRICT`] more for each row with one best.
 const TIES: i64 = 4;
 const STRICT: i64 = 7;
 
-/// How often a warm start goes over all rows to raise prices along the old matching. Of 150 racks whose demand drifts, 71 rows are free
-/// without, 22 after one pass, 18, 16 and 16 after two, three and four.
+/// How often a warm start goes over all rows to raise prices along the old matching. Of 150 racks
+/// whose demand drifts, 71 rows are free without, 22 after one pass, 18, 16 and 16 after two, three
+/// and four.
 const LIFTS: usize = 3;
 
 /// Weights of `n * n` pairs: `cells << shift`, and a bonus for those that are to be kept.
@@ -33,13 +36,19 @@ pub(super) struct Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    /// `cells << shift`, with `spare` zero bits below ([`super::num::Scale::shift`]); and by row the column whose pair weighs one more,
-    /// or [`NONE`]. `keep` may be empty.
-    pub(super) fn new(n: usize, cells: &'a [i64], (shift, spare): (u32, u32), keep: &'a [u32]) -> Self {
+    /// `cells << shift`, with `spare` zero bits below ([`super::num::Scale::shift`]); and by row
+    /// the column whose pair weighs one more, or [`NONE`]. `keep` may be empty.
+    pub(super) fn new(
+        n: usize,
+        cells: &'a [i64],
+        (shift, spare): (u32, u32),
+        keep: &'a [u32],
+    ) -> Self {
         Self { n, cells, shift: shift + spare, spare, keep, symmetric: false }
     }
 
-    /// The same of a symmetric matrix: with ties, reductions are not cut short, since they leave fewer odd cycles.
+    /// The same of a symmetric matrix: with ties, reductions are not cut short, since they leave
+    /// fewer odd cycles.
     pub(super) fn symmetric(self) -> Self {
         Self { symmetric: true, ..self }
     }
@@ -49,7 +58,10 @@ impl<'a> Weights<'a> {
     }
 
     fn kept(&self, i: usize) -> Option<usize> {
-        self.keep.get(i).filter(|&&j| j != NONE && self.cells[i * self.n + j as usize] > 0).map(|&j| j as usize)
+        self.keep
+            .get(i)
+            .filter(|&&j| j != NONE && self.cells[i * self.n + j as usize] > 0)
+            .map(|&j| j as usize)
     }
 
     pub(super) fn at(&self, i: usize, j: usize) -> i64 {
@@ -58,8 +70,8 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// Prices, matching and scratch; prices are valid for any matrix, the matching for the present one only. Solved again, it needs no new
-/// memory.
+/// Prices, matching and scratch; prices are valid for any matrix, the matching for the present one
+/// only. Solved again, it needs no new memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dense {
     level: Level,
@@ -85,7 +97,8 @@ impl Dense {
     fn begin(&mut self, w: &Weights) {
         let n = w.n;
         let numbered = w.spare >= places(n);
-        (self.level, self.n, self.mask) = (Level::for_rows_of(n), n, if numbered { (1 << places(n)) - 1 } else { 0 });
+        (self.level, self.n, self.mask) =
+            (Level::for_rows_of(n), n, if numbered { (1 << places(n)) - 1 } else { 0 });
         for list in [&mut self.v, &mut self.marked, &mut self.key, &mut self.from] {
             list.resize(n);
         }
@@ -109,11 +122,21 @@ impl Dense {
 
     /// Duals in the unit of the cells that [`Weights::new`] was given, shifted as it was told.
     pub(super) fn assignment(&self, w: &Weights) -> Assignment<i64> {
-        let u = self.column.iter().enumerate().map(|(i, &j)| (w.at(i, j as usize) - self.price(j as usize)) >> w.spare).collect();
-        Assignment { column: self.column.clone(), u, v: (0..self.n).map(|j| self.price(j) >> w.spare).collect() }
+        let u = self
+            .column
+            .iter()
+            .enumerate()
+            .map(|(i, &j)| (w.at(i, j as usize) - self.price(j as usize)) >> w.spare)
+            .collect();
+        Assignment {
+            column: self.column.clone(),
+            u,
+            v: (0..self.n).map(|j| self.price(j) >> w.spare).collect(),
+        }
     }
 
-    /// Prices near zero, in the unit of the cells: they count only against each other, and so never run away.
+    /// Prices near zero, in the unit of the cells: they count only against each other, and so never
+    /// run away.
     pub(super) fn prices(&self, w: &Weights) -> Vec<i64> {
         let least = (0..self.n).map(|j| self.price(j)).min().unwrap_or(0);
         (0..self.n).map(|j| (self.price(j) - least) >> w.spare).collect()
@@ -131,8 +154,8 @@ impl Dense {
         }
     }
 
-    /// Solves from the prices and the matching of similar weights: rows whose column is still the best keep it, and prices rise first
-    /// where that makes it so.
+    /// Solves from the prices and the matching of similar weights: rows whose column is still the
+    /// best keep it, and prices rise first where that makes it so.
     pub(super) fn warm(&mut self, w: &Weights, v: &[i64], column: &[u32]) {
         if w.n < 2 || v.iter().any(|&v| v.unsigned_abs() >= (QUICK_LIMIT >> w.spare) as u64) {
             return self.cold(w);
@@ -157,14 +180,16 @@ impl Dense {
         self.place(w, false);
     }
 
-    /// Raises prices that have no numbers until rows like no column better than their own, or until [`LIFTS`] passes are over: of each
-    /// column to what it is worth to any row, less what this row has of its own.
+    /// Raises prices that have no numbers until rows like no column better than their own, or until
+    /// [`LIFTS`] passes are over: of each column to what it is worth to any row, less what this row
+    /// has of its own.
     ///
-    /// If the old matching is still the best one, the least prices that prove it are the longest paths over the old prices. These are
-    /// mostly of few steps. Otherwise rows that gain by going round in a circle raise prices in each pass, and are free in the end.
+    /// If the old matching is still the best one, the least prices that prove it are the longest
+    /// paths over the old prices. These are mostly of few steps. Otherwise rows that gain by going
+    /// round in a circle raise prices in each pass, and are free in the end.
     ///
-    /// Leaves in `key`, by row, what its own column cost it when it had its last turn, or the least number: while that stays, its own
-    /// column is the best one.
+    /// Leaves in `key`, by row, what its own column cost it when it had its last turn, or the least
+    /// number: while that stays, its own column is the best one.
     fn lift(&mut self, w: &Weights, column: &[u32]) {
         self.key.fill(i64::MIN);
         for _ in 0..LIFTS {
@@ -188,8 +213,9 @@ impl Dense {
         }
     }
 
-    /// Places free rows: some passes of reductions, and searches for those that remain. Where most rows have two best columns, reductions
-    /// only pass columns around: `hasty` ones stop early, and free columns are given away.
+    /// Places free rows: some passes of reductions, and searches for those that remain. Where most
+    /// rows have two best columns, reductions only pass columns around: `hasty` ones stop early,
+    /// and free columns are given away.
     fn place(&mut self, w: &Weights, hasty: bool) {
         let ties = self.reduce_rows(w, hasty) || self.reduce_rows(w, hasty);
         if self.free.is_empty() {
@@ -214,7 +240,8 @@ impl Dense {
         (self.column[i], self.row[j]) = (j as u32, i as u32);
     }
 
-    /// Prices each column at its best weight and gives it to the first row that offers it; the others are free.
+    /// Prices each column at its best weight and gives it to the first row that offers it; the
+    /// others are free.
     fn reduce_columns(&mut self, w: &Weights) {
         let n = self.n;
         steps::count(n);
@@ -244,7 +271,8 @@ impl Dense {
         }
     }
 
-    /// A row that won one column only pays for it up to the point where its second choice is as good.
+    /// A row that won one column only pays for it up to the point where its second choice is as
+    /// good.
     fn transfer(&mut self, w: &Weights, i: usize) {
         let own = self.column[i] as usize;
         let price = std::mem::replace(&mut self.v[own], FAR);
@@ -278,17 +306,21 @@ impl Dense {
 
     /// The first column that has the value.
     fn place_of(&self, w: &Weights, i: usize, value: i64) -> usize {
-        simd::place_of(self.level, value, w.row(i), w.shift, &self.v).expect("the value is one of these")
+        simd::place_of(self.level, value, w.row(i), w.shift, &self.v)
+            .expect("the value is one of these")
     }
 
     /// Another column with the value `best` than `k`.
     fn twin(&self, w: &Weights, i: usize, k: usize, best: i64) -> usize {
-        (0..self.n).find(|&j| j != k && w.at(i, j) - self.price(j) == best).expect("the second best is as good")
+        (0..self.n)
+            .find(|&j| j != k && w.at(i, j) - self.price(j) == best)
+            .expect("the second best is as good")
     }
 
-    /// Each free row takes its best column and raises its price to the second best; the row that it drives out tries at once
-    /// (price wars are cut short) or in the next pass. Leaves the rows still free, and says whether it has stopped early because the
-    /// second best was as good for most.
+    /// Each free row takes its best column and raises its price to the second best; the row that it
+    /// drives out tries at once (price wars are cut short) or in the next pass. Leaves the rows
+    /// still free, and says whether it has stopped early because the second best was as good for
+    /// most.
     fn reduce_rows(&mut self, w: &Weights, hasty: bool) -> bool {
         self.left.clear();
         let mut wars = 4 * self.n;
@@ -326,10 +358,12 @@ impl Dense {
         patience <= 0
     }
 
-    /// Gives free rows a best column that is free, the first of them. Leaves the rows that have none.
+    /// Gives free rows a best column that is free, the first of them. Leaves the rows that have
+    /// none.
     ///
-    /// After a cold start no row's best is more than zero, since prices begin at the columns' best weights and only rise. So a row with a
-    /// free column worth zero is through without a look at the others.
+    /// After a cold start no row's best is more than zero, since prices begin at the columns' best
+    /// weights and only rise. So a row with a free column worth zero is through without a look at
+    /// the others.
     fn give_away(&mut self, w: &Weights) {
         self.left.clear();
         // All columns before are taken.
@@ -341,13 +375,20 @@ impl Dense {
                 first += 1;
             }
             let (level, row) = (self.level, w.row(i));
-            // Only the price of a free column is even, and a kept pair is worth more than its cell says.
-            let sure = if w.kept(i).is_some() { None } else { simd::place_of(level, 0, &row[first..], w.shift, &self.marked[first..]) };
+            // Only the price of a free column is even, and a kept pair is worth more than its cell
+            // says.
+            let sure = if w.kept(i).is_some() {
+                None
+            } else {
+                simd::place_of(level, 0, &row[first..], w.shift, &self.marked[first..])
+            };
             let found = sure.map(|j| first + j).or_else(|| {
                 let best = simd::best(level, row, w.shift, &self.marked);
                 match w.kept(i).map(|j| (j, w.at(i, j) - self.marked[j])).filter(|k| k.1 >= best) {
                     Some((j, value)) => (value & 1 == 0).then_some(j),
-                    None if best & 1 == 0 => simd::place_of(level, best, row, w.shift, &self.marked),
+                    None if best & 1 == 0 => {
+                        simd::place_of(level, best, row, w.shift, &self.marked)
+                    }
                     None => None,
                 }
             });
@@ -379,7 +420,8 @@ impl Dense {
         near
     }
 
-    /// Dijkstra from free row `f` over the reduced costs to the nearest free column, then shifts the path.
+    /// Dijkstra from free row `f` over the reduced costs to the nearest free column, then shifts
+    /// the path.
     fn augment(&mut self, w: &Weights, f: usize) {
         self.key.fill(FAR - 1);
         self.shut.clear();

@@ -12,25 +12,29 @@ use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::{Ask, Decision, Matching, Scheduler};
 
-/// Up to one cell in this many the sparse solver is the faster one (measured, `scripts/peers`). The symmetric matrix has up to two cells
-/// for each of the demand's.
+/// Up to one cell in this many the sparse solver is the faster one (measured, `scripts/peers`). The
+/// symmetric matrix has up to two cells for each of the demand's.
 const SPARSE: usize = 6;
 
-/// Of up to this number of racks a search may have a place for each rack in each of its cycles: 16 MB at most.
+/// Of up to this number of racks a search may have a place for each rack in each of its cycles: 16
+/// MB at most.
 const SPREAD: usize = if cfg!(test) { 9 } else { 2048 };
 
-/// The matching of racks in pairs with the largest sum of `D(i,j) + D(j,i)`; every pair is joined both ways.
+/// The matching of racks in pairs with the largest sum of `D(i,j) + D(j,i)`; every pair is joined
+/// both ways.
 ///
-/// A partial matching: a pair without demand is not joined. Exact for every `u64`; the duals certify the optimum.
+/// A partial matching: a pair without demand is not joined. Exact for every `u64`; the duals
+/// certify the optimum.
 ///
-/// The fractional relaxation of this problem is the assignment problem on the symmetric weights, with the diagonal for "not
-/// matched". Its optimum is made of even cycles, which are matched at once, and odd cycles, each of which leaves one rack
-/// exposed; a blossom search from each of those finishes, starting from the assignment's duals.
+/// The fractional relaxation of this problem is the assignment problem on the symmetric weights,
+/// with the diagonal for "not matched". Its optimum is made of even cycles, which are matched at
+/// once, and odd cycles, each of which leaves one rack exposed; a blossom search from each of those
+/// finishes, starting from the assignment's duals.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`.
-/// - `keep`: what is up now. Among matchings of equal weight the one that keeps most of these circuits is taken. Further
-///   ties are broken the same way in every run.
+/// - `keep`: what is up now. Among matchings of equal weight the one that keeps most of these
+///   circuits is taken. Further ties are broken the same way in every run.
 ///
 /// # Complexity
 /// O(R^3 log R) time at worst, O(R^2 log R) a blossom search; O(R^2) space.
@@ -43,8 +47,9 @@ const SPREAD: usize = if cfg!(test) { 9 } else { 2048 };
 /// ```
 ///
 /// # Source
-/// J. Edmonds, *Maximum matching and a polyhedron with 0,1-vertices* (1965); H. N. Gabow (1974) and E. L. Lawler (1976) for
-/// O(n^3). c-Through (Wang et al., SIGCOMM 2010) schedules its circuits by it.
+/// J. Edmonds, *Maximum matching and a polyhedron with 0,1-vertices* (1965); H. N. Gabow (1974) and
+/// E. L. Lawler (1976) for O(n^3). c-Through (Wang et al., SIGCOMM 2010) schedules its circuits by
+/// it.
 pub fn edmonds(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
     Workspace::default().edmonds(demand, keep)
 }
@@ -56,13 +61,24 @@ impl Workspace {
     }
 }
 
-/// [`edmonds()`] from the fractional optimum of a similar matrix, which is replaced by this one's. The weight is the same as without.
-/// Weights that have no room in 64 bits are solved afresh, as in [`super::bipartite_from`].
-pub fn edmonds_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
+/// [`edmonds()`] from the fractional optimum of a similar matrix, which is replaced by this one's.
+/// The weight is the same as without. Weights that have no room in 64 bits are solved afresh, as in
+/// [`super::bipartite_from`].
+pub fn edmonds_from(
+    prices: &mut Prices,
+    demand: &DemandMatrix,
+    keep: Option<&Matching>,
+) -> Matching {
     solve(demand, keep, true, Some(&mut prices.held), &mut prices.room)
 }
 
-fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held: Option<&mut Held>, room: &mut Workspace) -> Matching {
+fn solve(
+    demand: &DemandMatrix,
+    keep: Option<&Matching>,
+    keeping: bool,
+    mut held: Option<&mut Held>,
+    room: &mut Workspace,
+) -> Matching {
     let n = demand.racks();
     let sparse = room.cells.read(demand, SPARSE);
     if let Some(mut cells) = sparse.then(|| room.cells.both_ways()).flatten() {
@@ -70,7 +86,11 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
         if scale.narrow() {
             let rows = cells.pairs::<i64>(keep, &scale);
             let a = assign_sparse(held, &rows);
-            return paired(if n <= SPREAD { finish(&Spread(&rows), &a) } else { finish(&rows, &a) });
+            return paired(if n <= SPREAD {
+                finish(&Spread(&rows), &a)
+            } else {
+                finish(&rows, &a)
+            });
         }
     }
     let bits = at_most(demand);
@@ -118,13 +138,17 @@ fn paired(mate: Vec<u32>) -> Matching {
 
 /// The machine from which [`finish`] goes on.
 #[cfg(test)]
-pub(super) fn begin<'a, N: Symmetric, G: Graph<N>>(w: &'a G, a: &Assignment<N>) -> Machine<'a, N, G> {
+pub(super) fn begin<'a, N: Symmetric, G: Graph<N>>(
+    w: &'a G,
+    a: &Assignment<N>,
+) -> Machine<'a, N, G> {
     let (y, mate) = matched_cycles(w, a);
     Machine::new(mate.len(), w, y, mate)
 }
 
-/// The duals and a matching of tight edges, from any optimal assignment of the symmetric weights. It is made of cycles and of paths; the
-/// racks at a path's two ends have dual zero, since by symmetry a rack that is alone as a row may as well be alone as a column.
+/// The duals and a matching of tight edges, from any optimal assignment of the symmetric weights.
+/// It is made of cycles and of paths; the racks at a path's two ends have dual zero, since by
+/// symmetry a rack that is alone as a row may as well be alone as a column.
 fn matched_cycles<N: Symmetric, G: Graph<N>>(w: &G, a: &Assignment<N>) -> (Vec<N>, Vec<u32>) {
     let n = a.column.len();
     let y: Vec<N> = a.u.iter().zip(&a.v).map(|(&u, &v)| u + v).collect();
@@ -140,7 +164,8 @@ fn matched_cycles<N: Symmetric, G: Graph<N>>(w: &G, a: &Assignment<N>) -> (Vec<N
             chain.push(i);
             i = a.column[i] as usize;
         }
-        // Begin with a rack of dual zero, if there is one: it may stay exposed. (A path does already.)
+        // Begin with a rack of dual zero, if there is one: it may stay exposed. (A path does
+        // already.)
         if entered[start] {
             let rest = chain.iter().position(|&i| y[i] == N::ZERO).unwrap_or(0);
             chain.rotate_left(rest);
@@ -150,7 +175,8 @@ fn matched_cycles<N: Symmetric, G: Graph<N>>(w: &G, a: &Assignment<N>) -> (Vec<N
     (y, mate)
 }
 
-/// Matches a chain's consecutive racks where they have an edge; the first of an odd number stays exposed.
+/// Matches a chain's consecutive racks where they have an edge; the first of an odd number stays
+/// exposed.
 fn match_chain(chain: &[usize], edge: impl Fn(usize, usize) -> bool, mate: &mut [u32]) {
     for pair in chain[chain.len() % 2..].chunks_exact(2) {
         if edge(pair[0], pair[1]) {
@@ -160,8 +186,8 @@ fn match_chain(chain: &[usize], edge: impl Fn(usize, usize) -> bool, mate: &mut 
     }
 }
 
-/// A maximum weight matching of pairs every interval, as in c-Through. On planes that are not duplex both directions are set
-/// as well.
+/// A maximum weight matching of pairs every interval, as in c-Through. On planes that are not
+/// duplex both directions are set as well.
 #[derive(Clone, Debug, Default)]
 pub struct Edmonds {
     /// The last prices of each plane.
@@ -171,6 +197,8 @@ pub struct Edmonds {
 impl Scheduler for Edmonds {
     fn decide(&mut self, ask: &Ask) -> Decision {
         self.prices.resize(ask.planes.len(), Prices::default());
-        plane_by_plane(ask, true, |p, demand| edmonds_from(&mut self.prices[p], demand, ask.current.get(p)))
+        plane_by_plane(ask, true, |p, demand| {
+            edmonds_from(&mut self.prices[p], demand, ask.current.get(p))
+        })
     }
 }

@@ -1,5 +1,5 @@
-//! Every matrix of five racks over few weights, against all matchings. Ignored tests for a release build:
-//! `cargo test --release --lib exhaustive -- --ignored --nocapture`.
+//! Every matrix of five racks over few weights, against all matchings. Ignored tests for a release
+//! build: `cargo test --release --lib exhaustive -- --ignored --nocapture`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +18,9 @@ fn on_all_processors(parts: u64, work: impl Fn(u64) -> u64 + Sync) -> u64 {
     std::thread::scope(|s| {
         for _ in 0..threads {
             s.spawn(|| {
-                while let Some(k) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&k| k < parts) {
+                while let Some(k) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&k| k < parts)
+                {
                     sum.fetch_add(work(k), Ordering::Relaxed);
                 }
             });
@@ -27,7 +29,8 @@ fn on_all_processors(parts: u64, work: impl Fn(u64) -> u64 + Sync) -> u64 {
     sum.into_inner()
 }
 
-/// The bytes of a matching that is lawful: no port twice, no rack with itself, no pair without demand in `carries`.
+/// The bytes of a matching that is lawful: no port twice, no rack with itself, no pair without
+/// demand in `carries`.
 fn lawful_weight(m: &Matching, d: &DemandMatrix, carries: impl Fn(RackId, RackId) -> bool) -> u64 {
     let mut taken = 0u32;
     m.pairs()
@@ -39,8 +42,9 @@ fn lawful_weight(m: &Matching, d: &DemandMatrix, carries: impl Fn(RackId, RackId
         .sum()
 }
 
-/// For duplex circuits a matrix counts by its sums `D(i,j) + D(j,i)` only, so that all `base^20` matrices over `0..base` are the graphs
-/// over `0..2 * base - 1`. Which solver is asked depends on the number of cells with demand as well: few cells are solved by both.
+/// For duplex circuits a matrix counts by its sums `D(i,j) + D(j,i)` only, so that all `base^20`
+/// matrices over `0..base` are the graphs over `0..2 * base - 1`. Which solver is asked depends on
+/// the number of cells with demand as well: few cells are solved by both.
 fn every_duplex_matrix(base: u64) {
     let sums = 2 * base - 1;
     let pairs: Vec<(usize, usize)> = (0..R).flat_map(|i| (i + 1..R).map(move |j| (i, j))).collect();
@@ -49,7 +53,11 @@ fn every_duplex_matrix(base: u64) {
     let matchings: Vec<[usize; 2]> = (0..R)
         .flat_map(|alone| {
             let o: Vec<usize> = (0..R).filter(|&k| k != alone).collect();
-            [[at(o[0], o[1]), at(o[2], o[3])], [at(o[0], o[2]), at(o[1], o[3])], [at(o[0], o[3]), at(o[1], o[2])]]
+            [
+                [at(o[0], o[1]), at(o[2], o[3])],
+                [at(o[0], o[2]), at(o[1], o[3])],
+                [at(o[0], o[3]), at(o[1], o[2])],
+            ]
         })
         .collect();
     let seen = on_all_processors(sums.pow(2), |first| {
@@ -68,7 +76,12 @@ fn every_duplex_matrix(base: u64) {
             let few = w.iter().filter(|w| **w > 0).count() <= 3;
             for d in [&one_way, &split].into_iter().take(1 + usize::from(few)) {
                 let m = room.edmonds(d, None);
-                assert_eq!(lawful_weight(&m, d, |i, j| m.output(j) == Some(i) && d.get(i, j) + d.get(j, i) > 0), best, "{d:?}");
+                assert_eq!(
+                    lawful_weight(&m, d, |i, j| m.output(j) == Some(i)
+                        && d.get(i, j) + d.get(j, i) > 0),
+                    best,
+                    "{d:?}"
+                );
             }
         }
         sums.pow(8)
@@ -93,7 +106,8 @@ fn every_duplex_matrix_of_five_racks_over_four_weights() {
     every_duplex_matrix(4);
 }
 
-/// What an input may send to four others over `0..base`, the heaviest first: what does not change when racks are renamed.
+/// What an input may send to four others over `0..base`, the heaviest first: what does not change
+/// when racks are renamed.
 fn kind(cells: [u64; 4]) -> [u64; 4] {
     let mut kind = cells;
     kind.sort_unstable();
@@ -119,7 +133,8 @@ fn put(d: &mut DemandMatrix, i: usize, cells: [u64; 4]) {
 fn with_row(best: &[u64; 32], d: &DemandMatrix, i: usize) -> [u64; 32] {
     let row = d.row(RackId::from(i));
     std::array::from_fn(|set| {
-        let joined = (0..R).filter(|&j| set & (1 << j) != 0).map(|j| row[j] + best[set & !(1 << j)]);
+        let joined =
+            (0..R).filter(|&j| set & (1 << j) != 0).map(|j| row[j] + best[set & !(1 << j)]);
         joined.fold(best[set], u64::max)
     })
 }
@@ -130,23 +145,33 @@ fn orders() -> Vec<[usize; R]> {
     all.filter(|o: &[usize; R]| (0..R).all(|i| o.contains(&i))).collect()
 }
 
-/// A walk over the matrices whose inputs are in order of kind, of which it takes one of each set that differ only in names.
+/// A walk over the matrices whose inputs are in order of kind, of which it takes one of each set
+/// that differ only in names.
 struct Walk<'a> {
     rows: &'a [([u64; 4], [u64; 4])],
-    /// By last input, and by the set of inputs of the same kind as the one before: how racks may be renamed so that later ones keep
-    /// their names, and the kinds stay in order.
+    /// By last input, and by the set of inputs of the same kind as the one before: how racks may be
+    /// renamed so that later ones keep their names, and the kinds stay in order.
     renamings: &'a [Vec<Vec<[usize; R]>>],
     d: DemandMatrix,
     room: Workspace,
 }
 
 fn renamings() -> Vec<Vec<Vec<[usize; R]>>> {
-    let alike = |ties: usize, a: usize, b: usize| (a.min(b) + 1..=a.max(b)).all(|k| ties & (1 << k) != 0);
+    let alike =
+        |ties: usize, a: usize, b: usize| (a.min(b) + 1..=a.max(b)).all(|k| ties & (1 << k) != 0);
     let fit = |o: &&[usize; R], last: usize, ties: usize| {
-        (0..R).any(|i| o[i] != i) && (last + 1..R).all(|i| o[i] == i) && (0..R).all(|i| alike(ties, i, o[i]))
+        (0..R).any(|i| o[i] != i)
+            && (last + 1..R).all(|i| o[i] == i)
+            && (0..R).all(|i| alike(ties, i, o[i]))
     };
     let all = orders();
-    (0..R).map(|last| (0..1 << R).map(|ties| all.iter().filter(|o| fit(o, last, ties)).copied().collect()).collect()).collect()
+    (0..R)
+        .map(|last| {
+            (0..1 << R)
+                .map(|ties| all.iter().filter(|o| fit(o, last, ties)).copied().collect())
+                .collect()
+        })
+        .collect()
 }
 
 impl Walk<'_> {
@@ -159,7 +184,8 @@ impl Walk<'_> {
         })
     }
 
-    /// Inputs `i..`, the first of them no lighter in kind than row number `least`, which the one before has; how many matrices that were.
+    /// Inputs `i..`, the first of them no lighter in kind than row number `least`, which the one
+    /// before has; how many matrices that were.
     fn from(&mut self, least: usize, i: usize, ties: usize, best: &[u64; 32]) -> u64 {
         let mut seen = 0;
         let rows = self.rows;
@@ -190,20 +216,27 @@ impl Walk<'_> {
     }
 }
 
-/// Checks one matrix of five racks over `0..base` of each set that differ only in the racks' names; how many that were.
+/// Checks one matrix of five racks over `0..base` of each set that differ only in the racks' names;
+/// how many that were.
 fn up_to_names(base: u64) -> u64 {
     let (rows, renamings) = (rows(base), renamings());
     on_all_processors(rows.len() as u64, |first| {
         let first = first as usize;
-        let mut walk = Walk { rows: &rows, renamings: &renamings, d: DemandMatrix::zero(R), room: Workspace::default() };
+        let mut walk = Walk {
+            rows: &rows,
+            renamings: &renamings,
+            d: DemandMatrix::zero(R),
+            room: Workspace::default(),
+        };
         put(&mut walk.d, 0, rows[first].1);
         let best = with_row(&[0; 32], &walk.d, 0);
         walk.from(first, 1, 0, &best)
     })
 }
 
-/// Number of sets of matrices that differ only in names, by Burnside's lemma: the mean over all renamings of the matrices that it
-/// leaves as they are, for which all cells of a cycle must be equal.
+/// Number of sets of matrices that differ only in names, by Burnside's lemma: the mean over all
+/// renamings of the matrices that it leaves as they are, for which all cells of a cycle must be
+/// equal.
 fn sets(base: u64) -> u64 {
     let cycles = |o: &[usize; R]| {
         let mut seen = [[false; R]; R];
@@ -233,8 +266,9 @@ fn every_matrix_of_five_racks_over_three_weights_but_for_names() {
     assert_eq!(up_to_names(3), sets(3));
 }
 
-/// All 4^20 = 1.1e12 matrices would take 69 hours of processor time at 0.23 us each. A matrix and the same one with its racks renamed (in
-/// 5! = 120 ways) have the same matchings but for those names: 9 168 331 776 matrices represent all.
+/// All 4^20 = 1.1e12 matrices would take 69 hours of processor time at 0.23 us each. A matrix and
+/// the same one with its racks renamed (in 5! = 120 ways) have the same matchings but for those
+/// names: 9 168 331 776 matrices represent all.
 #[test]
 #[ignore = "31 minutes of processor time in a release build"]
 fn every_matrix_of_five_racks_over_four_weights_but_for_names() {

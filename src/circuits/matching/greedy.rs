@@ -5,7 +5,8 @@ use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::{Ask, Decision, Matching, Scheduler, steps};
 
-/// Joins the heaviest pair whose ports are both free, and so on: at least half of the maximum weight.
+/// Joins the heaviest pair whose ports are both free, and so on: at least half of the maximum
+/// weight.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`. Equal pairs go by the smaller (input, output).
@@ -38,7 +39,8 @@ pub fn greedy(demand: &DemandMatrix) -> Matching {
     m
 }
 
-/// [`greedy()`] for duplex circuits: the heaviest pair by `D(i,j) + D(j,i)` first, both directions joined. O(E log E).
+/// [`greedy()`] for duplex circuits: the heaviest pair by `D(i,j) + D(j,i)` first, both directions
+/// joined. O(E log E).
 pub fn greedy_pairs(demand: &DemandMatrix) -> Matching {
     steps::count(demand.racks());
     let mut pairs: Vec<(RackId, RackId, u128)> = Vec::new();
@@ -70,6 +72,8 @@ pub struct Greedy;
 
 impl Scheduler for Greedy {
     fn decide(&mut self, ask: &Ask) -> Decision {
-        plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { greedy_pairs(demand) } else { greedy(demand) })
+        plane_by_plane(ask, false, |p, demand| {
+            if ask.planes[p].duplex { greedy_pairs(demand) } else { greedy(demand) }
+        })
     }
 }

@@ -7,12 +7,14 @@ use crate::topology::{Plane, StopMode};
 use crate::units::Span;
 use crate::{Ask, Decision, Matching, Scheduler};
 
-/// The matching that carries most bytes within the next interval, the dark time of every change counted.
+/// The matching that carries most bytes within the next interval, the dark time of every change
+/// counted.
 ///
-/// A circuit that is up carries at most `rate x interval`, a new one at most `rate x (interval - delta)`, and neither more
-/// than its demand: these are the weights of a maximum weight matching (of pairs, on a duplex plane), so a change is made
-/// if and only if the bytes that it gains are more than those that its dark time costs. On an all-stop plane every circuit
-/// pays, so the best change as a whole is weighed against no change at all, which wins when they are equal.
+/// A circuit that is up carries at most `rate x interval`, a new one at most `rate x (interval -
+/// delta)`, and neither more than its demand: these are the weights of a maximum weight matching
+/// (of pairs, on a duplex plane), so a change is made if and only if the bytes that it gains are
+/// more than those that its dark time costs. On an all-stop plane every circuit pays, so the best
+/// change as a whole is weighed against no change at all, which wins when they are equal.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`.
@@ -24,15 +26,22 @@ use crate::{Ask, Decision, Matching, Scheduler};
 /// That of [`bipartite()`], O(R^3).
 ///
 /// # Source
-/// Ours: a reconfiguration must pay for its dark time, by the measure that Eclipse (Venkatakrishnan et al., SIGMETRICS 2016) has for
-/// configurations.
+/// Ours: a reconfiguration must pay for its dark time, by the measure that Eclipse (Venkatakrishnan
+/// et al., SIGMETRICS 2016) has for configurations.
 pub fn hold(demand: &DemandMatrix, current: &Matching, plane: &Plane, interval: Span) -> Matching {
     let stays = plane.rate.bytes_in(interval).0;
     let moves = plane.rate.bytes_in(interval.saturating_sub(plane.delta)).0;
     let all_stop = plane.stop == StopMode::AllStop;
-    let up = |i: RackId, j: RackId| current.output(i) == Some(j) && (!plane.duplex || current.output(j) == Some(i));
-    let carried = demand.map_pairs(|i, j, d| d.min(if up(i, j) && !all_stop { stays } else { moves }));
-    let best = if plane.duplex { edmonds(&carried, Some(current)) } else { bipartite(&carried, Some(current)) };
+    let up = |i: RackId, j: RackId| {
+        current.output(i) == Some(j) && (!plane.duplex || current.output(j) == Some(i))
+    };
+    let carried =
+        demand.map_pairs(|i, j, d| d.min(if up(i, j) && !all_stop { stays } else { moves }));
+    let best = if plane.duplex {
+        edmonds(&carried, Some(current))
+    } else {
+        bipartite(&carried, Some(current))
+    };
     if all_stop && current.weight(&demand.map(|d| d.min(stays))) >= best.weight(&carried) {
         return current.clone();
     }
@@ -45,9 +54,12 @@ pub struct DarkTimeAware;
 impl Scheduler for DarkTimeAware {
     fn decide(&mut self, ask: &Ask) -> Decision {
         plane_by_plane(ask, false, |p, demand| {
-            let mut current = ask.current.get(p).cloned().unwrap_or_else(|| Matching::empty(demand.racks()));
+            let mut current =
+                ask.current.get(p).cloned().unwrap_or_else(|| Matching::empty(demand.racks()));
             for (i, o) in current.out.iter_mut().enumerate() {
-                *o = o.filter(|&j| super::usable_pair(&ask.usable[p], ask.planes[p].duplex, RackId::from(i), j));
+                *o = o.filter(|&j| {
+                    super::usable_pair(&ask.usable[p], ask.planes[p].duplex, RackId::from(i), j)
+                });
             }
             hold(demand, &current, &ask.planes[p], ask.interval)
         })
@@ -98,6 +110,9 @@ mod tests {
         let d = DemandMatrix::from_rows(&[&[0, 40, 60], &[40, 0, 0], &[20, 0, 0]]);
         assert_eq!(hold(&d, &current, &plane(StopMode::NotAllStop, true), Span(100)), current);
         let d = DemandMatrix::from_rows(&[&[0, 40, 60], &[40, 0, 0], &[21, 0, 0]]);
-        assert_eq!(hold(&d, &current, &plane(StopMode::NotAllStop, true), Span(100)).output(RackId(0)), Some(RackId(2)));
+        assert_eq!(
+            hold(&d, &current, &plane(StopMode::NotAllStop, true), Span(100)).output(RackId(0)),
+            Some(RackId(2))
+        );
     }
 }

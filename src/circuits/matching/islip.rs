@@ -1,4 +1,5 @@
-//! iSLIP: outputs and inputs agree in rounds, by pointers that rotate; blind to weights, fair over time.
+//! iSLIP: outputs and inputs agree in rounds, by pointers that rotate; blind to weights, fair over
+//! time.
 
 use super::{greedy_pairs, plane_by_plane};
 use crate::demand::DemandMatrix;
@@ -14,11 +15,12 @@ pub struct Pointers {
     accept: Vec<usize>,
 }
 
-/// A maximal matching of pairs with demand, found in rounds: every free output grants the next input at or after its pointer
-/// that asks for it, and every free input accepts the next grant at or after its own.
+/// A maximal matching of pairs with demand, found in rounds: every free output grants the next
+/// input at or after its pointer that asks for it, and every free input accepts the next grant at
+/// or after its own.
 ///
-/// The pointers move one beyond what was accepted, in the first round only, which is what keeps any pair from starving: a pair
-/// that always has demand is joined at least once in R^2 calls.
+/// The pointers move one beyond what was accepted, in the first round only, which is what keeps any
+/// pair from starving: a pair that always has demand is joined at least once in R^2 calls.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`; only whether a cell is zero matters.
@@ -37,7 +39,8 @@ pub struct Pointers {
 /// ```
 ///
 /// # Source
-/// N. McKeown, *The iSLIP scheduling algorithm for input-queued switches*, IEEE/ACM Trans. Networking 7 (1999).
+/// N. McKeown, *The iSLIP scheduling algorithm for input-queued switches*, IEEE/ACM Trans.
+/// Networking 7 (1999).
 pub fn islip(demand: &DemandMatrix, pointers: &mut Pointers) -> Matching {
     let n = demand.racks();
     pointers.grant.resize(n, 0);
@@ -48,14 +51,17 @@ pub fn islip(demand: &DemandMatrix, pointers: &mut Pointers) -> Matching {
         steps::count(2 * n);
         let mut granted = vec![Vec::new(); n];
         for j in (0..n).filter(|&j| !taken[j]) {
-            let asks = |&i: &usize| m.out[i].is_none() && demand.get(RackId::from(i), RackId::from(j)) > 0;
+            let asks =
+                |&i: &usize| m.out[i].is_none() && demand.get(RackId::from(i), RackId::from(j)) > 0;
             if let Some(i) = from_pointer(pointers.grant[j], n).find(asks) {
                 granted[i].push(j);
             }
         }
         let before = m.len();
         for (i, outputs) in granted.iter().enumerate() {
-            let Some(j) = from_pointer(pointers.accept[i], n).find(|j| outputs.contains(j)) else { continue };
+            let Some(j) = from_pointer(pointers.accept[i], n).find(|j| outputs.contains(j)) else {
+                continue;
+            };
             m.out[i] = Some(RackId::from(j));
             taken[j] = true;
             if round == 0 {
@@ -84,13 +90,13 @@ pub struct Islip {
 impl Scheduler for Islip {
     fn decide(&mut self, ask: &Ask) -> Decision {
         self.pointers.resize(ask.planes.len(), Pointers::default());
-        plane_by_plane(
-            ask,
-            false,
-            |p, demand| {
-                if ask.planes[p].duplex { greedy_pairs(demand) } else { islip(demand, &mut self.pointers[p]) }
-            },
-        )
+        plane_by_plane(ask, false, |p, demand| {
+            if ask.planes[p].duplex {
+                greedy_pairs(demand)
+            } else {
+                islip(demand, &mut self.pointers[p])
+            }
+        })
     }
 }
 

@@ -3,8 +3,8 @@
 use super::none;
 use crate::{Ask, Decision, Scheduler, SetBy};
 
-/// Sets nothing by itself: the controller keeps the circuits that were set over the API, and their ports are not offered
-/// to any scheduler.
+/// Sets nothing by itself: the controller keeps the circuits that were set over the API, and their
+/// ports are not offered to any scheduler.
 pub struct Manual;
 
 impl Scheduler for Manual {

@@ -1,5 +1,5 @@
-//! Matchings of a demand matrix: one algorithm a file, each a pure function, and the [`Scheduler`](super::Scheduler)s that
-//! wrap them.
+//! Matchings of a demand matrix: one algorithm a file, each a pure function, and the
+//! [`Scheduler`](super::Scheduler)s that wrap them.
 //!
 //! | function | circuits | finds |
 //! |---|---|---|
@@ -15,8 +15,9 @@
 //! | [`round_robin()`], [`tournament()`] | one way, in pairs | a rotation, blind to demand |
 //! | [`hold()`] | either | most bytes carried in the interval, dark time counted |
 //!
-//! With several planes the periodic schedulers go plane after plane: what a plane can carry within the interval is taken
-//! from the demand before the next one is asked. Pairs with a port that is not usable are left out.
+//! With several planes the periodic schedulers go plane after plane: what a plane can carry within
+//! the interval is taken from the demand before the next one is asked. Pairs with a port that is
+//! not usable are left out.
 
 use super::{Ask, Decision, Matching, Usable};
 use crate::demand::DemandMatrix;
@@ -58,9 +59,14 @@ pub use islip::{Islip, Pointers, islip};
 pub use manual::Manual;
 pub use round_robin::{RoundRobin, round_robin, rounds, tournament};
 
-/// Asks `one` for a matching of each plane (its number, the demand that usable ports may carry and that earlier planes
-/// leave), in order; with `pairs`, on every plane only of racks whose ports may be used both ways. O(R^2) a plane besides `one`.
-pub fn plane_by_plane(ask: &Ask, pairs: bool, mut one: impl FnMut(usize, &DemandMatrix) -> Matching) -> Decision {
+/// Asks `one` for a matching of each plane (its number, the demand that usable ports may carry and
+/// that earlier planes leave), in order; with `pairs`, on every plane only of racks whose ports may
+/// be used both ways. O(R^2) a plane besides `one`.
+pub fn plane_by_plane(
+    ask: &Ask,
+    pairs: bool,
+    mut one: impl FnMut(usize, &DemandMatrix) -> Matching,
+) -> Decision {
     let mut left = ask.demand.clone();
     let mut all = Vec::with_capacity(ask.planes.len());
     for (p, plane) in ask.planes.iter().enumerate() {
@@ -95,19 +101,23 @@ pub fn usable_pair(usable: &Usable, pairs: bool, i: RackId, j: RackId) -> bool {
     usable.input[i] && usable.output[j] && (!pairs || (usable.input[j] && usable.output[i]))
 }
 
-/// A number that no cell of the demand exceeds: the bits of all, or-ed. O(R^2), several cells at a time.
+/// A number that no cell of the demand exceeds: the bits of all, or-ed. O(R^2), several cells at a
+/// time.
 pub(crate) fn at_most(demand: &DemandMatrix) -> u64 {
     simd::bits(simd::Level::for_rows_of(demand.racks()), demand.cells())
 }
 
-/// Appends the places and the values of a row's cells that are not zero. O(R), several cells at a time.
+/// Appends the places and the values of a row's cells that are not zero. O(R), several cells at a
+/// time.
 pub(crate) fn gather(row: &[u64], columns: &mut Vec<u32>, values: &mut Vec<u64>) {
     simd::gather(simd::Level::for_rows_of(row.len()), row, columns, values);
 }
 
 /// What to say of a scheduler of circuits one way on a duplex plane.
 fn one_way(plane: &Plane) -> Option<String> {
-    plane.duplex.then(|| format!("plane {} is duplex: edmonds is the exact matching there, not bipartite", plane.id))
+    plane.duplex.then(|| {
+        format!("plane {} is duplex: edmonds is the exact matching there, not bipartite", plane.id)
+    })
 }
 
 /// No circuit on any plane.
@@ -117,6 +127,10 @@ fn none(ask: &Ask) -> Decision {
 
 /// The duplex matching in which every rack is joined with its mate, both ways.
 fn mirrored(mate: Vec<Option<RackId>>) -> Matching {
-    debug_assert!(mate.iter().enumerate().all(|(i, m)| m.is_none_or(|j| mate[j.index()] == Some(RackId::from(i)))));
+    debug_assert!(
+        mate.iter()
+            .enumerate()
+            .all(|(i, m)| m.is_none_or(|j| mate[j.index()] == Some(RackId::from(i))))
+    );
     Matching { out: mate }
 }

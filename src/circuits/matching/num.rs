@@ -1,4 +1,5 @@
-//! The integers in which the exact solvers compute: `i64` where the weights leave room, `i128` where they do not.
+//! The integers in which the exact solvers compute: `i64` where the weights leave room, `i128`
+//! where they do not.
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
@@ -8,7 +9,15 @@ use crate::demand::DemandMatrix;
 
 /// A signed integer wide enough for weights, their duals and their sums of four.
 pub(crate) trait Num:
-    Copy + Ord + Debug + Send + Add<Output = Self> + Sub<Output = Self> + Neg<Output = Self> + AddAssign + SubAssign
+    Copy
+    + Ord
+    + Debug
+    + Send
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
 {
     const ZERO: Self;
     const MAX: Self;
@@ -49,12 +58,12 @@ macro_rules! num {
 num!(i64);
 num!(i128);
 
-/// Duals stay below four times the largest weight (and the prices of a warm start), and the general solver doubles its weights:
-/// below this limit `i64` holds everything.
+/// Duals stay below four times the largest weight (and the prices of a warm start), and the general
+/// solver doubles its weights: below this limit `i64` holds everything.
 pub(crate) const I64_LIMIT: u128 = 1 << 58;
 
-/// Below this limit weights have room in the vector solver, which keeps some thirty times as much for its marks. Counted are the lowest
-/// bits, too, in which it notes places.
+/// Below this limit weights have room in the vector solver, which keeps some thirty times as much
+/// for its marks. Counted are the lowest bits, too, in which it notes places.
 pub(crate) const QUICK_LIMIT: u128 = 1 << 54;
 
 /// How many bits the place of a column takes.
@@ -62,8 +71,9 @@ pub(crate) fn places(racks: usize) -> u32 {
     racks.next_power_of_two().trailing_zeros()
 }
 
-/// How weights are turned into the solvers' integers: `weight * factor + bonus`, where the bonus of a circuit that is up
-/// decides between matchings of equal weight and, being less than one unit in sum, never between unequal ones.
+/// How weights are turned into the solvers' integers: `weight * factor + bonus`, where the bonus of
+/// a circuit that is up decides between matchings of equal weight and, being less than one unit in
+/// sum, never between unequal ones.
 pub(crate) struct Scale {
     racks: usize,
     largest: u128,
@@ -71,7 +81,8 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// For `racks` racks and weights up to `largest`; `keeping` says whether there are circuits to keep.
+    /// For `racks` racks and weights up to `largest`; `keeping` says whether there are circuits to
+    /// keep.
     pub(crate) fn new(racks: usize, largest: u128, keeping: bool) -> Self {
         let factor = if keeping { (racks as u128 + 1).next_power_of_two() } else { 1 };
         Self { racks, largest: (largest + 1) * factor, factor }
@@ -87,8 +98,8 @@ impl Scale {
         self.factor.trailing_zeros()
     }
 
-    /// For the vector solver: the bits of the factor, and the spare bits below: those of a place where there is room for them, else
-    /// one. `None` where weights have no room in it.
+    /// For the vector solver: the bits of the factor, and the spare bits below: those of a place
+    /// where there is room for them, else one. `None` where weights have no room in it.
     pub(crate) fn shift(&self) -> Option<(u32, u32)> {
         let spare = [places(self.racks), 1].into_iter().find(|&p| self.largest < QUICK_LIMIT >> p);
         spare.map(|p| (self.bits(), p.max(1)))
@@ -113,7 +124,11 @@ impl Scale {
 }
 
 /// `R x R` weights of one-way circuits.
-pub(crate) fn one_way<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Vec<N> {
+pub(crate) fn one_way<N: Num>(
+    demand: &DemandMatrix,
+    keep: Option<&Matching>,
+    scale: &Scale,
+) -> Vec<N> {
     let r = demand.racks();
     let mut w: Vec<N> = demand.cells().iter().map(|&c| scale.weigh(u128::from(c), 0)).collect();
     for (i, j) in keep.into_iter().flat_map(Matching::pairs) {

@@ -4,8 +4,8 @@ use super::{mirrored, usable_pair};
 use crate::ids::RackId;
 use crate::{Ask, Decision, Matching, Scheduler, steps};
 
-/// Joins every input `i` to output `i + shift`, with the shift growing by one each round: after `R - 1` rounds every ordered
-/// pair of racks has been joined exactly once.
+/// Joins every input `i` to output `i + shift`, with the shift growing by one each round: after
+/// `R - 1` rounds every ordered pair of racks has been joined exactly once.
 ///
 /// # Arguments
 /// - `racks`: R; a single rack has no circuit.
@@ -21,8 +21,9 @@ use crate::{Ask, Decision, Matching, Scheduler, steps};
 /// ```
 ///
 /// # Source
-/// RotorNet (Mellette et al., SIGCOMM 2017), section 3: its switches. Its indirection (what finds no circuit goes over a second rack) is
-/// not there, so that skewed demand gets no more than 1 / (R - 1) of a port.
+/// RotorNet (Mellette et al., SIGCOMM 2017), section 3: its switches. Its indirection (what finds
+/// no circuit goes over a second rack) is not there, so that skewed demand gets no more than 1 /
+/// (R - 1) of a port.
 pub fn round_robin(racks: usize, round: u64) -> Matching {
     if racks < 2 {
         return Matching::empty(racks);
@@ -31,8 +32,9 @@ pub fn round_robin(racks: usize, round: u64) -> Matching {
     Matching { out: (0..racks).map(|i| Some(RackId::from((i + shift) % racks))).collect() }
 }
 
-/// The duplex rotation: a round-robin tournament (a 1-factorisation of the complete graph by the circle method). Over
-/// `R - 1` rounds (R rounds, with one rack resting in each, when R is odd) every pair meets exactly once. O(R).
+/// The duplex rotation: a round-robin tournament (a 1-factorisation of the complete graph by the
+/// circle method). Over `R - 1` rounds (R rounds, with one rack resting in each, when R is odd)
+/// every pair meets exactly once. O(R).
 ///
 /// ```
 /// use heliostat_circuits::{Matching, matching::tournament};
@@ -45,7 +47,8 @@ pub fn tournament(racks: usize, round: u64) -> Matching {
     let seats = racks + racks % 2;
     let circle = seats - 1;
     let turn = (round % circle as u64) as usize;
-    // The last seat stays; the others turn around it and meet the seat opposite. An odd field leaves the last seat empty.
+    // The last seat stays; the others turn around it and meet the seat opposite. An odd field
+    // leaves the last seat empty.
     let mut mate = vec![None; racks];
     let seat = |k: usize| (k + turn) % circle;
     let mut meet = |a: usize, b: usize| {
@@ -70,7 +73,8 @@ pub fn rounds(racks: usize, duplex: bool) -> u64 {
     }
 }
 
-/// One round an interval; several planes are spread evenly over the rotation. Pairs with a port that is not usable rest.
+/// One round an interval; several planes are spread evenly over the rotation. Pairs with a port
+/// that is not usable rest.
 pub struct RoundRobin;
 
 impl Scheduler for RoundRobin {
@@ -80,7 +84,8 @@ impl Scheduler for RoundRobin {
             let spread = rounds(racks, plane.duplex) * p as u64 / ask.planes.len() as u64;
             steps::count(1);
             let round = ask.cycle.wrapping_add(spread);
-            let mut m = if plane.duplex { tournament(racks, round) } else { round_robin(racks, round) };
+            let mut m =
+                if plane.duplex { tournament(racks, round) } else { round_robin(racks, round) };
             for (i, o) in m.out.iter_mut().enumerate() {
                 *o = o.filter(|&j| usable_pair(&ask.usable[p], plane.duplex, RackId::from(i), j));
             }
@@ -99,18 +104,27 @@ mod tests {
     #[test]
     fn every_ordered_pair_meets_exactly_once() {
         for racks in 0..14 {
-            for (duplex, f) in [(false, round_robin as fn(usize, u64) -> Matching), (true, tournament)] {
+            for (duplex, f) in
+                [(false, round_robin as fn(usize, u64) -> Matching), (true, tournament)]
+            {
                 let mut met = vec![0; racks * racks];
                 for k in 0..rounds(racks, duplex) {
                     let m = f(racks, k);
-                    assert_eq!(Matching::from_pairs(racks, m.pairs().map(|(i, j)| (i.index(), j.index()))), m);
+                    assert_eq!(
+                        Matching::from_pairs(racks, m.pairs().map(|(i, j)| (i.index(), j.index()))),
+                        m
+                    );
                     for (i, j) in m.pairs() {
                         met[i.index() * racks + j.index()] += 1;
                         assert!(!duplex || m.output(j) == Some(i));
                     }
                 }
                 for (k, n) in met.into_iter().enumerate() {
-                    assert_eq!(n, i32::from(k / racks != k % racks), "{racks} racks, duplex {duplex}");
+                    assert_eq!(
+                        n,
+                        i32::from(k / racks != k % racks),
+                        "{racks} racks, duplex {duplex}"
+                    );
                 }
             }
         }

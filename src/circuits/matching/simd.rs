@@ -1,10 +1,13 @@
-//! The scans in which the dense solvers spend their time, for the vectors that the processor has: AVX-512, AVX2, or none.
+//! The scans in which the dense solvers spend their time, for the vectors that the processor has:
+//! AVX-512, AVX2, or none.
 //!
-//! Which one runs is found out at run time. All give the same answer, to the choice between equals: the smallest place wins, however
-//! many lanes there are. Plain loops of this kind are not turned into vector code by the compiler, hence the instructions by name.
+//! Which one runs is found out at run time. All give the same answer, to the choice between equals:
+//! the smallest place wins, however many lanes there are. Plain loops of this kind are not turned
+//! into vector code by the compiler, hence the instructions by name.
 //!
-//! This module alone of the room may say `unsafe`, for two reasons: a function compiled for features that the processor lacks must not be
-//! called, and vector loads and stores take pointers. Every scan checks its slices' lengths before its first pointer.
+//! This module alone of the room may say `unsafe`, for two reasons: a function compiled for
+//! features that the processor lacks must not be called, and vector loads and stores take pointers.
+//! Every scan checks its slices' lengths before its first pointer.
 #![allow(unsafe_code, reason = "vector instructions")]
 
 #[cfg(target_arch = "x86_64")]
@@ -19,10 +22,12 @@ use super::num::Num;
 
 /// More than every distance in a search that has ended well: where distances begin.
 pub(super) const FAR: i64 = 1 << 60;
-/// The price of a closed column, so that no offer reaches it: more than [`FAR`] after any weight is taken off.
+/// The price of a closed column, so that no offer reaches it: more than [`FAR`] after any weight is
+/// taken off.
 pub(super) const SHUT: i64 = 1 << 61;
 
-/// What the processor can do. A value is the proof that it can: other files cannot make one but by asking.
+/// What the processor can do. A value is the proof that it can: other files cannot make one but by
+/// asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Level(Kind);
 
@@ -42,7 +47,8 @@ impl Level {
     fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl") {
+            if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl")
+            {
                 return Self(Kind::Avx512);
             }
             if std::is_x86_feature_detected!("avx2") {
@@ -52,7 +58,8 @@ impl Level {
         Self(Kind::Plain)
     }
 
-    /// The best for rows of `n` cells: the vector scans take sixteen at a time, and where there are fewer only cost their putting together.
+    /// The best for rows of `n` cells: the vector scans take sixteen at a time, and where there are
+    /// fewer only cost their putting together.
     #[inline]
     pub(super) fn for_rows_of(n: usize) -> Self {
         if n < 16 { Self(Kind::Plain) } else { Self::best() }
@@ -67,7 +74,8 @@ impl Level {
             if std::is_x86_feature_detected!("avx2") {
                 all.push(Self(Kind::Avx2));
             }
-            if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl") {
+            if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl")
+            {
                 all.push(Self(Kind::Avx512));
             }
         }
@@ -79,10 +87,12 @@ impl Level {
 macro_rules! choose {
     ($level:expr, $name:ident($($arg:expr),*)) => {
         match $level.0 {
-            // SAFETY: a level of `Kind::Avx512` is made only where the processor was asked for AVX-512F and VL and has them.
+            // SAFETY: a level of `Kind::Avx512` is made only where the processor was asked for
+            // AVX-512F and VL and has them.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => unsafe { avx512::$name($($arg),*) },
-            // SAFETY: a level of `Kind::Avx2` is made only where the processor was asked for AVX2 and has it.
+            // SAFETY: a level of `Kind::Avx2` is made only where the processor was asked for AVX2
+            // and has it.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => unsafe { avx2::$name($($arg),*) },
             Kind::Plain => plain::$name($($arg),*),
@@ -90,7 +100,8 @@ macro_rules! choose {
     };
 }
 
-/// A list of numbers that begins where a cache line does, so that no vector of it lies in two lines.
+/// A list of numbers that begins where a cache line does, so that no vector of it lies in two
+/// lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lanes {
     lines: Vec<Line>,
@@ -114,8 +125,9 @@ impl std::ops::Deref for Lanes {
     type Target = [i64];
     #[inline]
     fn deref(&self) -> &[i64] {
-        // SAFETY: a line is eight numbers and nothing else (64 bytes of size and alignment), lines follow one another in the list, and
-        // `resize` alone sets `len`, to at most eight times as many.
+        // SAFETY: a line is eight numbers and nothing else (64 bytes of size and alignment), lines
+        // follow one another in the list, and `resize` alone sets `len`, to at most eight times as
+        // many.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 }
@@ -130,12 +142,14 @@ impl std::ops::DerefMut for Lanes {
 
 /// Bytes as the signed numbers in which the solvers compute: the same bits.
 pub(super) fn signed(cells: &[u64]) -> &[i64] {
-    // SAFETY: `u64` and `i64` have the same size and alignment, and every bit pattern is a value of both; the slice's length and
-    // lifetime stay as they are, and nothing can be written through it.
+    // SAFETY: `u64` and `i64` have the same size and alignment, and every bit pattern is a value of
+    // both; the slice's length and lifetime stay as they are, and nothing can be written through
+    // it.
     unsafe { std::slice::from_raw_parts(cells.as_ptr().cast(), cells.len()) }
 }
 
-/// Of rows as long as `v`: `v[j]` becomes the largest `w[i][j] << shift`, and `best[j]` the first row that has it. Of no rows, `i64::MIN`.
+/// Of rows as long as `v`: `v[j]` becomes the largest `w[i][j] << shift`, and `best[j]` the first
+/// row that has it. Of no rows, `i64::MIN`.
 ///
 /// # Panics
 /// If `v` and `best` differ in length, or there are not whole rows.
@@ -145,7 +159,8 @@ pub(super) fn column_max(level: Level, w: &[i64], shift: u32, v: &mut [i64], bes
     choose!(level, column_max(w, shift, v, best))
 }
 
-/// The largest `(w[j] << shift) - v[j]` and the second largest (the same, if it occurs twice). Of fewer than two, `i64::MIN`.
+/// The largest `(w[j] << shift) - v[j]` and the second largest (the same, if it occurs twice). Of
+/// fewer than two, `i64::MIN`.
 ///
 /// # Panics
 /// If the slices differ in length.
@@ -170,7 +185,13 @@ pub(super) fn best(level: Level, w: &[i64], shift: u32, v: &[i64]) -> i64 {
 /// # Panics
 /// If the slices differ in length.
 #[inline]
-pub(super) fn place_of(level: Level, value: i64, w: &[i64], shift: u32, v: &[i64]) -> Option<usize> {
+pub(super) fn place_of(
+    level: Level,
+    value: i64,
+    w: &[i64],
+    shift: u32,
+    v: &[i64],
+) -> Option<usize> {
     assert!(w.len() == v.len(), "rows of one matrix");
     choose!(level, place_of(value, w, shift, v))
 }
@@ -189,7 +210,8 @@ pub(super) fn raise(level: Level, v: &mut [i64], j: usize, by: i64) {
     }
 }
 
-/// Raises each price `v[j]` to `base + (w[j] << shift)` at least, and tells whether it was less anywhere.
+/// Raises each price `v[j]` to `base + (w[j] << shift)` at least, and tells whether it was less
+/// anywhere.
 ///
 /// # Panics
 /// If the slices differ in length.
@@ -213,8 +235,8 @@ pub(super) struct Offer<'a> {
     pub(super) i: i64,
 }
 
-/// Where `base + v[j] - (w[j] << shift)` is less than `key[j]`, it becomes the key, and `from[j] = i`. Returns the least key of all, and
-/// the first place where it is.
+/// Where `base + v[j] - (w[j] << shift)` is less than `key[j]`, it becomes the key, and `from[j] =
+/// i`. Returns the least key of all, and the first place where it is.
 ///
 /// # Panics
 /// If the slices differ in length.
@@ -230,7 +252,12 @@ pub(super) fn relax(level: Level, o: Offer, key: &mut [i64], from: &mut [i64]) -
 /// # Panics
 /// If the lists differ in length.
 #[inline]
-pub(super) fn gather(level: Level, row: &[u64], columns: &mut Vec<u32>, bytes: &mut Vec<u64>) -> u64 {
+pub(super) fn gather(
+    level: Level,
+    row: &[u64],
+    columns: &mut Vec<u32>,
+    bytes: &mut Vec<u64>,
+) -> u64 {
     assert!(columns.len() == bytes.len(), "lists of the same cells");
     match level.0 {
         // SAFETY: as in `choose`.
@@ -255,7 +282,8 @@ pub(super) fn at_least(level: Level, row: &[u64], threshold: u64, bits: &mut [u6
     }
 }
 
-/// The largest of those of a row's cells whose bits are set: a bit a cell, the first one lowest. Zero if there is none.
+/// The largest of those of a row's cells whose bits are set: a bit a cell, the first one lowest.
+/// Zero if there is none.
 ///
 /// # Panics
 /// If there are not as many words as the cells' bits take.
@@ -270,8 +298,8 @@ pub(super) fn largest_of(level: Level, row: &[u64], bits: &[u64]) -> u64 {
     }
 }
 
-/// What an edge (u, v) of outer vertex u must reach to be looked at: the least slack to v may be less with it, and its slack may be gone
-/// before this search ends.
+/// What an edge (u, v) of outer vertex u must reach to be looked at: the least slack to v may be
+/// less with it, and its slack may be gone before this search ends.
 #[derive(Clone, Copy)]
 pub(crate) struct Bar<N> {
     /// Its weight at least, which is positive.
@@ -285,7 +313,8 @@ pub(crate) struct Bar<N> {
 }
 
 impl<N: Num> Bar<N> {
-    /// Whether an edge of weight `w` does. Of its far end v, `y` is stored as the dual and `near` as the least slack so far.
+    /// Whether an edge of weight `w` does. Of its far end v, `y` is stored as the dual and `near`
+    /// as the least slack so far.
     #[inline(always)]
     pub(crate) fn is_reached(&self, w: N, y: N, near: N) -> bool {
         let most = if near == N::MAX { self.most_outer } else { near.min(self.most) };
@@ -298,7 +327,14 @@ impl<N: Num> Bar<N> {
 /// # Panics
 /// If the slices differ in length.
 #[inline]
-pub(super) fn edges(level: Level, row: &[i64], y: &[i64], near: &[i64], bar: Bar<i64>, found: &mut Vec<(u32, i64)>) {
+pub(super) fn edges(
+    level: Level,
+    row: &[i64],
+    y: &[i64],
+    near: &[i64],
+    bar: Bar<i64>,
+    found: &mut Vec<(u32, i64)>,
+) {
     assert!(row.len() == y.len() && row.len() == near.len(), "two numbers by place");
     match level.0 {
         // SAFETY: as in `choose`.

@@ -1,9 +1,9 @@
-//! The partial assignment problem on few cells: the engine of [`super::bipartite()`] and of [`super::edmonds()`] where most
-//! pairs of racks have no demand.
+//! The partial assignment problem on few cells: the engine of [`super::bipartite()`] and of
+//! [`super::edmonds()`] where most pairs of racks have no demand.
 //!
-//! The same shortest augmenting paths as in [`super::assignment`], but a row may stay without a column at value zero, only
-//! cells with weight exist, and a search never looks further than the cheapest way to leave some row out. Racks that are idle
-//! cost nothing.
+//! The same shortest augmenting paths as in [`super::assignment`], but a row may stay without a
+//! column at value zero, only cells with weight exist, and a search never looks further than the
+//! cheapest way to leave some row out. Racks that are idle cost nothing.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -83,19 +83,23 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
-    /// Reads a demand in one pass, or gives up early and says no where more than one cell in `sparse` has demand.
+    /// Reads a demand in one pass, or gives up early and says no where more than one cell in
+    /// `sparse` has demand.
     pub(crate) fn read(&mut self, demand: &DemandMatrix, sparse: usize) -> bool {
         let (n, cells) = (demand.racks(), demand.cells());
         if n < 16 && cells.iter().filter(|c| **c > 0).count() > n * n / sparse {
             return false;
         }
-        // Rows are read as long as there are no more cells than this, and whole vectors are written.
+        // Rows are read as long as there are no more cells than this, and whole vectors are
+        // written.
         self.clear(n, (n * n / sparse + n + 8).min(24 * n));
         let level = Level::for_rows_of(n);
         for (i, row) in cells.chunks_exact(n.max(1)).enumerate() {
             self.bits |= simd::gather(level, row, &mut self.columns, &mut self.bytes);
             self.begin.push(self.columns.len() as u32);
-            if self.columns.len() > (i + 1).max(n.min(8)) * n / sparse && self.columns.len() > n * n / sparse / 8 {
+            if self.columns.len() > (i + 1).max(n.min(8)) * n / sparse
+                && self.columns.len() > n * n / sparse / 8
+            {
                 return false;
             }
         }
@@ -117,7 +121,11 @@ impl Cells {
     /// The best partial assignment; by row. Takes the cells out.
     pub(crate) fn assign(&mut self, keep: Option<&Matching>) -> Vec<u32> {
         let scale = Scale::new(self.racks(), self.bits.into(), keep.is_some());
-        if scale.narrow() { columns(&self.rows::<i64>(keep, &scale)) } else { columns(&self.rows::<i128>(keep, &scale)) }
+        if scale.narrow() {
+            columns(&self.rows::<i64>(keep, &scale))
+        } else {
+            columns(&self.rows::<i128>(keep, &scale))
+        }
     }
 
     fn racks(&self) -> usize {
@@ -127,19 +135,28 @@ impl Cells {
     /// `D(i,j) + D(j,i)`, by both; `None` where a sum does not fit. O(R + E).
     pub(crate) fn both_ways(&self) -> Option<Self> {
         let n = self.racks();
-        let mine = Rows { begin: self.begin.clone(), columns: self.columns.clone(), weights: self.bytes.clone() };
+        let mine = Rows {
+            begin: self.begin.clone(),
+            columns: self.columns.clone(),
+            weights: self.bytes.clone(),
+        };
         let other = mine.turned();
         let mut c = Self::default();
         c.clear(n, 2 * self.columns.len());
         let mut too_large = false;
         for i in 0..n as u32 {
-            let range = |of: &Rows<u64>| of.begin[i as usize] as usize..of.begin[i as usize + 1] as usize;
+            let range =
+                |of: &Rows<u64>| of.begin[i as usize] as usize..of.begin[i as usize + 1] as usize;
             let (r, s) = (range(&mine), range(&other));
-            let ((x, p), (y, q)) = ((&mine.columns[r.clone()], &mine.weights[r]), (&other.columns[s.clone()], &other.weights[s]));
+            let ((x, p), (y, q)) = (
+                (&mine.columns[r.clone()], &mine.weights[r]),
+                (&other.columns[s.clone()], &other.weights[s]),
+            );
             let (mut a, mut b) = (0, 0);
             while a < x.len() && b < y.len() {
                 let (left, right) = (x[a] <= y[b], y[b] <= x[a]);
-                let (p, q) = (select_unpredictable(left, p[a], 0), select_unpredictable(right, q[b], 0));
+                let (p, q) =
+                    (select_unpredictable(left, p[a], 0), select_unpredictable(right, q[b], 0));
                 let (bytes, over) = p.overflowing_add(q);
                 too_large |= over;
                 c.columns.push(x[a].min(y[b]));
@@ -165,17 +182,25 @@ impl Cells {
         self.weigh(keep.into_iter().flat_map(Matching::pairs).map(one_way), scale)
     }
 
-    /// The cells as weights of [`Self::both_ways`]: a pair of which both directions are up counts twice.
+    /// The cells as weights of [`Self::both_ways`]: a pair of which both directions are up counts
+    /// twice.
     pub(crate) fn pairs<N: Num>(&mut self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
         let mutual = |i: RackId, j: RackId| keep.is_some_and(|k| k.output(j) == Some(i));
         // A mutual pair comes twice, and counts once.
-        let once = keep.into_iter().flat_map(Matching::pairs).filter(|&(i, j)| i < j || !mutual(i, j));
-        let both = |(i, j): (RackId, RackId)| [(i, j), (j, i)].map(|(a, b)| (a, b, 1 + u8::from(mutual(i, j))));
+        let once =
+            keep.into_iter().flat_map(Matching::pairs).filter(|&(i, j)| i < j || !mutual(i, j));
+        let both = |(i, j): (RackId, RackId)| {
+            [(i, j), (j, i)].map(|(a, b)| (a, b, 1 + u8::from(mutual(i, j))))
+        };
         self.weigh(once.flat_map(both), scale)
     }
 
     /// Each pair of `kept` comes once.
-    fn weigh<N: Num>(&mut self, kept: impl Iterator<Item = (RackId, RackId, u8)>, scale: &Scale) -> Rows<N> {
+    fn weigh<N: Num>(
+        &mut self,
+        kept: impl Iterator<Item = (RackId, RackId, u8)>,
+        scale: &Scale,
+    ) -> Rows<N> {
         let Self { begin, columns, bytes, .. } = std::mem::take(self);
         let mut weights: Vec<N> = bytes.into_iter().map(|b| scale.plain(b)).collect();
         for (i, j, up) in kept {
@@ -192,7 +217,9 @@ impl<N: Symmetric> Graph<N> for Rows<N> {
     type Near = Listed<N>;
     fn weight(&self, u: u32, v: u32) -> N {
         let range = self.begin[u as usize] as usize..self.begin[u as usize + 1] as usize;
-        self.columns[range.clone()].binary_search(&v).map_or(N::ZERO, |k| self.weights[range.start + k])
+        self.columns[range.clone()]
+            .binary_search(&v)
+            .map_or(N::ZERO, |k| self.weights[range.start + k])
     }
     fn row(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_ {
         self.row(u)
@@ -212,19 +239,22 @@ impl<N: Symmetric> Graph<N> for Spread<'_, N> {
     }
 }
 
-/// A row may drive out another one, this one the next, and so on for this many rows, of few cells and of many. Longer chains are mostly a
-/// few rows that bid for too few columns by small steps; another pass, or a search, ends that sooner (measured, `scripts/peers`). Tests cut
-/// chains short, so that small matrices need searches.
+/// A row may drive out another one, this one the next, and so on for this many rows, of few cells
+/// and of many. Longer chains are mostly a few rows that bid for too few columns by small steps;
+/// another pass, or a search, ends that sooner (measured, `scripts/peers`). Tests cut chains short,
+/// so that small matrices need searches.
 const CHAIN: [usize; 2] = if cfg!(test) { [3, 5] } else { [32, 128] };
 
-/// Rows that were driven out bid again in as many passes, of few cells and of many; then they search (measured likewise).
+/// Rows that were driven out bid again in as many passes, of few cells and of many; then they
+/// search (measured likewise).
 const PASSES: [usize; 2] = [3, 8];
 
-/// From this many cells on it pays to put the heavy ones of each row first (measured, `scripts/peers`). Tests try both on small matrices.
+/// From this many cells on it pays to put the heavy ones of each row first (measured,
+/// `scripts/peers`). Tests try both on small matrices.
 const MANY: usize = if cfg!(test) { 40 } else { 3500 };
 
-/// Many cells in an order of their own: the heavy ones of a row come first, those of more than half of its heaviest. Most scans need not
-/// look at the others. Of few cells it is empty.
+/// Many cells in an order of their own: the heavy ones of a row come first, those of more than half
+/// of its heaviest. Most scans need not look at the others. Of few cells it is empty.
 struct Ranked<N> {
     columns: Vec<u32>,
     weights: Vec<N>,
@@ -244,11 +274,13 @@ impl<N: Num> Ranked<N> {
         ranked.light.reserve(rows.racks());
         for bounds in rows.begin.windows(2) {
             let range = bounds[0] as usize..bounds[1] as usize;
-            let (columns, weights) = (&mut ranked.columns[range.clone()], &mut ranked.weights[range.clone()]);
+            let (columns, weights) =
+                (&mut ranked.columns[range.clone()], &mut ranked.weights[range.clone()]);
             let limit = rows.weights[range.clone()].iter().fold(N::ZERO, |a, &w| a.max(w)).half();
             let (mut low, mut high, mut rest) = (0, columns.len(), N::ZERO);
             for (&w, &j) in rows.weights[range.clone()].iter().zip(&rows.columns[range]) {
-                // Each cell is written to both ends of what is empty, and one end moves: no branch has to be guessed.
+                // Each cell is written to both ends of what is empty, and one end moves: no branch
+                // has to be guessed.
                 let heavy = w > limit;
                 (columns[low], weights[low], columns[high - 1], weights[high - 1]) = (j, w, j, w);
                 (low, high) = (low + usize::from(heavy), high - usize::from(!heavy));
@@ -286,10 +318,12 @@ enum End {
     Row(u32),
 }
 
-/// Gives rows columns of their own so that the sum of the weights is largest; rows and columns may stay alone.
+/// Gives rows columns of their own so that the sum of the weights is largest; rows and columns may
+/// stay alone.
 ///
-/// The duals are not negative, `u[i] + v[j] >= w[i][j]` for all cells, equal on assigned ones, and zero for all that stay
-/// alone. Complexity O(R (E + R) log R) at worst for E cells, far less on most. Deterministic.
+/// The duals are not negative, `u[i] + v[j] >= w[i][j]` for all cells, equal on assigned ones, and
+/// zero for all that stay alone. Complexity O(R (E + R) log R) at worst for E cells, far less on
+/// most. Deterministic.
 pub(crate) fn solve<N: Num>(rows: &Rows<N>) -> Assignment<N> {
     let n = rows.racks();
     let ranked = Ranked::new(rows);
@@ -307,14 +341,18 @@ fn columns<N: Num>(rows: &Rows<N>) -> Vec<u32> {
     s.column
 }
 
-/// [`solve`], from the prices and the matching of similar weights; columns without a row must have the price zero.
+/// [`solve`], from the prices and the matching of similar weights; columns without a row must have
+/// the price zero.
 pub(crate) fn solve_from<N: Num>(rows: &Rows<N>, prices: Vec<N>, column: &[u32]) -> Assignment<N> {
     let ranked = Ranked::new(rows);
     let mut s = Solver::new(rows, &ranked, prices);
     let free = s.keep_tight(column);
     s.place(free, 1);
-    // A column that has lost its row must lower its price to zero, or find another: the same search, with the sides exchanged.
-    let over: Vec<u32> = (0..rows.racks() as u32).filter(|&j| s.row[j as usize] == NONE && s.v[j as usize] > N::ZERO).collect();
+    // A column that has lost its row must lower its price to zero, or find another: the same
+    // search, with the sides exchanged.
+    let over: Vec<u32> = (0..rows.racks() as u32)
+        .filter(|&j| s.row[j as usize] == NONE && s.v[j as usize] > N::ZERO)
+        .collect();
     if over.is_empty() {
         return s.assignment();
     }
@@ -353,7 +391,15 @@ impl<'a, N: Num> Solver<'a, N> {
 
     fn assignment(self) -> Assignment<N> {
         let n = self.row.len();
-        let u = (0..n).map(|i| if self.column[i] == NONE { N::ZERO } else { self.pay[i] - self.v[self.column[i] as usize] }).collect();
+        let u = (0..n)
+            .map(|i| {
+                if self.column[i] == NONE {
+                    N::ZERO
+                } else {
+                    self.pay[i] - self.v[self.column[i] as usize]
+                }
+            })
+            .collect();
         Assignment { column: self.column, u, v: self.v }
     }
 
@@ -381,7 +427,9 @@ impl<'a, N: Num> Solver<'a, N> {
                 }
             }
             match held.filter(|h| h.0 == best) {
-                Some((_, w)) => (self.column[i], self.pay[i], self.row[own as usize]) = (own, w, i as u32),
+                Some((_, w)) => {
+                    (self.column[i], self.pay[i], self.row[own as usize]) = (own, w, i as u32)
+                }
                 None => free.push(i as u32),
             }
         }
@@ -398,8 +446,9 @@ impl<'a, N: Num> Solver<'a, N> {
         }
     }
 
-    /// Each row takes its best column and pays up to its second choice (to stay alone is one); the row that it drives out
-    /// tries at once or in the next pass. Returns the rows to be placed by a search.
+    /// Each row takes its best column and pays up to its second choice (to stay alone is one); the
+    /// row that it drives out tries at once or in the next pass. Returns the rows to be placed by a
+    /// search.
     fn reduce_rows(&mut self, free: &[u32]) -> Vec<u32> {
         let mut left = Vec::new();
         let mut wars = 4 * self.row.len();
@@ -434,15 +483,18 @@ impl<'a, N: Num> Solver<'a, N> {
         left
     }
 
-    /// Where a row's heavy cells end, and the heaviest of the others, of which the last is before `end`.
+    /// Where a row's heavy cells end, and the heaviest of the others, of which the last is before
+    /// `end`.
     fn light(&self, i: u32, end: usize) -> (usize, N) {
         self.light.get(i as usize).map_or((end, N::ZERO), |l| (l.0 as usize, l.1))
     }
 
-    /// The best cell of a row (value, column, weight) and the second best value, which may be as good; to stay alone is worth nothing.
+    /// The best cell of a row (value, column, weight) and the second best value, which may be as
+    /// good; to stay alone is worth nothing.
     #[inline]
     fn two_best(&self, i: u32) -> ((N, u32, N), N) {
-        let (begin, end) = (self.rows.begin[i as usize] as usize, self.rows.begin[i as usize + 1] as usize);
+        let (begin, end) =
+            (self.rows.begin[i as usize] as usize, self.rows.begin[i as usize + 1] as usize);
         let (middle, rest) = self.light(i, end);
         let (best, second) = self.better((N::ZERO, NONE, N::ZERO), N::ZERO, begin..middle);
         // Prices are not negative, so no cell is worth more than its weight.
@@ -475,7 +527,9 @@ impl<'a, N: Num> Solver<'a, N> {
 
     /// Dijkstra over the reduced costs from free row `f`, then the path is shifted.
     fn augment(&mut self, f: u32) {
-        let Some(u) = self.rows.row(f).map(|(j, w)| w - self.v[j as usize]).max().filter(|&u| u > N::ZERO) else {
+        let Some(u) =
+            self.rows.row(f).map(|(j, w)| w - self.v[j as usize]).max().filter(|&u| u > N::ZERO)
+        else {
             return;
         };
         let mut goal = (u, End::Row(f));
@@ -504,11 +558,12 @@ impl<'a, N: Num> Solver<'a, N> {
         self.heap.clear();
     }
 
-    /// Offers row `i`, whose dual and distance add up to `base`, to its columns. A free column nearer than the goal is the goal, and
-    /// what is not nearer is not looked at.
+    /// Offers row `i`, whose dual and distance add up to `base`, to its columns. A free column
+    /// nearer than the goal is the goal, and what is not nearer is not looked at.
     fn relax(&mut self, i: u32, base: N, goal: &mut (N, End)) {
         steps::count(1);
-        let (begin, end) = (self.rows.begin[i as usize] as usize, self.rows.begin[i as usize + 1] as usize);
+        let (begin, end) =
+            (self.rows.begin[i as usize] as usize, self.rows.begin[i as usize + 1] as usize);
         let (middle, rest) = self.light(i, end);
         // The free column that this row makes the goal: the first among equals.
         let mut mine = 0;

@@ -1,5 +1,5 @@
-//! Symmetric weights of circuits in pairs, and what the general solver does with whole rows of them, for the vectors that the processor
-//! has.
+//! Symmetric weights of circuits in pairs, and what the general solver does with whole rows of
+//! them, for the vectors that the processor has.
 
 use multiversion::multiversion;
 
@@ -9,12 +9,18 @@ use crate::Matching;
 use crate::demand::DemandMatrix;
 
 /// `w` becomes the `R x R` symmetric weights `D(i,j) + D(j,i)` of circuits in pairs.
-pub(crate) fn both_ways<N: Symmetric>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale, w: &mut Vec<N>) {
+pub(crate) fn both_ways<N: Symmetric>(
+    demand: &DemandMatrix,
+    keep: Option<&Matching>,
+    scale: &Scale,
+    w: &mut Vec<N>,
+) {
     let r = demand.racks();
     N::both_ways(r, demand.cells(), scale.bits(), w);
     for (i, j) in keep.into_iter().flat_map(Matching::pairs) {
         let both = keep.is_some_and(|k| k.output(j) == Some(i));
-        let x = scale.weigh(u128::from(demand.get(i, j)) + u128::from(demand.get(j, i)), 1 + u8::from(both));
+        let x = scale
+            .weigh(u128::from(demand.get(i, j)) + u128::from(demand.get(j, i)), 1 + u8::from(both));
         w[i.index() * r + j.index()] = x;
         w[j.index() * r + i.index()] = x;
     }
@@ -22,20 +28,24 @@ pub(crate) fn both_ways<N: Symmetric>(demand: &DemandMatrix, keep: Option<&Match
 
 /// Whole rows of symmetric weights. In all of them zero is no edge.
 pub(crate) trait Symmetric: Num {
-    /// `sums` becomes `cells(i,j) + cells(j,i)` of an `n x n` matrix, `shift` bits to the left, already known to fit.
+    /// `sums` becomes `cells(i,j) + cells(j,i)` of an `n x n` matrix, `shift` bits to the left,
+    /// already known to fit.
     fn both_ways(n: usize, cells: &[u64], shift: u32, sums: &mut Vec<Self>);
 
-    /// Appends the places and values of those weights of a row that reach the bar. By place: what is stored as dual, and as least slack.
+    /// Appends the places and values of those weights of a row that reach the bar. By place: what
+    /// is stored as dual, and as least slack.
     fn edges(row: &[Self], y: &[Self], near: &[Self], bar: Bar<Self>, found: &mut Vec<(u32, Self)>);
 
-    /// Where there is an edge, and `y` less twice its weight is less than the key, or equal to it and `u` less than `from`: these become
-    /// key and `from`.
+    /// Where there is an edge, and `y` less twice its weight is less than the key, or equal to it
+    /// and `u` less than `from`: these become key and `from`.
     fn offer(row: &[Self], y: Self, u: u32, keys: &mut [Self], from: &mut [u32]);
 
-    /// Where other keys are less than keys, or equal to them and the others' `from` less: these become key and `from`.
+    /// Where other keys are less than keys, or equal to them and the others' `from` less: these
+    /// become key and `from`.
     fn join(other: &[Self], others: &[u32], keys: &mut [Self], from: &mut [u32]);
 
-    /// The least `a[k] + b[k]` of those of which `a[k]` is not the largest number's opposite; of none, the largest number.
+    /// The least `a[k] + b[k]` of those of which `a[k]` is not the largest number's opposite; of
+    /// none, the largest number.
     fn least_sum(a: &[Self], b: &[Self]) -> Self;
 }
 
@@ -43,7 +53,13 @@ impl Symmetric for i64 {
     fn both_ways(n: usize, cells: &[u64], shift: u32, sums: &mut Vec<Self>) {
         simd::both_ways(Level::for_rows_of(n), n, cells, shift, sums);
     }
-    fn edges(row: &[Self], y: &[Self], near: &[Self], bar: Bar<Self>, found: &mut Vec<(u32, Self)>) {
+    fn edges(
+        row: &[Self],
+        y: &[Self],
+        near: &[Self],
+        bar: Bar<Self>,
+        found: &mut Vec<(u32, Self)>,
+    ) {
         simd::edges(Level::for_rows_of(row.len()), row, y, near, bar, found);
     }
     fn offer(row: &[Self], y: Self, u: u32, keys: &mut [Self], from: &mut [u32]) {
@@ -61,7 +77,13 @@ impl Symmetric for i128 {
     fn both_ways(n: usize, cells: &[u64], shift: u32, sums: &mut Vec<Self>) {
         simd::plain_both_ways(n, cells, shift, sums);
     }
-    fn edges(row: &[Self], y: &[Self], near: &[Self], bar: Bar<Self>, found: &mut Vec<(u32, Self)>) {
+    fn edges(
+        row: &[Self],
+        y: &[Self],
+        near: &[Self],
+        bar: Bar<Self>,
+        found: &mut Vec<(u32, Self)>,
+    ) {
         simd::plain_edges(row, y, near, bar, found);
     }
     fn offer(row: &[Self], y: Self, u: u32, keys: &mut [Self], from: &mut [u32]) {
@@ -148,7 +170,8 @@ mod tests {
             let row: Vec<i64> = cells.iter().map(|c| c.0).collect();
             let (mut keys, mut from): (Vec<i64>, Vec<u32>) = cells.iter().map(|c| (key(c), c.2)).unzip();
             let (other, others): (Vec<i64>, Vec<u32>) = cells.iter().map(|c| (c.3, c.4)).unzip();
-            // The marks for vertices inside are the opposites of the largest numbers, of which each width has its own.
+            // The marks for vertices inside are the opposites of the largest numbers, of which each
+            // width has its own.
             let marked = |list: &[i64]| wide(list).into_iter().map(|x| if x == -i128::from(i64::MAX) { -i128::MAX } else { x }).collect();
             let (mut slow_keys, mut slow_from): (Vec<i128>, _) = (marked(&keys), from.clone());
             i64::offer(&row, y, u, &mut keys, &mut from);

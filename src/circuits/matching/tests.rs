@@ -18,7 +18,9 @@ fn brute_bipartite(d: &DemandMatrix, i: usize, taken: u32) -> u128 {
         return 0;
     }
     let free = (0..d.racks()).filter(|&j| taken & (1 << j) == 0 && j != i);
-    let joined = free.map(|j| u128::from(d.row(RackId::from(i))[j]) + brute_bipartite(d, i + 1, taken | 1 << j)).max();
+    let joined = free
+        .map(|j| u128::from(d.row(RackId::from(i))[j]) + brute_bipartite(d, i + 1, taken | 1 << j))
+        .max();
     joined.unwrap_or(0).max(brute_bipartite(d, i + 1, taken))
 }
 
@@ -31,7 +33,10 @@ fn brute_general(d: &DemandMatrix, i: usize, taken: u32) -> u128 {
     if taken & (1 << i) != 0 {
         return alone;
     }
-    let pair = |j: usize| u128::from(d.get(RackId::from(i), RackId::from(j))) + u128::from(d.get(RackId::from(j), RackId::from(i)));
+    let pair = |j: usize| {
+        u128::from(d.get(RackId::from(i), RackId::from(j)))
+            + u128::from(d.get(RackId::from(j), RackId::from(i)))
+    };
     let mates = (i + 1..d.racks()).filter(|&j| taken & (1 << j) == 0);
     mates.map(|j| pair(j) + brute_general(d, i + 1, taken | 1 << j)).max().unwrap_or(0).max(alone)
 }
@@ -76,8 +81,12 @@ fn all_matrices(racks: usize, base: u64, step: usize) -> impl Iterator<Item = De
 
 #[test]
 fn bipartite_equals_brute_force_on_all_small_matrices() {
-    (0..3).flat_map(|r| all_matrices(r, 4, 1)).chain(all_matrices(3, 4, 1)).for_each(|d| check_bipartite(&d));
-    // All over {0,1,2} would be 531 441; every 7th of them and every 211th over {0,1,2,3}: steps prime to the bases.
+    (0..3)
+        .flat_map(|r| all_matrices(r, 4, 1))
+        .chain(all_matrices(3, 4, 1))
+        .for_each(|d| check_bipartite(&d));
+    // All over {0,1,2} would be 531 441; every 7th of them and every 211th over {0,1,2,3}: steps
+    // prime to the bases.
     all_matrices(4, 3, 7).chain(all_matrices(4, 4, 211)).for_each(|d| check_bipartite(&d));
 }
 
@@ -125,8 +134,15 @@ fn one_rack_and_a_thousand() {
     assert_eq!(bipartite(&shifted, None), round_robin(r, 2));
     assert_eq!(edmonds(&shifted, None).len(), r);
     let one = DemandMatrix::zero(1);
-    assert!(bipartite(&one, None).is_empty() && edmonds(&one, None).is_empty() && greedy(&one).is_empty());
-    assert!(b_matching(&one, 9, &[Matching::empty(1)])[0].is_empty() && islip(&one, &mut Pointers::default()).is_empty());
+    assert!(
+        bipartite(&one, None).is_empty()
+            && edmonds(&one, None).is_empty()
+            && greedy(&one).is_empty()
+    );
+    assert!(
+        b_matching(&one, 9, &[Matching::empty(1)])[0].is_empty()
+            && islip(&one, &mut Pointers::default()).is_empty()
+    );
 }
 
 #[test]
@@ -174,7 +190,10 @@ fn equal_weight_keeps_the_circuits_that_are_up() {
         assert_eq!(edmonds(&d, Some(&up)), up);
     }
     let better = DemandMatrix::from_rows(&[&[0, 10, 11], &[0, 0, 0], &[0, 0, 0]]);
-    assert_eq!(bipartite(&better, Some(&Matching::from_pairs(3, [(0, 1)]))), Matching::from_pairs(3, [(0, 2)]));
+    assert_eq!(
+        bipartite(&better, Some(&Matching::from_pairs(3, [(0, 1)]))),
+        Matching::from_pairs(3, [(0, 2)])
+    );
 }
 
 /// The sparse solver's own optimality conditions, and the dense solver's value.
@@ -198,12 +217,22 @@ fn certify_sparse(r: usize, p: &[i128], value: i128) {
     assert_eq!(a.u.iter().chain(&a.v).sum::<i128>(), value);
 }
 
-/// A matrix in which a slow general search needs many and nested blossoms: few distinct weights, odd cycles.
+/// A matrix in which a slow general search needs many and nested blossoms: few distinct weights,
+/// odd cycles.
 fn any_demand(max_racks: usize) -> impl Strategy<Value = DemandMatrix> {
-    (1..=max_racks, prop_oneof![Just(2u64), Just(4), Just(12), Just(1 << 40), Just(u64::MAX)], 0u32..4).prop_flat_map(|(r, top, thin)| {
-        let cell = if thin == 0 { (0..top).boxed() } else { prop_oneof![thin => Just(0), 1 => 0..top].boxed() };
-        prop::collection::vec(cell, r * r).prop_map(move |v| demand(r, |i, j| v[i * r + j]))
-    })
+    (
+        1..=max_racks,
+        prop_oneof![Just(2u64), Just(4), Just(12), Just(1 << 40), Just(u64::MAX)],
+        0u32..4,
+    )
+        .prop_flat_map(|(r, top, thin)| {
+            let cell = if thin == 0 {
+                (0..top).boxed()
+            } else {
+                prop_oneof![thin => Just(0), 1 => 0..top].boxed()
+            };
+            prop::collection::vec(cell, r * r).prop_map(move |v| demand(r, |i, j| v[i * r + j]))
+        })
 }
 
 /// The general solver from the trivial start: no matching, every dual at the largest weight.
@@ -220,7 +249,10 @@ fn best_of(r: usize, w: &[i128]) -> u128 {
     let mut m = blossom::Machine::new(r, &table, y, vec![blossom::NONE; r]);
     m.run();
     m.certify();
-    (0..r).filter(|&i| (m.mate[i] as usize) < i).map(|i| w[i * r + m.mate[i] as usize] as u128).sum()
+    (0..r)
+        .filter(|&i| (m.mate[i] as usize) < i)
+        .map(|i| w[i * r + m.mate[i] as usize] as u128)
+        .sum()
 }
 
 proptest! {
@@ -295,7 +327,8 @@ symmetric::both_ways(&d, Some(&up), &scale, &mut w);
         prop_assert_eq!(value(&edmonds_from(&mut Prices::default(), &d, Some(&up))), best_of(r, &w));
     }
 
-    /// Few weights, in sizes in which free columns are given away after few rows, and with circuits to keep.
+    /// Few weights, in sizes in which free columns are given away after few rows, and with circuits
+    /// to keep.
     #[test]
     fn ties_are_solved_exactly(r in 2usize..70, top in 1u64..4, least in 0u64..2, seed: u64, shift in 0u64..70) {
         let cell = |i: usize, j: usize| (seed ^ (i * 71 + j) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
@@ -361,7 +394,13 @@ symmetric::both_ways(&d, None, &num::Scale::new(r, 1 << 42, false), &mut w);
 }
 
 fn plane(p: usize, duplex: bool) -> Plane {
-    Plane { id: PlaneId::from(p), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex }
+    Plane {
+        id: PlaneId::from(p),
+        rate: BitRate::mbit(1000),
+        delta: Span::millis(10),
+        stop: StopMode::NotAllStop,
+        duplex,
+    }
 }
 
 fn matchings(d: Decision) -> Vec<Matching> {
@@ -370,7 +409,9 @@ fn matchings(d: Decision) -> Vec<Matching> {
             Some(Slot { matching, hold: None }) if slots.is_empty() => matching,
             other => panic!("{other:?}"),
         },
-        PlaneDecision::Reservations(list) => panic!("a periodic scheduler holds one matching: {list:?}"),
+        PlaneDecision::Reservations(list) => {
+            panic!("a periodic scheduler holds one matching: {list:?}")
+        }
     };
     d.0.into_iter().map(held).collect()
 }

@@ -1,11 +1,13 @@
-//! The transportation problem with equal capacities and gains that do not grow: the engine of [`super::b_matching()`].
+//! The transportation problem with equal capacities and gains that do not grow: the engine of
+//! [`super::b_matching()`].
 //!
-//! Phase k raises the capacity of every row and column from k - 1 to k. The optimal prices (duals) of phase k - 1 stay feasible, and R
-//! shortest augmenting paths, one a row, make rows and columns full again; units without gain fill what nothing better does. At a
-//! phase's beginning every column has room, so most paths are one step long.
+//! Phase k raises the capacity of every row and column from k - 1 to k. The optimal prices (duals)
+//! of phase k - 1 stay feasible, and R shortest augmenting paths, one a row, make rows and columns
+//! full again; units without gain fill what nothing better does. At a phase's beginning every
+//! column has room, so most paths are one step long.
 //!
-//! The scans are those of [`super::dense`], and so are the marks: all numbers are even, and the lowest bit of a distance says that the
-//! column is full.
+//! The scans are those of [`super::dense`], and so are the marks: all numbers are even, and the
+//! lowest bit of a distance says that the column is full.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -83,7 +85,8 @@ fn least<N: Num>(key: &[N]) -> (N, usize) {
     found
 }
 
-/// Units of rows in columns; `gain(i, j, k)` of unit number k is even, not negative, and not more than that of unit k - 1.
+/// Units of rows in columns; `gain(i, j, k)` of unit number k is even, not negative, and not more
+/// than that of unit k - 1.
 struct Transport<N, F> {
     n: usize,
     level: Level,
@@ -117,10 +120,15 @@ struct Search<N> {
     columns: Vec<(u32, N)>,
 }
 
-/// The numbers of units, by pair, row by row, with the largest sum of gains: up to `capacity` a row and a column, none without gain.
+/// The numbers of units, by pair, row by row, with the largest sum of gains: up to `capacity` a row
+/// and a column, none without gain.
 ///
 /// Complexity O(W R^3) at worst for the capacity W, near O(W R^2) on most. Deterministic.
-pub(super) fn solve<N: Scan, F: Fn(usize, usize, u32) -> N>(n: usize, capacity: u32, gain: F) -> Vec<u32> {
+pub(super) fn solve<N: Scan, F: Fn(usize, usize, u32) -> N>(
+    n: usize,
+    capacity: u32,
+    gain: F,
+) -> Vec<u32> {
     let mut t = Transport::new(n, gain);
     for k in 1..=capacity {
         t.phase(k);
@@ -153,10 +161,23 @@ impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
         };
         let level = Level::for_rows_of(n);
         let (holders, filled) = (vec![Vec::new(); n], vec![0; n]);
-        Self { n, level, gain, used: vec![0; n * n], next, holders, filled, u, marked: v.clone(), v, search }
+        Self {
+            n,
+            level,
+            gain,
+            used: vec![0; n * n],
+            next,
+            holders,
+            filled,
+            u,
+            marked: v.clone(),
+            v,
+            search,
+        }
     }
 
-    /// Room for one unit more in every row and column, `capacity` in all, and the units that fill it.
+    /// Room for one unit more in every row and column, `capacity` in all, and the units that fill
+    /// it.
     fn phase(&mut self, capacity: u32) {
         // Prices count only against each other; near zero they stay within the largest gain.
         let low = self.v.iter().copied().min().unwrap_or(N::ZERO);
@@ -173,7 +194,8 @@ impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
         }
     }
 
-    /// Dijkstra over the reduced costs from row `root` to the nearest column with room, and the prices after it.
+    /// Dijkstra over the reduced costs from row `root` to the nearest column with room, and the
+    /// prices after it.
     fn search(&mut self, root: usize) -> usize {
         let s = &mut self.search;
         s.key.fill(N::FAR - N::ONE);
@@ -197,12 +219,16 @@ impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
         }
     }
 
-    /// Takes out the nearest row that is reached but not yet offered, if it is nearer than `far` (or as near).
+    /// Takes out the nearest row that is reached but not yet offered, if it is nearer than `far`
+    /// (or as near).
     fn nearer_row(&mut self, far: N, or_equal: bool) -> Option<usize> {
         let s = &mut self.search;
-        while let Some(&Reverse((d, i))) = s.open.peek().filter(|top| top.0.0 < far || (or_equal && top.0.0 == far)) {
+        while let Some(&Reverse((d, i))) =
+            s.open.peek().filter(|top| top.0.0 < far || (or_equal && top.0.0 == far))
+        {
             s.open.pop();
-            // A row that has been reached more than once is in the heap with its old distances, too.
+            // A row that has been reached more than once is in the heap with its old distances,
+            // too.
             if d == s.dist[i as usize] {
                 return Some(i as usize);
             }
@@ -216,7 +242,11 @@ impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
         let s = &mut self.search;
         s.rows.push(i as u32);
         let w = &self.next[i * self.n..(i + 1) * self.n];
-        N::relax(Row { level: self.level, w, v: &self.marked, base: s.dist[i] + self.u[i], i: i as i64 }, &mut s.key, &mut s.from)
+        N::relax(
+            Row { level: self.level, w, v: &self.marked, base: s.dist[i] + self.u[i], i: i as i64 },
+            &mut s.key,
+            &mut s.from,
+        )
     }
 
     /// Column `j` is reached for good: so are, by giving up a unit in it, its rows.
@@ -282,8 +312,8 @@ mod tests {
 
     const NONE: u32 = u32::MAX;
 
-    /// The slow twin: successive shortest paths from all rows with room to all columns with room, one at a time, over plain lists. Costs
-    /// are gains left out.
+    /// The slow twin: successive shortest paths from all rows with room to all columns with room,
+    /// one at a time, over plain lists. Costs are gains left out.
     struct Flow<'a> {
         n: usize,
         gain: &'a dyn Fn(usize, usize, u32) -> i128,
@@ -301,10 +331,19 @@ mod tests {
             let best = |j: usize| (0..n).map(|i| gain(i, j, 0)).max().unwrap_or(0);
             let height = [vec![0; n], (0..n).map(|j| -best(j)).collect()];
             let sink = height[1].iter().copied().min().unwrap_or(0).min(0);
-            Self { n, gain, used: vec![0; n * n], room: [vec![capacity; n], vec![capacity; n]], height, source: 0, sink }
+            Self {
+                n,
+                gain,
+                used: vec![0; n * n],
+                room: [vec![capacity; n], vec![capacity; n]],
+                height,
+                source: 0,
+                sink,
+            }
         }
 
-        /// Adds one more unit, if that gains more (Dijkstra over reduced costs); says whether it did.
+        /// Adds one more unit, if that gains more (Dijkstra over reduced costs); says whether it
+        /// did.
         fn augment(&mut self) -> bool {
             let n = self.n;
             let mut dist = [vec![i128::MAX; n], vec![i128::MAX; n]];
@@ -315,8 +354,14 @@ mod tests {
                 dist[0][i] = self.source - self.height[0][i];
             }
             loop {
-                let open = (0..2).flat_map(|s| (0..n).map(move |k| (s, k))).filter(|&(s, k)| !shut[s][k]);
-                let Some((s, k)) = open.min_by_key(|&(s, k)| (dist[s][k], s, k)).filter(|&(s, k)| dist[s][k] < far) else { break };
+                let open =
+                    (0..2).flat_map(|s| (0..n).map(move |k| (s, k))).filter(|&(s, k)| !shut[s][k]);
+                let Some((s, k)) = open
+                    .min_by_key(|&(s, k)| (dist[s][k], s, k))
+                    .filter(|&(s, k)| dist[s][k] < far)
+                else {
+                    break;
+                };
                 shut[s][k] = true;
                 let d = dist[s][k];
                 if s == 1 && self.room[1][k] > 0 && d + self.height[1][k] - self.sink < far {
@@ -365,8 +410,14 @@ mod tests {
         }
     }
 
-    /// What units gain together; none is without gain, and no row and no column has more than its capacity.
-    fn total(n: usize, capacity: u32, used: &[u32], gain: &dyn Fn(usize, usize, u32) -> i128) -> i128 {
+    /// What units gain together; none is without gain, and no row and no column has more than its
+    /// capacity.
+    fn total(
+        n: usize,
+        capacity: u32,
+        used: &[u32],
+        gain: &dyn Fn(usize, usize, u32) -> i128,
+    ) -> i128 {
         let (mut rows, mut columns, mut sum) = (vec![0; n], vec![0; n], 0);
         for (at, &units) in used.iter().enumerate() {
             rows[at / n] += units;

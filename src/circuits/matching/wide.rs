@@ -13,7 +13,8 @@ pub(crate) struct Wide {
     cells: Vec<u64>,
     /// The columns without a row.
     free: Vec<u64>,
-    /// Of a search: the columns not reached yet, the row before each that is, and the rows to be looked at.
+    /// Of a search: the columns not reached yet, the row before each that is, and the rows to be
+    /// looked at.
     open: Vec<u64>,
     from: Vec<u32>,
     queue: Vec<u32>,
@@ -27,10 +28,18 @@ impl Wide {
         if !n.is_multiple_of(64) {
             free[words - 1] = (1 << (n % 64)) - 1;
         }
-        Self { words, cells: vec![0; words * n], free, open: vec![0; words], from: vec![NONE; n], queue: Vec::new() }
+        Self {
+            words,
+            cells: vec![0; words * n],
+            free,
+            open: vec![0; words],
+            from: vec![NONE; n],
+            queue: Vec::new(),
+        }
     }
 
-    /// All cells of row `i` that are at least `threshold` count from now on. O(R), several cells at a time.
+    /// All cells of row `i` that are at least `threshold` count from now on. O(R), several cells at
+    /// a time.
     pub(crate) fn fill_all(&mut self, i: usize, row: &[u64], threshold: u64) {
         steps::count(1);
         let bits = &mut self.cells[i * self.words..(i + 1) * self.words];

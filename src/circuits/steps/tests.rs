@@ -11,15 +11,16 @@ thread_local! {
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Takes steps from those that are left. What takes too many ends here, even if it would never end by itself.
+/// Takes steps from those that are left. What takes too many ends here, even if it would never end
+/// by itself.
 pub(super) fn add(steps: u64) {
     if let Some(left) = LEFT.get() {
         LEFT.set(Some(left.checked_sub(steps).expect("more steps than docs/circuits.md allows")));
     }
 }
 
-/// The table of docs/circuits.md: the most steps for one decision on one plane with circuits one way; those of a matching of duplex
-/// circuits. `r` ports, `e` cells with demand.
+/// The table of docs/circuits.md: the most steps for one decision on one plane with circuits one
+/// way; those of a matching of duplex circuits. `r` ports, `e` cells with demand.
 fn bound(kind: SchedulerKind, r: u64, e: u64) -> [u64; 2] {
     use SchedulerKind as K;
     let log = u64::from(e.max(1).ilog2()) + 2;
@@ -40,8 +41,11 @@ fn bound(kind: SchedulerKind, r: u64, e: u64) -> [u64; 2] {
         K::Tms => [cuts * (r * r + r) + 129 * r, pairs],
         K::Solstice => [cuts * (r * r + r) + 128 * r, pairs],
         K::Eclipse => [(e + 4) * 256 * (r * r + 18 * r), pairs],
-        // Of each coflow as many instants as all coflows have cells: here half of each cell is one coflow's, half another's.
-        K::Sunflow | K::SunflowSebf | K::SunflowFifo | K::SunflowLas | K::SunflowWeighted => [2 * (2 * e + 1) * (2 * r + 1), pairs],
+        // Of each coflow as many instants as all coflows have cells: here half of each cell is one
+        // coflow's, half another's.
+        K::Sunflow | K::SunflowSebf | K::SunflowFifo | K::SunflowLas | K::SunflowWeighted => {
+            [2 * (2 * e + 1) * (2 * r + 1), pairs]
+        }
         // `clearance`, and a scheduler without a row of its own.
         _ => [cuts * (2 * r * r + r), pairs],
     }
@@ -58,17 +62,34 @@ struct Setting {
 /// Asks a scheduler twice, the second time with what the first has set up, within its steps.
 fn check(kind: SchedulerKind, demand: &DemandMatrix, set: &Setting) {
     let r = demand.racks();
-    let plane = |id| Plane { id: PlaneId(id), rate: set.rate, delta: set.delta, stop: set.stop, duplex: id == 2 };
+    let plane = |id| Plane {
+        id: PlaneId(id),
+        rate: set.rate,
+        delta: set.delta,
+        stop: set.stop,
+        duplex: id == 2,
+    };
     let (planes, usable) = ([0, 1, 2].map(plane), [(); 3].map(|()| Usable::all(r)));
-    let rest: Vec<_> = demand.entries().map(|(i, j, b)| (i, j, b / 2)).filter(|c| c.2 > 0).collect();
+    let rest: Vec<_> =
+        demand.entries().map(|(i, j, b)| (i, j, b / 2)).filter(|c| c.2 > 0).collect();
     let coflows = [OpenCoflow { id: CoflowId(0), arrival: Time(7), weight: 2, sent: 9, rest }];
-    let mut current = [0, 1, 2].map(|k| if k < 2 { matching::round_robin(r, k) } else { Matching::empty(r) });
+    let mut current =
+        [0, 1, 2].map(|k| if k < 2 { matching::round_robin(r, k) } else { Matching::empty(r) });
     let [one_way, duplex] = bound(kind, r as u64, demand.entries().count() as u64);
     let mut scheduler = kind.build();
     for cycle in 0..2 {
         let (at, eps) = (Time(5), BitRate::ZERO);
-        let ask =
-            Ask { demand, current: &current, planes: &planes, usable: &usable, at, interval: set.window, cycle, eps, coflows: &coflows };
+        let ask = Ask {
+            demand,
+            current: &current,
+            planes: &planes,
+            usable: &usable,
+            at,
+            interval: set.window,
+            cycle,
+            eps,
+            coflows: &coflows,
+        };
         LEFT.set(Some(2 * one_way + duplex));
         let decision = scheduler.decide(&ask);
         LEFT.set(None);
@@ -83,7 +104,14 @@ fn check(kind: SchedulerKind, demand: &DemandMatrix, set: &Setting) {
 fn every_scheduler(demand: &DemandMatrix, set: &Setting) {
     for kind in SchedulerKind::ALL {
         let kept = std::panic::catch_unwind(|| check(kind, demand, set));
-        assert!(kept.is_ok(), "{} at {}, dark for {}, window {}: {demand:?}", kind.name(), set.rate, set.delta, set.window);
+        assert!(
+            kept.is_ok(),
+            "{} at {}, dark for {}, window {}: {demand:?}",
+            kind.name(),
+            set.rate,
+            set.delta,
+            set.window
+        );
     }
 }
 
@@ -92,7 +120,8 @@ fn noise(i: usize, j: usize) -> u64 {
     ((i * 41 + j + 1) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 
-/// Matrices of `r` racks with as few as no and as many as all cells, and with all ratios between cells.
+/// Matrices of `r` racks with as few as no and as many as all cells, and with all ratios between
+/// cells.
 fn shapes(r: usize) -> Vec<DemandMatrix> {
     let fibonacci = |k: usize| (0..k % 80).fold((1u64, 1u64), |(a, b), _| (b, a + b)).0;
     let cells: [&dyn Fn(usize, usize) -> u64; 14] = [
@@ -108,7 +137,9 @@ fn shapes(r: usize) -> Vec<DemandMatrix> {
         &|i, j| if noise(j, i) % r as u64 > 4 { 0 } else { noise(i, j) >> 24 },
         &|i, j| 1 << ((i * 7 + j * 3) % 63),
         &|i, j| if (i, j) == (1, 0) { 1 << 40 } else { 1 + noise(i, j) % 20 },
-        &|i, j| if (i * 5 + j * 3) % 7 < 3 { 2 + noise(i, j) % 17 } else { (noise(i, j) >> 34) * 100 },
+        &|i, j| {
+            if (i * 5 + j * 3) % 7 < 3 { 2 + noise(i, j) % 17 } else { (noise(i, j) >> 34) * 100 }
+        },
         &|i, j| fibonacci(i * r + j),
     ];
     cells.map(|f| DemandMatrix::zero(r).map_pairs(|i, j, _| f(i.index(), j.index()))).into()
@@ -122,21 +153,28 @@ fn every_scheduler_keeps_to_its_steps_on_every_shape() {
         for rate in [1, 8_000_000_000, 400_000_000_000].map(BitRate) {
             for delta in [Span::ZERO, Span(1), Span::micros(1), Span::millis(10), HOUR] {
                 for window in [Span(1), Span::micros(1), Span::millis(100), Span::MAX] {
-                    every_scheduler(&demand, &Setting { rate, delta, window, stop: StopMode::NotAllStop });
+                    every_scheduler(
+                        &demand,
+                        &Setting { rate, delta, window, stop: StopMode::NotAllStop },
+                    );
                 }
             }
         }
     }
 }
 
-/// Larger networks: every scheduler where a plan for the whole demand has few configurations, those of an interval on every shape.
+/// Larger networks: every scheduler where a plan for the whole demand has few configurations, those
+/// of an interval on every shape.
 #[test]
 fn every_scheduler_keeps_to_its_steps_in_larger_networks() {
     for (r, delta) in [(17, Span::ZERO), (17, Span(1)), (64, Span::micros(20))] {
         for demand in shapes(r) {
             let sparse = r < 20 || demand.entries().count() < 6 * r;
             let window = if sparse { Span::MAX } else { Span::millis(1) };
-            every_scheduler(&demand, &Setting { rate: BitRate(8_000_000_000), delta, window, stop: StopMode::AllStop });
+            every_scheduler(
+                &demand,
+                &Setting { rate: BitRate(8_000_000_000), delta, window, stop: StopMode::AllStop },
+            );
         }
     }
 }

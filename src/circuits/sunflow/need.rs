@@ -28,7 +28,11 @@ impl Ports {
     }
     /// The ports that are also in `words`, ascending.
     pub fn and<'a>(&'a self, words: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
-        self.0.iter().zip(words).enumerate().flat_map(|(k, (a, b))| bits(a & b).map(move |bit| k as u32 * 64 + bit))
+        self.0
+            .iter()
+            .zip(words)
+            .enumerate()
+            .flat_map(|(k, (a, b))| bits(a & b).map(move |bit| k as u32 * 64 + bit))
     }
     /// The words of bits.
     pub fn words(&self) -> &[u64] {
@@ -55,7 +59,8 @@ pub(super) fn lowest(a: &[u64], b: &[u64], from: u32, to: u32) -> Option<u32> {
 pub(super) fn highest(a: &[u64], b: &[u64], from: u32, to: u32) -> Option<u32> {
     let last = to.checked_sub(1)? / 64;
     for k in (from / 64..=last).rev() {
-        let below = if k == last && !to.is_multiple_of(64) { (1 << (to % 64)) - 1 } else { u64::MAX };
+        let below =
+            if k == last && !to.is_multiple_of(64) { (1 << (to % 64)) - 1 } else { u64::MAX };
         let word = a[k as usize] & b[k as usize] & below;
         if word != 0 {
             return Some(k * 64 + 63 - word.leading_zeros()).filter(|&bit| bit >= from);
@@ -77,8 +82,8 @@ fn bits(mut word: u64) -> impl Iterator<Item = u32> {
 /// What one side's port still has: nanoseconds of light, and for how many pairs.
 type Port = (u64, u32);
 
-/// Nanoseconds of light that one coflow still needs, by pair of an input and an output port. A pair that needs none any more
-/// keeps its number.
+/// Nanoseconds of light that one coflow still needs, by pair of an input and an output port. A pair
+/// that needs none any more keeps its number.
 #[derive(Clone, Debug)]
 pub struct Need {
     words: usize,
@@ -98,7 +103,8 @@ pub struct Need {
 }
 
 impl Need {
-    /// `light` for pairs of `ports` ports each side: (input, output, nanoseconds), ascending, no pair twice, none of zero.
+    /// `light` for pairs of `ports` ports each side: (input, output, nanoseconds), ascending, no
+    /// pair twice, none of zero.
     pub fn new(ports: usize, light: &[(u32, u32, u64)]) -> Self {
         let words = ports.div_ceil(64);
         let mut need = Self {
@@ -168,7 +174,8 @@ impl Need {
         }
     }
 
-    /// The busiest port's light, and `delta` for each of its pairs: no schedule of circuits that are all dark is faster. O(R).
+    /// The busiest port's light, and `delta` for each of its pairs: no schedule of circuits that
+    /// are all dark is faster. O(R).
     pub fn bound(&self, delta: Span) -> Span {
         let port = |p: &Port| Span(p.0) + delta * u64::from(p.1);
         self.inputs.iter().chain(&self.outputs).map(port).max().unwrap_or_default()

@@ -9,11 +9,12 @@ use crate::topology::{Plane, StopMode};
 use crate::units::Span;
 use crate::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, Scheduler};
 
-/// [`sunflow()`] every interval over the coflows that an [`Ask`] shows, in an [`Order`]; demand that belongs to no coflow comes last, as
-/// one more. Circuits that would begin after the interval are left to the next decision.
+/// [`sunflow()`] every interval over the coflows that an [`Ask`] shows, in an [`Order`]; demand
+/// that belongs to no coflow comes last, as one more. Circuits that would begin after the interval
+/// are left to the next decision.
 ///
-/// Circuits with times of their own need a plane on which one port's change leaves the others alone: duplex and all-stop planes
-/// get one maximum weight matching for the interval instead.
+/// Circuits with times of their own need a plane on which one port's change leaves the others
+/// alone: duplex and all-stop planes get one maximum weight matching for the interval instead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sunflow {
     /// The order between coflows.
@@ -31,7 +32,10 @@ impl Scheduler for Sunflow {
             let usable = |i, j| usable_pair(&ask.usable[p], plane.duplex, i, j);
             let (decided, light) = if plane.ports_turn_alone() {
                 let list = self.circuits(&left, ask, (plane, current), usable);
-                let light = list.iter().map(|r| (r.input, r.output, r.until.min(end).since(r.up_from))).collect();
+                let light = list
+                    .iter()
+                    .map(|r| (r.input, r.output, r.until.min(end).since(r.up_from)))
+                    .collect();
                 (PlaneDecision::Reservations(list), light)
             } else {
                 let next = matching(&left, (plane, current), usable);
@@ -60,9 +64,11 @@ impl Sunflow {
         let usable = |m: &DemandMatrix| m.map_pairs(|i, j, d| if usable(i, j) { d } else { 0 });
         let (none, known): (Vec<_>, Vec<_>) = left.iter().partition(|(c, _)| c.is_none());
         let known = known.into_iter().filter_map(|(c, m)| Some(((*c)?, usable(m)))).collect();
-        let mut ordered: Vec<DemandMatrix> = self.order.sort(known, plane).into_iter().map(|(_, m)| m).collect();
+        let mut ordered: Vec<DemandMatrix> =
+            self.order.sort(known, plane).into_iter().map(|(_, m)| m).collect();
         ordered.extend(none.into_iter().map(|(_, m)| usable(m)));
-        let mut list = sunflow(&ordered.iter().collect::<Vec<_>>(), plane, current, ask.at).reservations;
+        let mut list =
+            sunflow(&ordered.iter().collect::<Vec<_>>(), plane, current, ask.at).reservations;
         list.retain(|r| r.setup_at < ask.at + ask.interval);
         list
     }
@@ -75,13 +81,16 @@ fn matching(
     usable: impl Fn(RackId, RackId) -> bool,
 ) -> Matching {
     let racks = current.racks();
-    let sum = left.iter().fold(DemandMatrix::zero(racks), |sum, (_, m)| sum.map_pairs(|i, j, d| d.saturating_add(m.get(i, j))));
+    let sum = left.iter().fold(DemandMatrix::zero(racks), |sum, (_, m)| {
+        sum.map_pairs(|i, j, d| d.saturating_add(m.get(i, j)))
+    });
     let total = sum.map_pairs(|i, j, d| if usable(i, j) { d } else { 0 });
     if plane.duplex { edmonds(&total, Some(current)) } else { bipartite(&total, Some(current)) }
 }
 
-/// How long each circuit of a matching has light within the interval: those that stay do not blink, unless all go dark together. What
-/// is up between ports that may not be used (set by hand) is not this scheduler's, and changes nothing.
+/// How long each circuit of a matching has light within the interval: those that stay do not blink,
+/// unless all go dark together. What is up between ports that may not be used (set by hand) is not
+/// this scheduler's, and changes nothing.
 fn light(
     next: &Matching,
     (plane, current): (&Plane, &Matching),
@@ -90,12 +99,22 @@ fn light(
 ) -> Vec<(RackId, RackId, Span)> {
     let own = current.pairs().filter(|&(i, j)| usable(i, j));
     let dark = plane.stop == StopMode::AllStop && !own.eq(next.pairs());
-    let lit = |(i, j)| if !dark && current.output(i) == Some(j) { interval } else { interval.saturating_sub(plane.delta) };
+    let lit = |(i, j)| {
+        if !dark && current.output(i) == Some(j) {
+            interval
+        } else {
+            interval.saturating_sub(plane.delta)
+        }
+    };
     next.pairs().map(|(i, j)| (i, j, lit((i, j)))).collect()
 }
 
 /// Takes what a plane's circuits carry in their light from the demand.
-fn carry(left: &mut [(Option<&OpenCoflow>, DemandMatrix)], light: &[(RackId, RackId, Span)], plane: &Plane) {
+fn carry(
+    left: &mut [(Option<&OpenCoflow>, DemandMatrix)],
+    light: &[(RackId, RackId, Span)],
+    plane: &Plane,
+) {
     for &(i, j, light) in light {
         let mut carried = plane.rate.bytes_in(light).0;
         for (_, m) in &mut *left {
@@ -106,14 +125,15 @@ fn carry(left: &mut [(Option<&OpenCoflow>, DemandMatrix)], light: &[(RackId, Rac
     }
 }
 
-/// The demand as the coflows that it is of, none with more than there is demand, and what belongs to none. Coflows with no demand left
-/// are left out.
+/// The demand as the coflows that it is of, none with more than there is demand, and what belongs
+/// to none. Coflows with no demand left are left out.
 fn by_coflow<'a>(ask: &Ask<'a>) -> Vec<(Option<&'a OpenCoflow>, DemandMatrix)> {
     let racks = ask.demand.racks();
     let mut unknown = ask.demand.clone();
     let mut out = Vec::new();
     for c in ask.coflows {
-        // Most of hundreds may have nothing for circuits: a matrix for each of them would be nearly all the work.
+        // Most of hundreds may have nothing for circuits: a matrix for each of them would be nearly
+        // all the work.
         if c.rest.iter().all(|&(i, j, bytes)| bytes.min(unknown.get(i, j)) == 0) {
             continue;
         }
@@ -140,26 +160,69 @@ mod tests {
     #[test]
     fn the_order_decides_who_is_first() {
         let pair = |b| vec![(RackId(0), RackId(1), b), (RackId(0), RackId(2), b)];
-        let coflow = |id, arrival, weight, sent, rest| OpenCoflow { id: CoflowId(id), arrival: Time(arrival), weight, sent, rest };
-        let coflows = [coflow(0, 2, 1, 9, vec![(RackId(0), RackId(1), 100)]), coflow(1, 1, 8, 5, pair(300))];
+        let coflow = |id, arrival, weight, sent, rest| OpenCoflow {
+            id: CoflowId(id),
+            arrival: Time(arrival),
+            weight,
+            sent,
+            rest,
+        };
+        let coflows =
+            [coflow(0, 2, 1, 9, vec![(RackId(0), RackId(1), 100)]), coflow(1, 1, 8, 5, pair(300))];
         let d = DemandMatrix::from_rows(&[&[0, 400, 300], &[0, 0, 0], &[0, 7, 0]]);
-        let planes = [Plane { id: PlaneId(0), rate: BitRate(8_000_000_000), delta: Span(10), stop: StopMode::NotAllStop, duplex: false }];
+        let planes = [Plane {
+            id: PlaneId(0),
+            rate: BitRate(8_000_000_000),
+            delta: Span(10),
+            stop: StopMode::NotAllStop,
+            duplex: false,
+        }];
         let (current, usable) = ([Matching::empty(3)], [Usable::all(3)]);
         let (at, interval, eps) = (Time(0), Span(10_000), BitRate::ZERO);
-        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &coflows };
+        let ask = Ask {
+            demand: &d,
+            current: &current,
+            planes: &planes,
+            usable: &usable,
+            at,
+            interval,
+            cycle: 0,
+            eps,
+            coflows: &coflows,
+        };
         let first = |order| {
             let Decision(by_plane) = (Sunflow { order }).decide(&ask);
             let [PlaneDecision::Reservations(list)] = &by_plane[..] else { unreachable!() };
-            let light = |i: u32| list.iter().filter(|r| r.input == RackId(i)).map(|r| r.until.since(r.up_from).0).sum::<u64>();
-            assert_eq!((light(0), light(2)), (700, 7), "everything is served, what belongs to no coflow too");
+            let light = |i: u32| {
+                list.iter()
+                    .filter(|r| r.input == RackId(i))
+                    .map(|r| r.until.since(r.up_from).0)
+                    .sum::<u64>()
+            };
+            assert_eq!(
+                (light(0), light(2)),
+                (700, 7),
+                "everything is served, what belongs to no coflow too"
+            );
             list[0].until.since(list[0].up_from).0
         };
         assert_eq!([Order::Shortest, Order::Sebf].map(first), [100; 2]);
         assert_eq!([Order::Fifo, Order::Las, Order::Weighted].map(first), [300; 3]);
         // Coflows that have nothing for circuits change nothing.
-        let idle = [coflow(8, 0, 9, 0, vec![]), coflow(9, 0, 9, 0, vec![(RackId(1), RackId(0), 5)])];
+        let idle =
+            [coflow(8, 0, 9, 0, vec![]), coflow(9, 0, 9, 0, vec![(RackId(1), RackId(0), 5)])];
         let more: Vec<OpenCoflow> = idle.into_iter().chain(coflows.iter().cloned()).collect();
-        let idle = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &more };
+        let idle = Ask {
+            demand: &d,
+            current: &current,
+            planes: &planes,
+            usable: &usable,
+            at,
+            interval,
+            cycle: 0,
+            eps,
+            coflows: &more,
+        };
         assert_eq!(Sunflow::default().decide(&idle), Sunflow::default().decide(&ask));
     }
 }

@@ -1,9 +1,11 @@
 //! [`sunflow`](super::sunflow()) as far ahead as it is needed, and no further.
 //!
-//! Reservations are made again whenever a coflow comes or ends, so most of what a plan to the end says is never carried out. What
-//! happens before an instant depends on little beyond it: a coflow must know of those before it only what they start within a
-//! dark time from now, or its own circuit would not be worth its set-up. So the last coflow is planned up to the horizon, the
-//! one before it a dark time further, and so on; what starts before the horizon is then exactly what a plan to the end has.
+//! Reservations are made again whenever a coflow comes or ends, so most of what a plan to the end
+//! says is never carried out. What happens before an instant depends on little beyond it: a coflow
+//! must know of those before it only what they start within a dark time from now, or its own
+//! circuit would not be worth its set-up. So the last coflow is planned up to the horizon, the one
+//! before it a dark time further, and so on; what starts before the horizon is then exactly what a
+//! plan to the end has.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,23 +44,33 @@ pub struct Circuit {
 pub struct Window {
     /// All circuits that begin before the horizon, coflow by coflow.
     pub circuits: Vec<Circuit>,
-    /// Time up to which they are exact: the horizon, or when the first coflow is through if that is sooner.
+    /// Time up to which they are exact: the horizon, or when the first coflow is through if that is
+    /// sooner.
     pub horizon: Time,
 }
 
-/// Begins and ends of circuits of the coflows planned so far. Ends come before begins, so that ports pass on at an instant.
+/// Begins and ends of circuits of the coflows planned so far. Ends come before begins, so that
+/// ports pass on at an instant.
 type Edge = (Time, bool, u32, u32);
 
-/// Circuits for coflows in order of priority, those that begin before `at + span`: as [`sunflow`](super::sunflow()) plans them.
+/// Circuits for coflows in order of priority, those that begin before `at + span`: as
+/// [`sunflow`](super::sunflow()) plans them.
 ///
-/// A circuit that is `held` goes on without a new dark time, and if it is still being set up it goes on being set up. To go on
-/// with a plan at its horizon, give its circuits with their owners; to plan again, with owners zero.
+/// A circuit that is `held` goes on without a new dark time, and if it is still being set up it
+/// goes on being set up. To go on with a plan at its horizon, give its circuits with their owners;
+/// to plan again, with owners zero.
 ///
 /// # Complexity
-/// O(C K + C log C) for C circuits within the horizon and K coflows, and R rows of bits a circuit at worst.
+/// O(C K + C log C) for C circuits within the horizon and K coflows, and R rows of bits a circuit
+/// at worst.
 pub fn plan(coflows: &[&Need], delta: Span, held: &[Held], at: Time, span: Span) -> Window {
     let ports = coflows.first().map_or(0, |n| n.ports());
-    let mut shared = Shared { delta, at, starts: [vec![Vec::new(); ports], vec![Vec::new(); ports]], edges: Vec::new() };
+    let mut shared = Shared {
+        delta,
+        at,
+        starts: [vec![Vec::new(); ports], vec![Vec::new(); ports]],
+        edges: Vec::new(),
+    };
     let mut window = Window { circuits: Vec::new(), horizon: at + span };
     for (place, need) in coflows.iter().enumerate().filter(|(_, n)| n.pending() > 0) {
         let limit = window.horizon + delta * (coflows.len() - place) as u64;
@@ -114,14 +126,24 @@ struct Sweep {
     edge: usize,
     /// Circuits that ended at this instant.
     ended: Vec<(u32, u32)>,
-    /// Ports that were freed, each with its next pair: how far the output lies beyond the input, both, and whether the port is the output.
+    /// Ports that were freed, each with its next pair: how far the output lies beyond the input,
+    /// both, and whether the port is the output.
     next: BinaryHeap<Reverse<(u32, u32, u32, bool)>>,
 }
 
 impl Sweep {
     fn new(need: Need, place: usize, ports: usize) -> Self {
         let free = [Ports::all(ports), Ports::all(ports)];
-        Self { need, place, free, ends: BinaryHeap::new(), circuits: Vec::new(), edge: 0, ended: Vec::new(), next: BinaryHeap::new() }
+        Self {
+            need,
+            place,
+            free,
+            ends: BinaryHeap::new(),
+            circuits: Vec::new(),
+            edge: 0,
+            ended: Vec::new(),
+            next: BinaryHeap::new(),
+        }
     }
 
     /// Plans up to `limit`; returns when the coflow is through, if it is by then.
@@ -132,7 +154,8 @@ impl Sweep {
         inputs.into_iter().for_each(|i| self.offer(i, false, 0));
         self.start(shared.at, shared, &[]);
         while self.need.pending() > 0 {
-            let (own, other) = (self.ends.peek().map(|e| e.0.0), shared.edges.get(self.edge).map(|e| e.0));
+            let (own, other) =
+                (self.ends.peek().map(|e| e.0.0), shared.edges.get(self.edge).map(|e| e.0));
             let t = own.into_iter().chain(other).min().filter(|&t| t < limit)?;
             self.pass(t, shared);
             self.start_freed(t, shared);
@@ -169,7 +192,9 @@ impl Sweep {
 
     /// Goes on with the circuits that exist.
     fn go_on(&mut self, shared: &Shared, held: &[Held]) {
-        let mine = held.iter().filter(|h| h.owner <= self.place && self.need.find(h.ports.0, h.ports.1).is_some());
+        let mine = held
+            .iter()
+            .filter(|h| h.owner <= self.place && self.need.find(h.ports.0, h.ports.1).is_some());
         let mut list: Vec<_> = mine.map(|h| (self.beyond(h.ports), h.ports, h.ready)).collect();
         list.sort_unstable();
         for (_, ports, ready) in list {
@@ -182,8 +207,8 @@ impl Sweep {
         (j + ports - i) % ports
     }
 
-    /// Starts what can start of the pairs that have one of the ports freed now: first those that go on, then by how far the output lies
-    /// beyond the input.
+    /// Starts what can start of the pairs that have one of the ports freed now: first those that go
+    /// on, then by how far the output lies beyond the input.
     fn start_freed(&mut self, t: Time, shared: &Shared) {
         let ended = std::mem::take(&mut self.ended);
         let mut again: Vec<_> = ended.iter().map(|&(i, j)| (self.beyond((i, j)), i, j)).collect();
@@ -209,7 +234,8 @@ impl Sweep {
         }
     }
 
-    /// Puts a port, if it is free, into `next` with its first pair from so far beyond on that is free and needs light.
+    /// Puts a port, if it is free, into `next` with its first pair from so far beyond on that is
+    /// free and needs light.
     fn offer(&mut self, port: u32, output: bool, beyond: u32) {
         if !self.free[usize::from(output)].has(port) {
             return;
@@ -218,7 +244,8 @@ impl Sweep {
         let found = if output {
             // The inputs from the output downwards, and around.
             let need = self.need.column(port);
-            let near = (beyond <= port).then(|| highest(need, other, 0, port + 1 - beyond)).flatten();
+            let near =
+                (beyond <= port).then(|| highest(need, other, 0, port + 1 - beyond)).flatten();
             near.or_else(|| highest(need, other, port + 1, (n + port + 1 - beyond).min(n)))
         } else {
             let need = self.need.row(port);
@@ -259,7 +286,8 @@ mod tests {
     /// Input, output, beginning and end of what coflows have reserved.
     type Taken = (u32, u32, Time, Time);
 
-    /// The plan to the end, from the definition: at every instant at which anything ends every pair of every coflow is looked at.
+    /// The plan to the end, from the definition: at every instant at which anything ends every pair
+    /// of every coflow is looked at.
     fn slow(coflows: &[Cells], delta: Span, held: &[Held], at: Time) -> Vec<Circuit> {
         let (mut taken, mut out): (Vec<Taken>, Vec<Circuit>) = (vec![], vec![]);
         for (place, cells) in coflows.iter().enumerate() {
@@ -272,17 +300,32 @@ mod tests {
                 };
                 let mut may: Vec<_> = (0..cells.len())
                     .filter(|&k| rest[k] > 0)
-                    .map(|k| (goes_on(cells[k].0, cells[k].1).is_none(), (cells[k].1 + 5 - cells[k].0) % 5, k))
+                    .map(|k| {
+                        (
+                            goes_on(cells[k].0, cells[k].1).is_none(),
+                            (cells[k].1 + 5 - cells[k].0) % 5,
+                            k,
+                        )
+                    })
                     .collect();
                 may.sort_unstable();
-                let ups: Vec<_> = may.iter().map(|m| goes_on(cells[m.2].0, cells[m.2].1).unwrap_or(t + delta)).collect();
+                let ups: Vec<_> = may
+                    .iter()
+                    .map(|m| goes_on(cells[m.2].0, cells[m.2].1).unwrap_or(t + delta))
+                    .collect();
                 for (&(_, _, k), up_from) in may.iter().zip(ups) {
                     let (i, j, _) = cells[k];
                     let hits = |s: &&Taken| s.0 == i || s.1 == j;
                     if taken.iter().filter(hits).any(|s| s.2 <= t && t < s.3) {
                         continue;
                     }
-                    let next = taken.iter().filter(hits).filter(|s| s.2 > t).map(|s| s.2).min().unwrap_or(Time::MAX);
+                    let next = taken
+                        .iter()
+                        .filter(hits)
+                        .filter(|s| s.2 > t)
+                        .map(|s| s.2)
+                        .min()
+                        .unwrap_or(Time::MAX);
                     let until = next.min(up_from + Span(rest[k]));
                     if until > up_from {
                         rest[k] -= until.since(up_from).0;
@@ -302,28 +345,47 @@ mod tests {
     fn cells() -> impl Strategy<Value = Cells> {
         let cell = (0u32..5, 0u32..5, 1u64..200);
         prop::collection::vec(cell, 0..14).prop_map(|list| {
-            let pairs: BTreeSet<_> = list.iter().filter(|c| c.0 != c.1).map(|c| (c.0, c.1)).collect();
-            pairs.into_iter().map(|p| (p.0, p.1, list.iter().find(|c| (c.0, c.1) == p).unwrap().2)).collect()
+            let pairs: BTreeSet<_> =
+                list.iter().filter(|c| c.0 != c.1).map(|c| (c.0, c.1)).collect();
+            pairs
+                .into_iter()
+                .map(|p| (p.0, p.1, list.iter().find(|c| (c.0, c.1) == p).unwrap().2))
+                .collect()
         })
     }
 
-    /// A dark time, and the circuits that exist at 100: those that are being set up have begun before.
+    /// A dark time, and the circuits that exist at 100: those that are being set up have begun
+    /// before.
     fn held() -> impl Strategy<Value = (Span, Vec<Held>)> {
         let ports = (Just((0..5).collect::<Vec<u32>>()).prop_shuffle(), 0u8..32);
-        (0u64..60, ports, prop::collection::vec(0u64..160, 5)).prop_map(|(delta, (out, mask), ready)| {
-            let pairs = out.into_iter().enumerate().filter(|(i, j)| *i != *j as usize && mask >> i & 1 == 1);
-            let held = |(i, j): (usize, u32)| Held { ports: (i as u32, j), ready: Time(ready[i].min(100 + delta)), owner: 0 };
-            (Span(delta), pairs.map(held).collect())
-        })
+        (0u64..60, ports, prop::collection::vec(0u64..160, 5)).prop_map(
+            |(delta, (out, mask), ready)| {
+                let pairs = out
+                    .into_iter()
+                    .enumerate()
+                    .filter(|(i, j)| *i != *j as usize && mask >> i & 1 == 1);
+                let held = |(i, j): (usize, u32)| Held {
+                    ports: (i as u32, j),
+                    ready: Time(ready[i].min(100 + delta)),
+                    owner: 0,
+                };
+                (Span(delta), pairs.map(held).collect())
+            },
+        )
     }
 
-    /// The circuits of a plan that exist at `t`, with their owners. Takes from `needs` what has been carried by then.
+    /// The circuits of a plan that exist at `t`, with their owners. Takes from `needs` what has
+    /// been carried by then.
     fn carry_out(circuits: &[Circuit], needs: &mut [Need], t: Time) -> Vec<Held> {
         let mut stands: Vec<Held> = Vec::new();
         for c in circuits.iter().filter(|c| c.from < t) {
             needs[c.place].use_light(c.pair, c.until.min(t).since(c.up_from).0);
             if c.until >= t {
-                stands.push(Held { ports: needs[c.place].pair(c.pair), ready: c.up_from, owner: c.place });
+                stands.push(Held {
+                    ports: needs[c.place].pair(c.pair),
+                    ready: c.up_from,
+                    owner: c.place,
+                });
             }
         }
         stands

@@ -12,33 +12,45 @@ use crate::runtime::study::{Account, AnyResult, Group};
 ///
 /// # Errors
 /// Keys that no run has.
-pub fn tables(read: &[(&Path, Vec<AnyResult>)], how: &Grouping) -> Result<Vec<Table<Account>>, CliError> {
+pub fn tables(
+    read: &[(&Path, Vec<AnyResult>)],
+    how: &Grouping,
+) -> Result<Vec<Table<Account>>, CliError> {
     let names = files(&read.iter().map(|r| r.0).collect::<Vec<_>>());
-    let all =
-        read.iter().zip(&names).flat_map(|((_, results), name)| results.iter().map(Account::from).map(move |a| (Keys::of(&a, name), a)));
+    let all = read.iter().zip(&names).flat_map(|((_, results), name)| {
+        results.iter().map(Account::from).map(move |a| (Keys::of(&a, name), a))
+    });
     how.tables(all.collect())
 }
 
 /// The rows of a table with their names.
 pub fn rows(table: Table<Account>) -> Vec<(Group, Keys)> {
     let names = labels(&table.rows.iter().map(|r| &r.0).collect::<Vec<_>>());
-    names.into_iter().zip(table.rows).map(|(label, (keys, runs))| (Group { label, runs }, keys)).collect()
+    names
+        .into_iter()
+        .zip(table.rows)
+        .map(|(label, (keys, runs))| (Group { label, runs }, keys))
+        .collect()
 }
 
-/// In each table all rows against the first, or the one that is named. `names` are those of the rows, in their order, if there are any.
+/// In each table all rows against the first, or the one that is named. `names` are those of the
+/// rows, in their order, if there are any.
 ///
 /// # Errors
-/// Another number of names, no row of the name, results that cannot be told apart or of coflows and of jobs together, or rows without a run
-/// of the first one's workloads.
+/// Another number of names, no row of the name, results that cannot be told apart or of coflows and
+/// of jobs together, or rows without a run of the first one's workloads.
 pub fn studies(
     read: &[(&Path, Vec<AnyResult>)],
     how: &Grouping,
     names: &[String],
     against: Option<&str>,
 ) -> Result<Vec<Compared>, CliError> {
-    let of_jobs: BTreeSet<bool> = read.iter().flat_map(|(_, all)| all).map(|r| matches!(r, AnyResult::Jobs(_))).collect();
+    let of_jobs: BTreeSet<bool> =
+        read.iter().flat_map(|(_, all)| all).map(|r| matches!(r, AnyResult::Jobs(_))).collect();
     if of_jobs.len() > 1 {
-        return Err(CliError::Invalid("some of these results are of jobs, others of coflows".into()));
+        return Err(CliError::Invalid(
+            "some of these results are of jobs, others of coflows".into(),
+        ));
     }
     let mut named: Vec<Named> = vec![];
     for table in tables(read, how)? {
@@ -49,11 +61,18 @@ pub fn studies(
     // One name for a row of each table, or for each row of all.
     let each = named.iter().all(|t| t.1.len() == names.len());
     if !names.is_empty() && !each && names.len() != all {
-        return Err(CliError::Usage(format!("{} --label for {all} rows; give one each", names.len())));
+        return Err(CliError::Usage(format!(
+            "{} --label for {all} rows; give one each",
+            names.len()
+        )));
     }
     let labels = names.iter().cycle();
     if !names.is_empty() {
-        named.iter_mut().flat_map(|t| &mut t.1).zip(labels).for_each(|(row, name)| row.0.label.clone_from(name));
+        named
+            .iter_mut()
+            .flat_map(|t| &mut t.1)
+            .zip(labels)
+            .for_each(|(row, name)| row.0.label.clone_from(name));
     }
     if let Some(name) = against {
         first(&mut named, name)?;
@@ -73,8 +92,15 @@ fn first(tables: &mut [Named], name: &str) -> Result<(), CliError> {
             found = true;
         }
     }
-    let rows = || tables.iter().flat_map(|t| &t.1).map(|r| r.0.label.as_str()).collect::<Vec<_>>().join(", ");
-    let why = || CliError::Usage(format!("--against {name}: there is no row of this name; there are {}", rows()));
+    let rows = || {
+        tables.iter().flat_map(|t| &t.1).map(|r| r.0.label.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let why = || {
+        CliError::Usage(format!(
+            "--against {name}: there is no row of this name; there are {}",
+            rows()
+        ))
+    };
     if found { Ok(()) } else { Err(why()) }
 }
 
@@ -88,12 +114,17 @@ fn study(head: &Table<()>, rows: Vec<(Group, Keys)>, how: &Grouping) -> Result<C
         };
         return Err(CliError::Invalid(format!("{what}: {hint}")));
     }
-    let compared = Compared::new(rows, head.scene.clone(), Some(head.said()).filter(|s| !s.is_empty()));
+    let compared =
+        Compared::new(rows, head.scene.clone(), Some(head.said()).filter(|s| !s.is_empty()));
     if let Some(alone) = compared.study.policies.iter().find(|p| p.pairs == 0) {
         let what = if compared.study.of_jobs { "jobs" } else { "coflows" };
-        let of = if head.scene.is_empty() { String::new() } else { format!("{}: ", head.caption()) };
+        let of =
+            if head.scene.is_empty() { String::new() } else { format!("{}: ", head.caption()) };
         let first = &compared.study.policies[0].policy;
-        return Err(CliError::Invalid(format!("{of}{} has no run of the same {what} as {first}", alone.policy)));
+        return Err(CliError::Invalid(format!(
+            "{of}{} has no run of the same {what} as {first}",
+            alone.policy
+        )));
     }
     Ok(compared)
 }

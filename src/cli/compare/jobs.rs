@@ -61,14 +61,30 @@ pub struct Line {
 /// # Errors
 /// Which jobs are not the same.
 pub fn compare(a: &JobsResult, b: &JobsResult) -> Result<Comparison, String> {
-    let what = |j: &JobRecord| format!("{} `{}` of {} tasks and {}", j.id.0, j.name, j.tasks, tables::bytes(j.shuffle_bytes));
+    let what = |j: &JobRecord| {
+        format!(
+            "{} `{}` of {} tasks and {}",
+            j.id.0,
+            j.name,
+            j.tasks,
+            tables::bytes(j.shuffle_bytes)
+        )
+    };
     let key = |j: &JobRecord| (j.id, j.name.clone(), j.tasks, j.shuffle_bytes);
     let differ = a.jobs.iter().zip(&b.jobs).find(|(x, y)| key(x) != key(y));
     if let Some((x, y)) = differ {
-        return Err(format!("these are not runs of the same jobs: the first has job {}, the second {}", what(x), what(y)));
+        return Err(format!(
+            "these are not runs of the same jobs: the first has job {}, the second {}",
+            what(x),
+            what(y)
+        ));
     }
     if a.jobs.len() != b.jobs.len() {
-        return Err(format!("these are not runs of the same jobs: the first has {}, the second {}", a.jobs.len(), b.jobs.len()));
+        return Err(format!(
+            "these are not runs of the same jobs: the first has {}, the second {}",
+            a.jobs.len(),
+            b.jobs.len()
+        ));
     }
     let line = |(x, y): (&JobRecord, &JobRecord)| Line {
         id: x.id,
@@ -81,24 +97,46 @@ pub fn compare(a: &JobsResult, b: &JobsResult) -> Result<Comparison, String> {
     };
     let jobs: Vec<Line> = a.jobs.iter().zip(&b.jobs).map(line).collect();
     let ratios: Vec<f64> = jobs.iter().filter_map(|l| l.ratio).collect();
-    let mean = |f: fn(f64) -> f64| (!ratios.is_empty()).then(|| ratios.iter().map(|&r| f(r)).sum::<f64>() / ratios.len() as f64);
+    let mean = |f: fn(f64) -> f64| {
+        (!ratios.is_empty())
+            .then(|| ratios.iter().map(|&r| f(r)).sum::<f64>() / ratios.len() as f64)
+    };
     let run = |r: &JobsResult| format!("{} {} {}", r.topology, r.placement, r.mechanism);
     let (a_sums, b_sums) = (a.summary.clone(), b.summary.clone());
     let (caveats_a, caveats_b) = (a.caveats.clone(), b.caveats.clone());
     let (mean_ratio, mean_error) = (mean(|r| r), mean(|r| (r - 1.0).abs()));
-    Ok(Comparison { run_a: run(a), run_b: run(b), a: a_sums, b: b_sums, caveats_a, caveats_b, jobs, mean_ratio, mean_error })
+    Ok(Comparison {
+        run_a: run(a),
+        run_b: run(b),
+        a: a_sums,
+        b: b_sums,
+        caveats_a,
+        caveats_b,
+        jobs,
+        mean_ratio,
+        mean_error,
+    })
 }
 
 /// The jobs, for people.
 pub fn lines(c: &Comparison, names: &Names) -> Rows {
     let ([jct_a, jct_b], [cct_a, cct_b]) = (names.both("JCT"), names.both("shuffle CCT"));
-    let mut rows = Rows::new(&["job", &jct_a, &jct_b, "difference", &names.ratio(), &cct_a, &cct_b]);
+    let mut rows =
+        Rows::new(&["job", &jct_a, &jct_b, "difference", &names.ratio(), &cct_a, &cct_b]);
     let or = |s: Option<Span>, none: &str| s.map_or(none.into(), tables::span);
     for l in &c.jobs {
         let difference = l.jct_a.zip(l.jct_b).map_or("-".into(), |(a, b)| difference(a, b));
         let ratio = l.ratio.map_or("-".into(), |r| format!("{r:.3}"));
         let (a, b) = (or(l.jct_a, "unfinished"), or(l.jct_b, "unfinished"));
-        rows.rows.push(vec![l.name.clone(), a, b, difference, ratio, or(l.cct_a, "-"), or(l.cct_b, "-")]);
+        rows.rows.push(vec![
+            l.name.clone(),
+            a,
+            b,
+            difference,
+            ratio,
+            or(l.cct_a, "-"),
+            or(l.cct_b, "-"),
+        ]);
     }
     rows
 }
@@ -130,7 +168,12 @@ pub fn sums(c: &Comparison, names: &Names) -> Rows {
     row("jobs that send", a.sending.to_string(), b.sending.to_string(), None);
     row("OCS share", tables::percent(a.ocs_share), tables::percent(b.ocs_share), None);
     row("bytes planned", tables::bytes(a.bytes_planned), tables::bytes(b.bytes_planned), None);
-    row("of these between racks", tables::bytes(a.bytes_between_racks), tables::bytes(b.bytes_between_racks), None);
+    row(
+        "of these between racks",
+        tables::bytes(a.bytes_between_racks),
+        tables::bytes(b.bytes_between_racks),
+        None,
+    );
     let near = |s: &JobsSummary| format!("{} / {} / {}", s.near[0], s.near[1], s.near[2]);
     row("tasks at their block / in its rack / far", near(a), near(b), None);
     row("mean of the jobs' ratios", String::new(), String::new(), c.mean_ratio);
@@ -140,11 +183,25 @@ pub fn sums(c: &Comparison, names: &Names) -> Rows {
 
 /// The jobs in base units.
 pub fn exact(c: &Comparison) -> Rows {
-    let mut rows = Rows::new(&["job", "jct_a_ns", "jct_b_ns", "ratio", "shuffle_cct_a_ns", "shuffle_cct_b_ns"]);
+    let mut rows = Rows::new(&[
+        "job",
+        "jct_a_ns",
+        "jct_b_ns",
+        "ratio",
+        "shuffle_cct_a_ns",
+        "shuffle_cct_b_ns",
+    ]);
     let ns = |s: Option<Span>| s.map_or(String::new(), |s| s.0.to_string());
     for l in &c.jobs {
         let ratio = l.ratio.map_or(String::new(), |r| format!("{r:.6}"));
-        rows.rows.push(vec![l.name.clone(), ns(l.jct_a), ns(l.jct_b), ratio, ns(l.cct_a), ns(l.cct_b)]);
+        rows.rows.push(vec![
+            l.name.clone(),
+            ns(l.jct_a),
+            ns(l.jct_b),
+            ratio,
+            ns(l.cct_a),
+            ns(l.cct_b),
+        ]);
     }
     rows
 }
@@ -162,7 +219,15 @@ mod tests {
         let mut list = config::read_jobs(&text("workloads/jobs-20.yaml"), "j").unwrap();
         list.jobs.truncate(jobs);
         let jobs_by = p.jobs.clone().unwrap();
-        let ask = SimulatedJobs { topology: &t, plan: &p, jobs_by: &jobs_by, jobs: &list, failures: &[], faults: &[], until: None };
+        let ask = SimulatedJobs {
+            topology: &t,
+            plan: &p,
+            jobs_by: &jobs_by,
+            jobs: &list,
+            failures: &[],
+            faults: &[],
+            until: None,
+        };
         simulate(&ask, &mut |_| ()).unwrap()
     }
 
@@ -172,15 +237,26 @@ mod tests {
         let c = compare(&a, &b).unwrap();
         let names = Names { a: "fair".into(), b: "co".into(), differences: String::new() };
         assert_eq!(lines(&c, &names).header[1..5], ["JCT fair", "JCT co", "difference", "co/fair"]);
-        assert_eq!((c.jobs.len(), lines(&c, &names).rows.len(), exact(&c).csv().lines().count()), (4, 4, 5));
+        assert_eq!(
+            (c.jobs.len(), lines(&c, &names).rows.len(), exact(&c).csv().lines().count()),
+            (4, 4, 5)
+        );
         let (x, y) = (a.jobs[2].jct.unwrap().0 as f64, b.jobs[2].jct.unwrap().0 as f64);
         assert!((c.jobs[2].ratio.unwrap() - y / x).abs() < 1e-12 && c.jobs[0].cct_a.is_some());
         assert!(sums(&c, &names).table().contains("JCT p95") && c.run_b.contains("co-scheduler"));
         let same = compare(&a, &a).unwrap();
         assert_eq!((same.mean_ratio, same.mean_error), (Some(1.0), Some(0.0)));
-        assert!(compare(&a, &result("policies/fair.yaml", 3)).unwrap_err().contains("the first has 4, the second 3"));
+        assert!(
+            compare(&a, &result("policies/fair.yaml", 3))
+                .unwrap_err()
+                .contains("the first has 4, the second 3")
+        );
         let mut other = b;
         other.jobs[1].name = "x".into();
-        assert!(compare(&a, &other).unwrap_err().contains("`lookup-1` of 3 tasks and 600kB, the second 1 `x`"));
+        assert!(
+            compare(&a, &other)
+                .unwrap_err()
+                .contains("`lookup-1` of 3 tasks and 600kB, the second 1 `x`")
+        );
     }
 }

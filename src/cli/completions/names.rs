@@ -50,9 +50,9 @@ pub fn of(command: &str, argument: &str) -> Option<Kind> {
         ("set path", "switches") => Kind::Switch,
         (_, "topology") => Kind::File(Some(Shelf::Topologies)),
         (_, "policy") => Kind::File(Some(Shelf::Policies)),
-        (_, "workload" | "jobs") | ("run", "schedule") | ("workload stats" | "workload convert", "file") => {
-            Kind::File(Some(Shelf::Workloads))
-        }
+        (_, "workload" | "jobs")
+        | ("run", "schedule")
+        | ("workload stats" | "workload convert", "file") => Kind::File(Some(Shelf::Workloads)),
         ("check", "files") => Kind::File(None),
         _ => return None,
     })
@@ -62,9 +62,13 @@ impl ValueCompleter for Kind {
     fn complete(&self, word: &OsStr) -> Vec<CompletionCandidate> {
         let text = word.to_string_lossy();
         let line = Line::asked();
-        let begins = |names: Vec<String>| names.into_iter().filter(|n| n.starts_with(&*text)).map(CompletionCandidate::new);
+        let begins = |names: Vec<String>| {
+            names.into_iter().filter(|n| n.starts_with(&*text)).map(CompletionCandidate::new)
+        };
         let mut all: Vec<_> = match self {
-            Self::Network => begins(running::everywhere().into_iter().map(|n| n.fabric).collect()).collect(),
+            Self::Network => {
+                begins(running::everywhere().into_iter().map(|n| n.fabric).collect()).collect()
+            }
             Self::Pair => begins(pairs(&text, &line)).collect(),
             Self::File(shelf) => begins(shipped(*shelf)).collect(),
             Self::Shipped => begins(shipped(None)).collect(),
@@ -82,12 +86,19 @@ impl ValueCompleter for Kind {
 impl Kind {
     /// The names of this kind in a network with these nodes.
     fn among(self, nodes: &BTreeSet<String>) -> Vec<String> {
-        let racks: Vec<&str> = nodes.iter().filter_map(|n| n.strip_prefix("tor")).filter(|n| is_number(n)).collect();
+        let racks: Vec<&str> =
+            nodes.iter().filter_map(|n| n.strip_prefix("tor")).filter(|n| is_number(n)).collect();
         let kept = |keep: fn(&str) -> bool| nodes.iter().filter(|n| keep(n)).cloned().collect();
         match self {
             Self::Rack => racks.iter().map(|r| format!("r{r}")).collect(),
             Self::Circuit => {
-                let to = |a: &str| racks.iter().filter(|&&b| b != a).map(|b| format!("r{a}-r{b}")).collect::<Vec<_>>();
+                let to = |a: &str| {
+                    racks
+                        .iter()
+                        .filter(|&&b| b != a)
+                        .map(|b| format!("r{a}-r{b}"))
+                        .collect::<Vec<_>>()
+                };
                 racks.iter().flat_map(|a| to(a)).collect()
             }
             Self::Host => kept(is_host),
@@ -109,7 +120,9 @@ fn is_number(text: &str) -> bool {
 }
 
 fn is_host(node: &str) -> bool {
-    node.strip_prefix('h').and_then(|n| n.split_once('-')).is_some_and(|(rack, host)| is_number(rack) && is_number(host))
+    node.strip_prefix('h')
+        .and_then(|n| n.split_once('-'))
+        .is_some_and(|(rack, host)| is_number(rack) && is_number(host))
 }
 
 fn is_plane(node: &str) -> bool {
@@ -119,11 +132,15 @@ fn is_plane(node: &str) -> bool {
 /// Shipped names of a kind, and the mixes that are drawn where a workload is meant.
 fn shipped(shelf: Option<Shelf>) -> Vec<String> {
     let shelves = shelf.map_or(Shelf::ALL.to_vec(), |s| vec![s]);
-    let mixes = Mix::described().into_iter().map(|(name, _)| name).filter(|_| shelf == Some(Shelf::Workloads));
+    let mixes = Mix::described()
+        .into_iter()
+        .map(|(name, _)| name)
+        .filter(|_| shelf == Some(Shelf::Workloads));
     shelves.into_iter().flat_map(Shelf::files).map(|f| f.name.to_owned()).chain(mixes).collect()
 }
 
-/// Pairs that go on from what is written; bash gives a colon as a word of its own, and what stands behind it as the next one.
+/// Pairs that go on from what is written; bash gives a colon as a word of its own, and what stands
+/// behind it as the next one.
 fn pairs(text: &str, line: &Line) -> Vec<String> {
     let hosts = Kind::Host.among(&line.nodes());
     if line.before.as_deref().is_some_and(|b| b == ":" || is_host(b)) {
@@ -145,9 +162,14 @@ struct Line {
 }
 
 impl Line {
-    /// That of this process: behind `--` stand the words, and the environment may say which of them is completed.
+    /// That of this process: behind `--` stand the words, and the environment may say which of them
+    /// is completed.
     fn asked() -> Self {
-        let words: Vec<String> = std::env::args_os().map(|w| w.to_string_lossy().into_owned()).skip_while(|w| w != "--").skip(1).collect();
+        let words: Vec<String> = std::env::args_os()
+            .map(|w| w.to_string_lossy().into_owned())
+            .skip_while(|w| w != "--")
+            .skip(1)
+            .collect();
         let at = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|i| i.parse().ok());
         Self::of(&words, at.unwrap_or(words.len().saturating_sub(1)))
     }
@@ -165,7 +187,9 @@ impl Line {
 
     /// The nodes of the network that is meant, or of all that may be.
     fn nodes(&self) -> BTreeSet<String> {
-        let meant = running::everywhere().into_iter().filter(|n| self.name.as_ref().is_none_or(|w| *w == n.fabric));
+        let meant = running::everywhere()
+            .into_iter()
+            .filter(|n| self.name.as_ref().is_none_or(|w| *w == n.fabric));
         meant.flat_map(|n| n.nodes.into_keys()).collect()
     }
 }
@@ -176,7 +200,9 @@ mod tests {
 
     #[test]
     fn the_nodes_of_a_network_give_hosts_racks_ports_and_circuits() {
-        let nodes = ["eps", "h0-0", "h0-1", "h1-0", "ocs0", "tor0", "tor1", "agg0"].map(str::to_owned).into();
+        let nodes = ["eps", "h0-0", "h0-1", "h1-0", "ocs0", "tor0", "tor1", "agg0"]
+            .map(str::to_owned)
+            .into();
         let among = |kind: Kind| kind.among(&nodes).join(" ");
         assert_eq!(among(Kind::Node), "agg0 eps h0-0 h0-1 h1-0 ocs0 tor0 tor1");
         assert_eq!(among(Kind::Host), "h0-0 h0-1 h1-0");

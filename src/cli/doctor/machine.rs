@@ -16,7 +16,9 @@ pub fn line() -> String {
 
 /// All memory, of `/proc/meminfo`.
 fn memory(meminfo: &str) -> Bytes {
-    let kib = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let kib = meminfo
+        .lines()
+        .find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     Bytes(kib.unwrap_or(0) * 1024)
 }
 

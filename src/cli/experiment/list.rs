@@ -9,7 +9,10 @@ use crate::experiment::{Paper, Size};
 
 /// All evaluations; of one, its settings and systems.
 pub fn listed(paper: Option<Paper>) -> String {
-    paper.map_or_else(|| Paper::value_variants().iter().map(|&p| about(p)).collect::<Vec<_>>().join("\n"), settings)
+    paper.map_or_else(
+        || Paper::value_variants().iter().map(|&p| about(p)).collect::<Vec<_>>().join("\n"),
+        settings,
+    )
 }
 
 /// As much as the names of settings need.
@@ -21,10 +24,15 @@ fn size() -> Size {
 fn about(paper: Paper) -> String {
     let value = paper.to_possible_value();
     let name = value.as_ref().map_or("", |v| v.get_name());
-    let title = value.as_ref().and_then(|v| v.get_help()).map(ToString::to_string).unwrap_or_default();
+    let title =
+        value.as_ref().and_then(|v| v.get_help()).map(ToString::to_string).unwrap_or_default();
     let e = paper.experiment(size());
     let minutes = paper.quick_minutes();
-    let time = if minutes < 1.0 { format!("{:.0} s", minutes * 60.0) } else { format!("{minutes:.0} min") };
+    let time = if minutes < 1.0 {
+        format!("{:.0} s", minutes * 60.0)
+    } else {
+        format!("{minutes:.0} min")
+    };
     let amount = format!(
         "{} settings, {} numbers; --quick ({} repetitions) takes some {time} of a processor, else {} repetitions",
         e.settings.len(),
@@ -42,8 +50,12 @@ fn indented(text: &str) -> String {
 /// The settings of an evaluation and their systems, as `--only` and `--system` take them.
 fn settings(paper: Paper) -> String {
     let systems = |s: &Setting| s.systems.iter().map(|y| y.name).collect::<Vec<_>>().join(", ");
-    let lines =
-        paper.experiment(size()).settings.iter().map(|s| wrapped(&format!("{}: {}", s.name, systems(s)), 2) + "\n").collect::<String>();
+    let lines = paper
+        .experiment(size())
+        .settings
+        .iter()
+        .map(|s| wrapped(&format!("{}: {}", s.name, systems(s)), 2) + "\n")
+        .collect::<String>();
     format!("SETTING (--only): SYSTEMS (--system)\n{lines}")
 }
 
@@ -56,16 +68,27 @@ mod tests {
         let all = listed(None);
         for p in Paper::value_variants() {
             let value = p.to_possible_value().unwrap();
-            assert!(all.contains(&format!("\n{:14}", value.get_name())) || all.starts_with(value.get_name()), "{all}");
+            assert!(
+                all.contains(&format!("\n{:14}", value.get_name()))
+                    || all.starts_with(value.get_name()),
+                "{all}"
+            );
             // The names that are listed select all.
             let mut e = p.experiment(size());
-            let (before, names) = (e.settings.len(), e.settings.iter().map(|s| s.name.to_owned()).collect::<Vec<_>>());
+            let (before, names) = (
+                e.settings.len(),
+                e.settings.iter().map(|s| s.name.to_owned()).collect::<Vec<_>>(),
+            );
             e.only(&names, &[]).unwrap();
             assert_eq!(e.settings.len(), before);
             let told = listed(Some(*p));
             assert!(names.iter().all(|n| told.contains(&format!("\n{n}: "))), "{told}");
         }
-        assert!(all.contains("Corral (SIGCOMM 2015), section 6") && all.contains("--quick (3 repetitions) takes some 2 s"), "{all}");
+        assert!(
+            all.contains("Corral (SIGCOMM 2015), section 6")
+                && all.contains("--quick (3 repetitions) takes some 2 s"),
+            "{all}"
+        );
         assert!(all.lines().all(|l| l.chars().count() <= 100), "{all}");
     }
 }

@@ -77,7 +77,11 @@ fn same_words(answer: &Value, right: &[String]) -> Result<(), String> {
     };
     let mut words = match answer {
         Value::Array(all) => all.iter().map(one).collect(),
-        v => one(v).split([',', ' ']).filter(|w| !w.is_empty()).map(str::to_owned).collect::<Vec<_>>(),
+        v => one(v)
+            .split([',', ' '])
+            .filter(|w| !w.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>(),
     };
     let mut wanted: Vec<String> = right.iter().map(|w| w.to_lowercase()).collect();
     words.sort();
@@ -86,12 +90,20 @@ fn same_words(answer: &Value, right: &[String]) -> Result<(), String> {
 }
 
 /// Whether a file is as all conditions say.
-fn met(answer: &Value, conditions: &[Condition], facts: &Facts, directory: &Path) -> Result<(), String> {
+fn met(
+    answer: &Value,
+    conditions: &[Condition],
+    facts: &Facts,
+    directory: &Path,
+) -> Result<(), String> {
     let name = answer.as_str().ok_or("write the name of a file")?;
     let text = files::read_result(&directory.join(name)).map_err(|e| e.to_string())?;
     let all = results(&text).map_err(|why| format!("{name}: {why}"))?;
     let result = all.last().ok_or_else(|| format!("{name}: there is no result in it"))?;
-    conditions.iter().find(|c| !holds(c, result, facts)).map_or(Ok(()), |c| Err(format!("{name}: {}", c.says)))
+    conditions
+        .iter()
+        .find(|c| !holds(c, result, facts))
+        .map_or(Ok(()), |c| Err(format!("{name}: {}", c.says)))
 }
 
 fn holds(c: &Condition, result: &Value, facts: &Facts) -> bool {
@@ -99,9 +111,14 @@ fn holds(c: &Condition, result: &Value, facts: &Facts) -> bool {
     let of = |run: &String| facts.0.get(run).and_then(|all| number(all.last()?, &c.at));
     c.is.as_ref().is_none_or(|v| there == v)
         && c.not.as_ref().is_none_or(|v| !there.is_null() && there != v)
-        && c.between.is_none_or(|[least, most]| figure().is_some_and(|f| (least..=most).contains(&f)))
-        && c.below.as_ref().is_none_or(|run| figure().zip(of(run)).is_some_and(|(f, most)| f < most))
-        && c.near.as_ref().is_none_or(|(run, within)| figure().zip(of(run)).is_some_and(|(f, at)| (f - at).abs() <= at * within))
+        && c.between
+            .is_none_or(|[least, most]| figure().is_some_and(|f| (least..=most).contains(&f)))
+        && c.below
+            .as_ref()
+            .is_none_or(|run| figure().zip(of(run)).is_some_and(|(f, most)| f < most))
+        && c.near.as_ref().is_none_or(|(run, within)| {
+            figure().zip(of(run)).is_some_and(|(f, at)| (f - at).abs() <= at * within)
+        })
 }
 
 #[cfg(test)]
@@ -112,8 +129,13 @@ mod tests {
 
     #[test]
     fn numbers_may_have_their_units_and_be_a_little_off() {
-        for (answer, right) in [(json!(0.69), 0.699), (json!("690 ms"), 0.699), (json!("50%"), 0.5), (json!("19MB"), 19.0), (json!(0), 0.0)]
-        {
+        for (answer, right) in [
+            (json!(0.69), 0.699),
+            (json!("690 ms"), 0.699),
+            (json!("50%"), 0.5),
+            (json!("19MB"), 19.0),
+            (json!(0), 0.0),
+        ] {
             assert_eq!(near(&answer, right, 0.02), Ok(()), "{answer}");
         }
         assert_eq!(near(&json!(0.72), 0.699, 0.02), Err("0.72 is too large".into()));
@@ -132,7 +154,10 @@ mod tests {
         for no in [json!("copy-1"), json!(["copy-1", "sort-1", "join-1"]), json!(3)] {
             assert!(same_words(&no, &right).is_err(), "{no}");
         }
-        assert!(same_words(&json!(false), &["no".into()]).is_ok() && same_words(&json!(true), &["no".into()]).is_err());
+        assert!(
+            same_words(&json!(false), &["no".into()]).is_ok()
+                && same_words(&json!(true), &["no".into()]).is_err()
+        );
     }
 
     #[test]
@@ -166,8 +191,14 @@ mod tests {
             bad[key] = value;
             assert_eq!(told(bad), Err(format!("r.json: {says}")));
         }
-        assert!(met(&json!("none.json"), &conditions, &facts, dir.path()).unwrap_err().contains("none.json"));
+        assert!(
+            met(&json!("none.json"), &conditions, &facts, dir.path())
+                .unwrap_err()
+                .contains("none.json")
+        );
         assert!(told(json!([])).unwrap_err().contains("no result"));
-        assert!(met(&json!(3), &conditions, &facts, dir.path()).unwrap_err().contains("name of a file"));
+        assert!(
+            met(&json!(3), &conditions, &facts, dir.path()).unwrap_err().contains("name of a file")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `heliostat lab`: the sheet of answers of a lab, and what is not yet right in one that was filled in.
+//! `heliostat lab`: the sheet of answers of a lab, and what is not yet right in one that was filled
+//! in.
 
 mod judge;
 mod spec;
@@ -14,7 +15,8 @@ use super::tables::wrapped;
 use super::{CliError, files, print};
 use crate::config::yaml;
 
-/// Exercises for a class or alone (docs/labs): a sheet for the answers, and what is not yet right in it
+/// Exercises for a class or alone (docs/labs): a sheet for the answers, and what is not yet right
+/// in it
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(subcommand)]
@@ -30,9 +32,11 @@ enum What {
         /// Where to. A file that is there stays as it is [default: lab-N.yaml]
         file: Option<PathBuf>,
     },
-    /// Says what is not yet right in a sheet that was filled in; exit code 1 until all answers are right
+    /// Says what is not yet right in a sheet that was filled in; exit code 1 until all answers are
+    /// right
     ///
-    /// It runs the lab's simulations to know what is right, and reads the results that the sheet names.
+    /// It runs the lab's simulations to know what is right, and reads the results that the sheet
+    /// names.
     Check {
         /// The lab, such as 2
         number: u32,
@@ -56,15 +60,23 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         What::Check { number, files } => {
             let (lab, usual) = (find(*number)?, [usual(*number)]);
             let files = if files.is_empty() { &usual[..] } else { files };
-            let sheets = files.iter().map(|f| Ok((f, read(&lab, f)?))).collect::<Result<Vec<_>, CliError>>()?;
+            let sheets = files
+                .iter()
+                .map(|f| Ok((f, read(&lab, f)?)))
+                .collect::<Result<Vec<_>, CliError>>()?;
             let facts = lab.facts()?;
             let mut all_right = true;
             for (k, (file, answers)) in sheets.iter().enumerate() {
-                let (text, right) = checked(&lab, answers, &facts, file.parent().unwrap_or(Path::new("")));
+                let (text, right) =
+                    checked(&lab, answers, &facts, file.parent().unwrap_or(Path::new("")));
                 print(&format!("{}{}: {text}", if k > 0 { "\n" } else { "" }, file.display()))?;
                 all_right &= right;
             }
-            if all_right { Ok(()) } else { Err(CliError::Failed("some answers are missing or not right yet".into())) }
+            if all_right {
+                Ok(())
+            } else {
+                Err(CliError::Failed("some answers are missing or not right yet".into()))
+            }
         }
     }
 }
@@ -77,7 +89,8 @@ fn find(number: u32) -> Result<Lab, CliError> {
     let mut labs = labs();
     let last = labs.len();
     let at = labs.iter().position(|l| l.lab == number);
-    at.map(|k| labs.swap_remove(k)).ok_or_else(|| CliError::Usage(format!("there is no lab {number}; allowed: 1 to {last}")))
+    at.map(|k| labs.swap_remove(k))
+        .ok_or_else(|| CliError::Usage(format!("there is no lab {number}; allowed: 1 to {last}")))
 }
 
 /// The questions, each above a key without a value.
@@ -99,12 +112,19 @@ fn read(lab: &Lab, file: &Path) -> Result<Map<String, Value>, CliError> {
     let name = file.display().to_string();
     let wrong = |why: String| CliError::Invalid(format!("{name}: {why}"));
     if !file.exists() {
-        return Err(wrong(format!("no such file; `heliostat lab start {}` writes one to fill in", lab.lab)));
+        return Err(wrong(format!(
+            "no such file; `heliostat lab start {}` writes one to fill in",
+            lab.lab
+        )));
     }
     let answers: Map<String, Value> = yaml::read(&files::read_text(file)?, &name)?;
     let keys: Vec<&str> = lab.answers.iter().map(|q| q.key.as_str()).collect();
     match answers.keys().find(|k| !keys.contains(&k.as_str())) {
-        Some(odd) => Err(wrong(format!("unknown key `{odd}`; lab {} asks for: {}", lab.lab, keys.join(", ")))),
+        Some(odd) => Err(wrong(format!(
+            "unknown key `{odd}`; lab {} asks for: {}",
+            lab.lab,
+            keys.join(", ")
+        ))),
         None => Ok(answers),
     }
 }
@@ -113,32 +133,45 @@ fn read(lab: &Lab, file: &Path) -> Result<Map<String, Value>, CliError> {
 const INDENT: usize = 13;
 
 /// What is said of a sheet, and whether it is done.
-fn checked(lab: &Lab, answers: &Map<String, Value>, facts: &spec::Facts, directory: &Path) -> (String, bool) {
+fn checked(
+    lab: &Lab,
+    answers: &Map<String, Value>,
+    facts: &spec::Facts,
+    directory: &Path,
+) -> (String, bool) {
     let (mut lines, mut right, mut open, mut left_out) = (String::new(), 0, 0, 0);
     for q in &lab.answers {
-        let (word, why) = match judge(q, answers.get(&q.key).unwrap_or(&Value::Null), facts, directory) {
-            Verdict::Right => {
-                right += 1;
-                ("right", String::new())
-            }
-            Verdict::NotYet(why) => {
-                open += 1;
-                ("not yet", format!(": {why}"))
-            }
-            Verdict::Missing if q.optional => {
-                left_out += 1;
-                ("left out", String::new())
-            }
-            Verdict::Missing => {
-                open += 1;
-                ("no answer", String::new())
-            }
-        };
+        let (word, why) =
+            match judge(q, answers.get(&q.key).unwrap_or(&Value::Null), facts, directory) {
+                Verdict::Right => {
+                    right += 1;
+                    ("right", String::new())
+                }
+                Verdict::NotYet(why) => {
+                    open += 1;
+                    ("not yet", format!(": {why}"))
+                }
+                Verdict::Missing if q.optional => {
+                    left_out += 1;
+                    ("left out", String::new())
+                }
+                Verdict::Missing => {
+                    open += 1;
+                    ("no answer", String::new())
+                }
+            };
         let told = wrapped(&format!("{:INDENT$}{}{why}", "", q.key), INDENT);
         lines += &format!("  {word:9}  {}\n", &told[INDENT..]);
     }
     let without = if left_out > 0 { format!(", {left_out} left out") } else { String::new() };
-    (format!("{right} of {} answers of lab {} are right{without}\n{lines}", lab.answers.len(), lab.lab), open == 0)
+    (
+        format!(
+            "{right} of {} answers of lab {} are right{without}\n{lines}",
+            lab.answers.len(),
+            lab.lab
+        ),
+        open == 0,
+    )
 }
 
 #[cfg(test)]
@@ -161,12 +194,23 @@ mod tests {
             checked(&lab, &map, &facts, Path::new(""))
         };
         let (text, done) = told(json!({"a": 2.01, "b": ["Y", "x"]}));
-        assert!(done && text.starts_with("2 of 3 answers of lab 1 are right, 1 left out\n") && text.contains("left out   c"), "{text}");
+        assert!(
+            done && text.starts_with("2 of 3 answers of lab 1 are right, 1 left out\n")
+                && text.contains("left out   c"),
+            "{text}"
+        );
         let (text, done) = told(json!({"a": 3, "b": null}));
-        assert!(!done && text.contains("not yet    a: 3 is too large. Count again.") && text.contains("no answer  b"), "{text}");
+        assert!(
+            !done
+                && text.contains("not yet    a: 3 is too large. Count again.")
+                && text.contains("no answer  b"),
+            "{text}"
+        );
         let empty = sheet(&lab);
         assert!(lab.answers.iter().all(|q| empty.contains(&format!("\n{}:\n", q.key))), "{empty}");
-        assert!(yaml::read::<Map<String, Value>>(&empty, "x").unwrap().values().all(Value::is_null));
+        assert!(
+            yaml::read::<Map<String, Value>>(&empty, "x").unwrap().values().all(Value::is_null)
+        );
     }
 
     #[test]
@@ -174,8 +218,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("s.yaml");
         std::fs::write(&file, "q: 3\n").unwrap();
-        assert!(read(&lab(), &file).unwrap_err().to_string().contains("unknown key `q`; lab 1 asks for: a, b, c"));
-        assert!(read(&lab(), &dir.path().join("none")).unwrap_err().to_string().contains("lab start 1"));
+        assert!(
+            read(&lab(), &file)
+                .unwrap_err()
+                .to_string()
+                .contains("unknown key `q`; lab 1 asks for: a, b, c")
+        );
+        assert!(
+            read(&lab(), &dir.path().join("none")).unwrap_err().to_string().contains("lab start 1")
+        );
         assert!(find(0).unwrap_err().to_string().contains("allowed: 1 to 9"));
     }
 }

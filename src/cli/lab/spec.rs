@@ -1,4 +1,5 @@
-//! The questions of the labs, and what is right: numbers, words, or figures of runs that are made when answers are checked.
+//! The questions of the labs, and what is right: numbers, words, or figures of runs that are made
+//! when answers are checked.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,14 +64,16 @@ pub enum Truth {
     Words(Vec<String>),
     /// A figure of a run.
     Figure(Figure),
-    /// The name of a JSON file that the student's run wrote, and what must be so in it. Of a list, the last result counts.
+    /// The name of a JSON file that the student's run wrote, and what must be so in it. Of a list,
+    /// the last result counts.
     File {
         /// What must be so.
         file: Vec<Condition>,
     },
 }
 
-/// A figure of a run, or its ratio to that of another run: of repeated runs, the mean of the ratios of pairs.
+/// A figure of a run, or its ratio to that of another run: of repeated runs, the mean of the ratios
+/// of pairs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
@@ -82,8 +85,8 @@ pub struct Figure {
     pub over: Option<String>,
 }
 
-/// What must be so in a student's file: `at` is, or is not, this value, is between two numbers, is below the figure of a run, or
-/// near it.
+/// What must be so in a student's file: `at` is, or is not, this value, is between two numbers, is
+/// below the figure of a run, or near it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
@@ -110,7 +113,8 @@ pub fn labs() -> Vec<Lab> {
 
 /// Labs in a text of ours.
 pub fn parse(text: &str) -> Vec<Lab> {
-    yaml::read(text, "checks.yaml").unwrap_or_else(|e| panic!("what is part of the program is valid: {e}"))
+    yaml::read(text, "checks.yaml")
+        .unwrap_or_else(|e| panic!("what is part of the program is valid: {e}"))
 }
 
 /// Results of runs by name; several of a run that is repeated.
@@ -120,7 +124,9 @@ pub struct Facts(pub BTreeMap<String, Vec<Value>>);
 impl Facts {
     /// What a figure is.
     pub fn figure(&self, f: &Figure) -> Option<f64> {
-        let of = |run: &str| self.0.get(run)?.iter().map(|r| number(r, &f.at)).collect::<Option<Vec<f64>>>();
+        let of = |run: &str| {
+            self.0.get(run)?.iter().map(|r| number(r, &f.at)).collect::<Option<Vec<f64>>>()
+        };
         let all = of(&f.of)?;
         let over = f.over.as_ref().map_or_else(|| Some(vec![1.0; all.len()]), |run| of(run))?;
         Some(all.iter().zip(&over).map(|(a, b)| a / b).sum::<f64>() / all.len() as f64)
@@ -151,13 +157,16 @@ impl Lab {
     /// # Errors
     /// What a run said that failed.
     pub fn facts(&self) -> Result<Facts, CliError> {
-        let failed = |what: &str, why: String| CliError::Failed(format!("lab {}, {what}: {why}", self.lab));
-        let dir = tempfile::tempdir().map_err(|e| failed("a directory for its runs", e.to_string()))?;
+        let failed =
+            |what: &str, why: String| CliError::Failed(format!("lab {}, {what}: {why}", self.lab));
+        let dir =
+            tempfile::tempdir().map_err(|e| failed("a directory for its runs", e.to_string()))?;
         for (name, text) in &self.files {
             files::write_text(&dir.path().join(name), text)?;
         }
         let one = |(name, line): (&String, &String)| {
-            let all = run(line, dir.path()).map_err(|why| failed(&format!("`heliostat {line}`"), why))?;
+            let all =
+                run(line, dir.path()).map_err(|why| failed(&format!("`heliostat {line}`"), why))?;
             Ok((name.clone(), all))
         };
         self.runs.iter().map(one).collect::<Result<_, CliError>>().map(Facts)
@@ -178,7 +187,10 @@ fn run(line: &str, directory: &Path) -> Result<Vec<Value>, String> {
     if !o.status.success() {
         return Err(String::from_utf8_lossy(&o.stderr).trim().to_owned());
     }
-    let text = file.map_or_else(|| Ok(String::from_utf8_lossy(&o.stdout).into_owned()), |f| files::read_result(&f));
+    let text = file.map_or_else(
+        || Ok(String::from_utf8_lossy(&o.stdout).into_owned()),
+        |f| files::read_result(&f),
+    );
     results(&text.map_err(|e| e.to_string())?)
 }
 
@@ -200,31 +212,66 @@ mod tests {
             let has = |run: &String| assert!(lab.runs.contains_key(run), "{name}: no run {run}");
             for q in &lab.answers {
                 match &q.is {
-                    Truth::Figure(f) => [Some(&f.of), f.over.as_ref()].into_iter().flatten().for_each(has),
+                    Truth::Figure(f) => {
+                        [Some(&f.of), f.over.as_ref()].into_iter().flatten().for_each(has)
+                    }
                     Truth::File { file } => {
                         for c in file {
                             c.below.iter().chain(c.near.iter().map(|n| &n.0)).for_each(has);
-                            let asked = [c.is.is_some(), c.not.is_some(), c.between.is_some(), c.below.is_some(), c.near.is_some()];
-                            assert_eq!(asked.iter().filter(|a| **a).count(), 1, "{name}, {}: {}", q.key, c.at);
+                            let asked = [
+                                c.is.is_some(),
+                                c.not.is_some(),
+                                c.between.is_some(),
+                                c.below.is_some(),
+                                c.near.is_some(),
+                            ];
+                            assert_eq!(
+                                asked.iter().filter(|a| **a).count(),
+                                1,
+                                "{name}, {}: {}",
+                                q.key,
+                                c.at
+                            );
                         }
                     }
                     Truth::Number(_) | Truth::Words(_) => {}
                 }
-                assert!(!q.hint.is_empty() || matches!(q.is, Truth::File { .. }), "{name}, {}: no hint", q.key);
+                assert!(
+                    !q.hint.is_empty() || matches!(q.is, Truth::File { .. }),
+                    "{name}, {}: no hint",
+                    q.key
+                );
             }
         }
     }
 
     #[test]
     fn figures_have_units_and_ratios_are_means_over_pairs() {
-        let of = |ns: [u64; 2]| ns.map(|n| json!({"summary": {"average_cct_ns": n, "cycles": n}})).to_vec();
-        let facts =
-            Facts([("a".to_owned(), of([2_000_000_000, 6_000_000_000])), ("b".to_owned(), of([1_000_000_000, 2_000_000_000]))].into());
-        let figure = |at: &str, over: Option<&str>| facts.figure(&Figure { at: at.into(), of: "a".into(), over: over.map(Into::into) });
+        let of = |ns: [u64; 2]| {
+            ns.map(|n| json!({"summary": {"average_cct_ns": n, "cycles": n}})).to_vec()
+        };
+        let facts = Facts(
+            [
+                ("a".to_owned(), of([2_000_000_000, 6_000_000_000])),
+                ("b".to_owned(), of([1_000_000_000, 2_000_000_000])),
+            ]
+            .into(),
+        );
+        let figure = |at: &str, over: Option<&str>| {
+            facts.figure(&Figure { at: at.into(), of: "a".into(), over: over.map(Into::into) })
+        };
         assert_eq!(figure("/summary/average_cct_ns", None), Some(4.0));
         assert_eq!(figure("/summary/average_cct_ns", Some("b")), Some(2.5));
-        assert_eq!((figure("/summary/none", None), figure("/summary/cycles", Some("c"))), (None, None));
-        assert_eq!(number(&json!({"over_circuits_bytes": 37_000_000}), "/over_circuits_bytes"), Some(37.0));
-        assert!(results("{").unwrap_err().contains("not JSON") && results("[1, 2]").unwrap().len() == 2);
+        assert_eq!(
+            (figure("/summary/none", None), figure("/summary/cycles", Some("c"))),
+            (None, None)
+        );
+        assert_eq!(
+            number(&json!({"over_circuits_bytes": 37_000_000}), "/over_circuits_bytes"),
+            Some(37.0)
+        );
+        assert!(
+            results("{").unwrap_err().contains("not JSON") && results("[1, 2]").unwrap().len() == 2
+        );
     }
 }

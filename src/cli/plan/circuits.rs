@@ -20,11 +20,12 @@ use crate::ids::PlaneId;
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes, Span, Time};
 
-/// Plans circuits for a demand matrix: the timetable, its completion time, the lower bound and their ratio
+/// Plans circuits for a demand matrix: the timetable, its completion time, the lower bound and
+/// their ratio
 ///
-/// Algorithms that plan ahead (bvn, solstice, eclipse, sunflow and their kin) are asked once for the whole matrix, all others again and
-/// again until the demand is through. So are those that plan ahead on duplex planes, and sunflow on all-stop ones. All ports are dark at
-/// first.
+/// Algorithms that plan ahead (bvn, solstice, eclipse, sunflow and their kin) are asked once for
+/// the whole matrix, all others again and again until the demand is through. So are those that plan
+/// ahead on duplex planes, and sunflow on all-stop ones. All ports are dark at first.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Bytes by sending and receiving rack: CSV, JSON, or the binary .dm form (docs/circuits.md)
@@ -51,7 +52,8 @@ pub struct Args {
     /// A circuit comes in both directions
     #[arg(long)]
     duplex: bool,
-    /// Time from one decision to the next [default: 100ms; algorithms that plan ahead decide once, and tms takes the busiest port's time]
+    /// Time from one decision to the next [default: 100ms; algorithms that plan ahead decide once,
+    /// and tms takes the busiest port's time]
     #[arg(long)]
     interval: Option<Span>,
     /// What is printed
@@ -131,20 +133,33 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let clearing = plan(args, &demand)?;
     let report = report(args, &demand, &clearing);
     if let Some(file) = &args.svg {
-        write_sheet(&picture(&report).titled(format!("Circuits: {}", name(&report)), &args.paper), file, args.paper.dpi())?;
+        write_sheet(
+            &picture(&report).titled(format!("Circuits: {}", name(&report)), &args.paper),
+            file,
+            args.paper.dpi(),
+        )?;
     }
     print(&render(&report, args.output))
 }
 
 fn plane(args: &Args, id: u32) -> Plane {
-    Plane { id: PlaneId(id), rate: args.rate, delta: args.delta, stop: args.stop_mode, duplex: args.duplex }
+    Plane {
+        id: PlaneId(id),
+        rate: args.rate,
+        delta: args.delta,
+        stop: args.stop_mode,
+        duplex: args.duplex,
+    }
 }
 
 fn plan(args: &Args, demand: &DemandMatrix) -> Result<Clearing, CliError> {
     let planes: Vec<Plane> = (0..args.planes).map(|id| plane(args, id)).collect();
     let own = match args.algorithm {
-        // Its period is cut to the demand: else all of it, however little, is spread over the whole interval.
-        SchedulerKind::Tms => bounds::circuits(demand, &plane(args, 0), args.planes.into(), BitRate(0)),
+        // Its period is cut to the demand: else all of it, however little, is spread over the whole
+        // interval.
+        SchedulerKind::Tms => {
+            bounds::circuits(demand, &plane(args, 0), args.planes.into(), BitRate(0))
+        }
         other if other.build().plans_ahead(&plane(args, 0)) => Span::MAX,
         _ => Span::millis(100),
     };
@@ -152,7 +167,10 @@ fn plan(args: &Args, demand: &DemandMatrix) -> Result<Clearing, CliError> {
     let setting = Setting { planes: &planes, eps: args.eps, interval };
     clear(&mut *args.algorithm.build(), demand, &setting).map_err(|e| match e {
         Failed::Clash(clash) => CliError::Failed(format!("{}: {clash}", args.algorithm.name())),
-        endless => CliError::Usage(format!("{}: {endless}; a longer --interval needs fewer", args.algorithm.name())),
+        endless => CliError::Usage(format!(
+            "{}: {endless}; a longer --interval needs fewer",
+            args.algorithm.name()
+        )),
     })
 }
 
@@ -207,7 +225,12 @@ fn picture(r: &Report) -> draw::gantt::Rows {
         demand: None,
     };
     let bars: Vec<Bar> = r.circuits.iter().map(bar).collect();
-    let end = bars.iter().map(|b| b.until).max().unwrap_or(Time::ZERO).max(Time(r.completion_ns.map_or(0, |s| s.0)));
+    let end = bars
+        .iter()
+        .map(|b| b.until)
+        .max()
+        .unwrap_or(Time::ZERO)
+        .max(Time(r.completion_ns.map_or(0, |s| s.0)));
     circuits::chart(&Circuits { bars, end })
 }
 
@@ -227,7 +250,15 @@ fn listed(r: &Report, exact: bool) -> Rows {
         let time = |t: u64| tables::length(exact, t);
         let bytes = if exact { c.bytes.0.to_string() } else { tables::bytes(c.bytes) };
         let [a, b, e] = [c.setup_at_ns, c.up_from_ns, c.until_ns].map(time);
-        rows.rows.push(vec![c.plane.to_string(), c.from.to_string(), c.to.to_string(), a, b, e, bytes]);
+        rows.rows.push(vec![
+            c.plane.to_string(),
+            c.from.to_string(),
+            c.to.to_string(),
+            a,
+            b,
+            e,
+            bytes,
+        ]);
     }
     rows
 }
@@ -244,7 +275,11 @@ fn sums(r: &Report) -> Rows {
     }
     row("circuits set", r.circuits.len().to_string());
     row("decisions", r.decisions.to_string());
-    row("completion time", r.completion_ns.map_or(format!("never: {} are left", tables::bytes(r.left_bytes)), tables::span));
+    row(
+        "completion time",
+        r.completion_ns
+            .map_or(format!("never: {} are left", tables::bytes(r.left_bytes)), tables::span),
+    );
     row("lower bound", tables::span(r.lower_bound_ns));
     row("completion / bound", r.ratio.map_or("-".into(), |x| format!("{x:.3}")));
     rows

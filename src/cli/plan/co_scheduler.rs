@@ -11,9 +11,11 @@ use crate::placement::coscheduler::schedule::{Schedule, schedule};
 use crate::units::Span;
 use crate::workload::jobs::JobList;
 
-/// Plans jobs as Co-scheduler does: racks of the data, the maps and the reduces, on a network without other traffic
+/// Plans jobs as Co-scheduler does: racks of the data, the maps and the reduces, on a network
+/// without other traffic
 ///
-/// Jobs are taken by arrival, on the slots that those before them leave. `-o json` has every schedule that was considered.
+/// Jobs are taken by arrival, on the slots that those before them leave. `-o json` has every
+/// schedule that was considered.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(flatten)]
@@ -37,22 +39,54 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let plan = schedule(&jobs.jobs, &cluster, args.seed);
     let crowded = plan.jobs.iter().filter(|p| p.heavy && !p.data.sets.disjoint).count();
     if crowded > 0 {
-        tracing::warn!("{crowded} jobs want more racks than three disjoint sets of replicas have; theirs overlap as little as they can");
+        tracing::warn!(
+            "{crowded} jobs want more racks than three disjoint sets of replicas have; theirs overlap as little as they can"
+        );
     }
     let stages = plan.jobs.iter().flat_map(|p| p.stages.iter().map(|s| (p.job.0, s)));
-    draw((args.svg.as_ref(), &args.paper), &jobs, bars(&jobs, stages), (cluster.racks, cluster.rack_slots()))?;
-    args.inputs.show(&Report::new(&jobs, cluster, &plan), |exact| rows(&jobs, &plan, exact), &sums(&plan))
+    draw(
+        (args.svg.as_ref(), &args.paper),
+        &jobs,
+        bars(&jobs, stages),
+        (cluster.racks, cluster.rack_slots()),
+    )?;
+    args.inputs.show(
+        &Report::new(&jobs, cluster, &plan),
+        |exact| rows(&jobs, &plan, exact),
+        &sums(&plan),
+    )
 }
 
 fn rows(jobs: &JobList, plan: &Schedule, exact: bool) -> Rows {
-    let people = ["job", "heavy", "data width", "maps on", "reduces on", "considered", "CCT", "start", "finish"];
-    let programs = ["job", "heavy", "data_width", "map_racks", "reduce_racks", "considered", "cct_ns", "start_ns", "finish_ns"];
+    let people = [
+        "job",
+        "heavy",
+        "data width",
+        "maps on",
+        "reduces on",
+        "considered",
+        "CCT",
+        "start",
+        "finish",
+    ];
+    let programs = [
+        "job",
+        "heavy",
+        "data_width",
+        "map_racks",
+        "reduce_racks",
+        "considered",
+        "cct_ns",
+        "start_ns",
+        "finish_ns",
+    ];
     let mut rows = Rows::new(if exact { &programs } else { &people });
     for p in &plan.jobs {
         let time = |t: u64| length(exact, t);
         let job = &jobs.jobs[p.job.index()];
         let on = |blocks: bool| {
-            let stages = p.stages.iter().filter(|s| (job.edges_into(s.stage).count() == 0) == blocks);
+            let stages =
+                p.stages.iter().filter(|s| (job.edges_into(s.stage).count() == 0) == blocks);
             let mut racks: Vec<_> = stages.flat_map(|s| s.racks()).collect();
             racks.sort_unstable();
             racks.dedup();
@@ -78,7 +112,10 @@ fn sums(plan: &Schedule) -> Rows {
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     row("jobs", plan.jobs.len().to_string());
     row("shuffle-heavy", plan.jobs.iter().filter(|p| p.heavy).count().to_string());
-    row("by a best schedule", plan.jobs.iter().filter(|p| p.decisions.iter().any(Option::is_some)).count().to_string());
+    row(
+        "by a best schedule",
+        plan.jobs.iter().filter(|p| p.decisions.iter().any(Option::is_some)).count().to_string(),
+    );
     row("makespan", span(plan.makespan));
     row("mean completion", span(Span(plan.mean_completion_ns as u64)));
     rows

@@ -18,7 +18,8 @@ use crate::workload::jobs::JobList;
 pub struct Args {
     #[command(flatten)]
     inputs: Inputs,
-    /// All jobs at once and the makespan counts (batch), or at their arrivals and the mean completion time counts (online)
+    /// All jobs at once and the makespan counts (batch), or at their arrivals and the mean
+    /// completion time counts (online)
     #[arg(long, default_value = "batch", value_parser = inputs::scenario)]
     scenario: Scenario,
     /// Price of uneven input data, in hundredths of the paper's choice; 0 for none
@@ -40,10 +41,18 @@ pub struct Args {
 /// Files that cannot be read, make no sense, or cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let (jobs, cluster) = args.inputs.read()?;
-    let options = Options { scenario: args.scenario, imbalance_percent: args.imbalance, provisioning: args.provisioning };
+    let options = Options {
+        scenario: args.scenario,
+        imbalance_percent: args.imbalance,
+        provisioning: args.provisioning,
+    };
     let plan = plan(&jobs.jobs, &cluster, options);
     draw((args.svg.as_ref(), &args.paper), &jobs, bars(&jobs, &plan), (cluster.racks, 1))?;
-    args.inputs.show(&Report::new(&jobs, cluster, &plan), |exact| rows(&jobs, &plan, exact), &sums(&plan))
+    args.inputs.show(
+        &Report::new(&jobs, cluster, &plan),
+        |exact| rows(&jobs, &plan, exact),
+        &sums(&plan),
+    )
 }
 
 fn bars(jobs: &JobList, plan: &Plan) -> Vec<Bar> {
@@ -59,14 +68,23 @@ fn bars(jobs: &JobList, plan: &Plan) -> Vec<Bar> {
 }
 
 fn rows(jobs: &JobList, plan: &Plan, exact: bool) -> Rows {
-    let (people, programs) =
-        (["job", "priority", "width", "racks", "start", "finish"], ["job", "priority", "width", "racks", "start_ns", "finish_ns"]);
+    let (people, programs) = (
+        ["job", "priority", "width", "racks", "start", "finish"],
+        ["job", "priority", "width", "racks", "start_ns", "finish_ns"],
+    );
     let mut rows = Rows::new(if exact { &programs } else { &people });
     for p in &plan.jobs {
         let time = |t: u64| length(exact, t);
         let name = jobs.jobs[p.job.index()].name.clone();
         let (width, racks) = (p.racks.len().to_string(), rack_list(&p.racks));
-        rows.rows.push(vec![name, p.priority.to_string(), width, racks, time(p.start.0), time(p.finish.0)]);
+        rows.rows.push(vec![
+            name,
+            p.priority.to_string(),
+            width,
+            racks,
+            time(p.start.0),
+            time(p.finish.0),
+        ]);
     }
     rows
 }

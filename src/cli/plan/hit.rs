@@ -1,4 +1,5 @@
-//! `heliostat plan hit`: where Hit-scheduler would run a job's tasks, and which switches its flows would cross.
+//! `heliostat plan hit`: where Hit-scheduler would run a job's tasks, and which switches its flows
+//! would cross.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,11 +21,14 @@ use crate::topology::graph::Tier;
 use crate::units::Bytes;
 use crate::workload::jobs::{JobList, JobSpec};
 
-/// Plans jobs as Hit-scheduler does: hosts of tasks and lists of switches together, each job on an empty cluster
+/// Plans jobs as Hit-scheduler does: hosts of tasks and lists of switches together, each job on an
+/// empty cluster
 ///
-/// `-o table` has a row a job, and with --job the tasks of that one, each with the grades of its best hosts, and its flows. `-o json` has
-/// everything: what every host would save for every task, the hosts, and the list of every flow. Costs are bytes times the switches that
-/// they cross, each with its cost. Flows of jobs with `types` cross switches of these tiers where the network has lists of this kind.
+/// `-o table` has a row a job, and with --job the tasks of that one, each with the grades of its
+/// best hosts, and its flows. `-o json` has everything: what every host would save for every task,
+/// the hosts, and the list of every flow. Costs are bytes times the switches that they cross, each
+/// with its cost. Flows of jobs with `types` cross switches of these tiers where the network has
+/// lists of this kind.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The jobs, such as workloads/jobs-8.yaml
@@ -38,21 +42,22 @@ pub struct Args {
     /// Which tasks move at once: reduces and maps in turns, or both at once as the paper prints it
     #[arg(long, value_enum, default_value_t = Ends::Alternate)]
     ends: Ends,
-    /// By what hosts rank tasks: by what is saved there, or by how many flows have their cheapest way there as Algorithm 1 prints it
+    /// By what hosts rank tasks: by what is saved there, or by how many flows have their cheapest
+    /// way there as Algorithm 1 prints it
     #[arg(long, value_enum, default_value_t = Grading::Utility)]
     grades: Grading,
     /// The most rounds of turns, 1 to 10
     #[arg(long, default_value_t = MAX_ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10))]
     rounds: u32,
-    /// What a byte costs an access, an aggregation and a core switch that it crosses, 0 to 1000000 each, such as 1,5,9; the `units` of a
-    /// policy file
+    /// What a byte costs an access, an aggregation and a core switch that it crosses, 0 to 1000000
+    /// each, such as 1,5,9; the `units` of a policy file
     #[arg(long, value_name = "ACCESS,AGGREGATION,CORE", default_value = "1,1,1", value_parser = units)]
     units: Units,
     /// Draws the assignment that it begins with
     #[arg(long, default_value_t = 1, value_parser = crate::cli::numbers::whole)]
     seed: u64,
-    /// Draws the network into this file: tasks on their hosts, links by what the planned flows send, and what each host would save each
-    /// task (.svg, .png or .pdf)
+    /// Draws the network into this file: tasks on their hosts, links by what the planned flows
+    /// send, and what each host would save each task (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// What is printed
@@ -81,17 +86,21 @@ struct Report<'a> {
 
 /// Costs of switches by tier, as 1,5,9.
 fn units(text: &str) -> Result<Units, String> {
-    let all: Option<Vec<u32>> = text.split(',').map(|n| n.trim().parse().ok().filter(|&n| n <= MAX_UNIT)).collect();
+    let all: Option<Vec<u32>> =
+        text.split(',').map(|n| n.trim().parse().ok().filter(|&n| n <= MAX_UNIT)).collect();
     match all.as_deref() {
         Some(&[access, aggregation, core]) => Ok(Units { access, aggregation, core }),
-        _ => Err(format!("write the costs of an access, an aggregation and a core switch as 1,5,9, each from 0 to {MAX_UNIT}")),
+        _ => Err(format!(
+            "write the costs of an access, an aggregation and a core switch as 1,5,9, each from 0 to {MAX_UNIT}"
+        )),
     }
 }
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Files that cannot be read or make no sense, a job that does not exist, and a network with fewer than two slots.
+/// Files that cannot be read or make no sense, a job that does not exist, and a network with fewer
+/// than two slots.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let file = args.topology.display().to_string();
     let topology = read_topology(&args.topology)?;
@@ -103,28 +112,47 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let how = How { ends: args.ends, grades: args.grades, rounds: args.rounds };
     let options = Options { how, seed: args.seed, matrix: true };
     let slots: Vec<u32> = topology.hosts.iter().map(|h| h.slots).collect();
-    let planned =
-        |job: &&'_ JobSpec| plan(job, &topology, &net, slots.clone(), options).map_err(|e| CliError::Invalid(format!("{file}: {e}")));
+    let planned = |job: &&'_ JobSpec| {
+        plan(job, &topology, &net, slots.clone(), options)
+            .map_err(|e| CliError::Invalid(format!("{file}: {e}")))
+    };
     let plans: Vec<Plan> = chosen.iter().map(planned).collect::<Result<_, _>>()?;
     let pairs = || chosen.iter().copied().zip(&plans);
     if let Some(file) = &args.svg {
-        write_sheet(&lists::picture(&topology, &net, &pairs().collect::<Vec<_>>()), file, draw::TWO_A_POINT)?;
+        write_sheet(
+            &lists::picture(&topology, &net, &pairs().collect::<Vec<_>>()),
+            file,
+            draw::TWO_A_POINT,
+        )?;
     }
     print(&match (args.output, args.job.is_some()) {
         (Output::Table, false) => format!("{}\n", summary(pairs(), &net, false).table()),
         (Output::Csv, false) => summary(pairs(), &net, true).csv(),
         (Output::Table, true) => {
             let (job, plan) = pairs().next().expect("the job was found");
-            let (tasks, flows) = (tasks(job, plan, &topology, &net), flows(plan, &topology, &net, false));
-            format!("{}\n\n{}\n\n{}\n", tasks.table(), flows.table(), summary(pairs(), &net, false).table())
+            let (tasks, flows) =
+                (tasks(job, plan, &topology, &net), flows(plan, &topology, &net, false));
+            format!(
+                "{}\n\n{}\n\n{}\n",
+                tasks.table(),
+                flows.table(),
+                summary(pairs(), &net, false).table()
+            )
         }
         (Output::Csv, true) => flows(&plans[0], &topology, &net, true).csv(),
         (Output::Json, _) => {
             let switches = (0..net.len() as u32).map(|s| net.name(s)).collect();
             let hosts = topology.hosts.iter().map(|h| topology.host_name(h.id)).collect();
             let names: Vec<&str> = chosen.iter().map(|j| j.name.as_str()).collect();
-            let jobs_of = names.into_iter().zip(plans).map(|(name, plan)| Planned { name, plan }).collect();
-            let report = Report { workload: &jobs.name, topology: &topology.name, switches, hosts, jobs: jobs_of };
+            let jobs_of =
+                names.into_iter().zip(plans).map(|(name, plan)| Planned { name, plan }).collect();
+            let report = Report {
+                workload: &jobs.name,
+                topology: &topology.name,
+                switches,
+                hosts,
+                jobs: jobs_of,
+            };
             let mut report = serde_json::to_value(&report).expect("a plan is plain data");
             name_all(&mut report, &topology, &net);
             tables::json(&report)
@@ -134,7 +162,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 
 /// Writes names in the places of the numbers of hosts and switches.
 fn name_all(report: &mut Value, topology: &Topology, net: &Switches) {
-    let host = |n: &Value| n.as_u64().map_or(Value::Null, |n| topology.host_name(HostId(n as u32)).into());
+    let host =
+        |n: &Value| n.as_u64().map_or(Value::Null, |n| topology.host_name(HostId(n as u32)).into());
     let switch = |n: &Value| n.as_u64().map_or(Value::Null, |n| net.name(n as u32).into());
     for plan in report["jobs"].as_array_mut().into_iter().flatten().map(|job| &mut job["plan"]) {
         for (list, keys) in [("tasks", ["first", "host"]), ("flows", ["from", "to"])] {
@@ -154,7 +183,10 @@ fn choose<'a>(jobs: &'a JobList, name: Option<&str>) -> Result<Vec<&'a JobSpec>,
     found.map(|j| vec![j]).ok_or_else(|| {
         let known: Vec<&str> = jobs.jobs.iter().take(8).map(|j| j.name.as_str()).collect();
         let more = if jobs.jobs.len() > 8 { ", ..." } else { "" };
-        CliError::Invalid(format!("no job is called `{name}`; there are {}{more}", known.join(", ")))
+        CliError::Invalid(format!(
+            "no job is called `{name}`; there are {}{more}",
+            known.join(", ")
+        ))
     })
 }
 
@@ -162,13 +194,38 @@ fn choose<'a>(jobs: &'a JobList, name: Option<&str>) -> Result<Vec<&'a JobSpec>,
 fn crossing(plan: &Plan, net: &Switches) -> (u128, f64) {
     let bytes: u128 = plan.flows.iter().map(|f| u128::from(f.bytes)).sum();
     let switches = |list: &List| list.0.iter().filter(|&&s| net.tier(s) != Tier::Server).count();
-    let crossed: u128 = plan.flows.iter().map(|f| u128::from(f.bytes) * switches(&f.list) as u128).sum();
+    let crossed: u128 =
+        plan.flows.iter().map(|f| u128::from(f.bytes) * switches(&f.list) as u128).sum();
     (bytes, crossed as f64 / bytes.max(1) as f64)
 }
 
-fn summary<'a>(plans: impl Iterator<Item = (&'a JobSpec, &'a Plan)>, net: &Switches, exact: bool) -> Rows {
-    let people = ["job", "shuffle", "cost at random", "cost", "saved", "rounds", "flows", "switches a byte", "saturated"];
-    let programs = ["job", "shuffle_bytes", "cost_before", "cost", "saved_percent", "rounds", "flows", "switches_a_byte", "saturated"];
+fn summary<'a>(
+    plans: impl Iterator<Item = (&'a JobSpec, &'a Plan)>,
+    net: &Switches,
+    exact: bool,
+) -> Rows {
+    let people = [
+        "job",
+        "shuffle",
+        "cost at random",
+        "cost",
+        "saved",
+        "rounds",
+        "flows",
+        "switches a byte",
+        "saturated",
+    ];
+    let programs = [
+        "job",
+        "shuffle_bytes",
+        "cost_before",
+        "cost",
+        "saved_percent",
+        "rounds",
+        "flows",
+        "switches_a_byte",
+        "saturated",
+    ];
     let plans: Vec<(&JobSpec, &Plan)> = plans.collect();
     let typed = plans.iter().any(|(job, _)| job.edges.iter().any(|e| !e.types.are_free()));
     let mut names = if exact { programs } else { people }.to_vec();
@@ -176,7 +233,13 @@ fn summary<'a>(plans: impl Iterator<Item = (&'a JobSpec, &'a Plan)>, net: &Switc
     let mut rows = Rows::new(&names);
     for (job, plan) in plans {
         let saved = 100.0 - 100.0 * plan.after as f64 / plan.before.max(1) as f64;
-        let cost = |c: u128| if exact { c.to_string() } else { Bytes(u64::try_from(c).unwrap_or(u64::MAX)).to_string() };
+        let cost = |c: u128| {
+            if exact {
+                c.to_string()
+            } else {
+                Bytes(u64::try_from(c).unwrap_or(u64::MAX)).to_string()
+            }
+        };
         let shuffle = job.shuffle_bytes();
         rows.rows.push(vec![
             job.name.clone(),
@@ -189,7 +252,11 @@ fn summary<'a>(plans: impl Iterator<Item = (&'a JobSpec, &'a Plan)>, net: &Switc
             format!("{:.2}", crossing(plan, net).1),
             plan.lists.saturated.to_string(),
         ]);
-        rows.rows.last_mut().into_iter().filter(|_| typed).for_each(|row| row.push(plan.lists.unmet.to_string()));
+        rows.rows
+            .last_mut()
+            .into_iter()
+            .filter(|_| typed)
+            .for_each(|row| row.push(plan.lists.unmet.to_string()));
     }
     rows
 }
@@ -203,21 +270,33 @@ fn saving(v: i128) -> String {
     if v < 0 { format!("-{size}") } else { size.to_string() }
 }
 
-/// A task's row of the preference matrix: its best grades, each with the hosts that have it, those of one switch together. Hosts without a
-/// slot are no candidates.
+/// A task's row of the preference matrix: its best grades, each with the hosts that have it, those
+/// of one switch together. Hosts without a slot are no candidates.
 fn best(row: &[i128], topology: &Topology, net: &Switches) -> String {
     let mut grades: BTreeMap<(std::cmp::Reverse<i128>, u32), Vec<HostId>> = BTreeMap::new();
     for h in topology.hosts.iter().filter(|h| h.slots > 0) {
-        grades.entry((std::cmp::Reverse(row[h.id.index()]), net.stands(h.id))).or_default().push(h.id);
+        grades
+            .entry((std::cmp::Reverse(row[h.id.index()]), net.stands(h.id)))
+            .or_default()
+            .push(h.id);
     }
     let name = |hosts: &[HostId]| match hosts {
         [one] => topology.host_name(*one),
-        [first, .., last] => format!("{}..{}", topology.host_name(*first), topology.host_name(*last)),
+        [first, .., last] => {
+            format!("{}..{}", topology.host_name(*first), topology.host_name(*last))
+        }
         [] => String::new(),
     };
-    let in_a_row = |hosts: Vec<HostId>| -> Vec<Vec<HostId>> { hosts.chunk_by(|a, b| a.0 + 1 == b.0).map(<[HostId]>::to_vec).collect() };
-    let all = grades.into_iter().flat_map(|((saved, _), hosts)| in_a_row(hosts).into_iter().map(move |run| (saved.0, run)));
-    all.take(BEST).map(|(saved, run)| format!("{} {}", name(&run), saving(saved))).collect::<Vec<_>>().join(", ")
+    let in_a_row = |hosts: Vec<HostId>| -> Vec<Vec<HostId>> {
+        hosts.chunk_by(|a, b| a.0 + 1 == b.0).map(<[HostId]>::to_vec).collect()
+    };
+    let all = grades
+        .into_iter()
+        .flat_map(|((saved, _), hosts)| in_a_row(hosts).into_iter().map(move |run| (saved.0, run)));
+    all.take(BEST)
+        .map(|(saved, run)| format!("{} {}", name(&run), saving(saved)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A task's row of the matrix, if it is in the first wave of a shuffle.
@@ -226,7 +305,8 @@ fn row_of(plan: &Plan, stage: usize, task: u32) -> Option<&Vec<i128>> {
 }
 
 fn tasks(job: &JobSpec, plan: &Plan, topology: &Topology, net: &Switches) -> Rows {
-    let mut rows = Rows::new(&["task", "at random", "host", "would save there", "would save most at"]);
+    let mut rows =
+        Rows::new(&["task", "at random", "host", "would save there", "would save most at"]);
     for t in &plan.tasks {
         let row = row_of(plan, t.stage, t.task);
         rows.rows.push(vec![

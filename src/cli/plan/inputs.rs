@@ -33,29 +33,41 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Reads both files. Where racks are not alike, the weakest counts for all, and the log says so.
+    /// Reads both files. Where racks are not alike, the weakest counts for all, and the log says
+    /// so.
     ///
     /// # Errors
     /// Files that cannot be read or make no sense, and networks without a rack or host.
     pub fn read(&self) -> Result<(JobList, Cluster), CliError> {
         let file = self.topology.display().to_string();
         let topology = read_topology(&self.topology)?;
-        let jobs = config::read_jobs(&read_workload(&self.jobs)?, &self.jobs.display().to_string())?;
+        let jobs =
+            config::read_jobs(&read_workload(&self.jobs)?, &self.jobs.display().to_string())?;
         let cluster = Cluster::of(&topology, self.elephant);
         if cluster.racks == 0 || cluster.hosts == 0 || cluster.slots == 0 {
-            return Err(CliError::Invalid(format!("{file}: a planner needs racks, and a host with a slot in each")));
+            return Err(CliError::Invalid(format!(
+                "{file}: a planner needs racks, and a host with a slot in each"
+            )));
         }
         if !Cluster::is_exact(&topology) {
-            tracing::warn!("{file}: racks, hosts or planes differ; planning as if all were like the weakest");
+            tracing::warn!(
+                "{file}: racks, hosts or planes differ; planning as if all were like the weakest"
+            );
         }
         Ok((jobs, cluster))
     }
 
-    /// Prints a plan: as tables (jobs and sums), everything as JSON, or the jobs in base units as CSV.
+    /// Prints a plan: as tables (jobs and sums), everything as JSON, or the jobs in base units as
+    /// CSV.
     ///
     /// # Errors
     /// When stdout cannot be written.
-    pub fn show(&self, report: &impl Serialize, rows: impl Fn(bool) -> Rows, sums: &Rows) -> Result<(), CliError> {
+    pub fn show(
+        &self,
+        report: &impl Serialize,
+        rows: impl Fn(bool) -> Rows,
+        sums: &Rows,
+    ) -> Result<(), CliError> {
         print(&match self.output {
             Output::Table => format!("{}\n\n{}\n", rows(false).table(), sums.table()),
             Output::Json => tables::json(report),
@@ -76,7 +88,11 @@ pub fn draw(
 ) -> Result<(), CliError> {
     let names: Vec<String> = jobs.jobs.iter().map(|j| j.name.clone()).collect();
     file.map_or(Ok(()), |file| {
-        write_sheet(&racks::chart(&names, bars, racks, slots).titled(format!("Plan: {}", jobs.name), paper), file, paper.dpi())
+        write_sheet(
+            &racks::chart(&names, bars, racks, slots).titled(format!("Plan: {}", jobs.name), paper),
+            file,
+            paper.dpi(),
+        )
     })
 }
 
@@ -96,7 +112,12 @@ pub struct Report<'a, P> {
 impl<'a, P> Report<'a, P> {
     /// A report of a plan for jobs.
     pub fn new(jobs: &'a JobList, cluster: Cluster, plan: &'a P) -> Self {
-        Self { workload: &jobs.name, names: jobs.jobs.iter().map(|j| j.name.as_str()).collect(), cluster, plan }
+        Self {
+            workload: &jobs.name,
+            names: jobs.jobs.iter().map(|j| j.name.as_str()).collect(),
+            cluster,
+            plan,
+        }
     }
 }
 

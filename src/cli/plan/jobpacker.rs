@@ -23,7 +23,8 @@ pub struct Args {
     /// All jobs at once (batch), or at their arrivals (online)
     #[arg(long, default_value = "batch", value_parser = inputs::scenario)]
     scenario: Scenario,
-    /// How the time of a shuffle is estimated: figure (as the paper's matrix), printed (as its equation), bottleneck (ours)
+    /// How the time of a shuffle is estimated: figure (as the paper's matrix), printed (as its
+    /// equation), bottleneck (ours)
     #[arg(long, default_value = "figure", value_parser = inputs::shuffle_model)]
     shuffle_model: ShuffleModel,
     /// Sub-batches of a batch, B
@@ -32,7 +33,8 @@ pub struct Args {
     /// Containers reserved beyond the estimate
     #[arg(long, default_value_t = 0, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=1000))]
     over_provisioning: u32,
-    /// Leaves out pairs of widths that would cut elephants into mice, where there are others; the paper tries all feasible ones
+    /// Leaves out pairs of widths that would cut elephants into mice, where there are others; the
+    /// paper tries all feasible ones
     #[arg(long)]
     keep_elephants: bool,
     /// Draws the order of the sub-batches
@@ -61,8 +63,17 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     };
     let plan = plan(&jobs.jobs, &cluster, options);
     let stages = plan.jobs.iter().flat_map(|p| p.stages.iter().map(|s| (p.job.0, s)));
-    draw((args.svg.as_ref(), &args.paper), &jobs, bars(&jobs, stages), (cluster.racks, cluster.rack_slots()))?;
-    args.inputs.show(&Report::new(&jobs, cluster, &plan), |exact| rows(&jobs, &plan, exact), &sums(&plan))
+    draw(
+        (args.svg.as_ref(), &args.paper),
+        &jobs,
+        bars(&jobs, stages),
+        (cluster.racks, cluster.rack_slots()),
+    )?;
+    args.inputs.show(
+        &Report::new(&jobs, cluster, &plan),
+        |exact| rows(&jobs, &plan, exact),
+        &sums(&plan),
+    )
 }
 
 /// The slots that stages hold.
@@ -71,8 +82,18 @@ pub fn bars<'a>(jobs: &JobList, stages: impl Iterator<Item = (u32, &'a StagePlan
     for (job, stage) in stages {
         let spec = &jobs.jobs[job as usize];
         for g in &stage.groups {
-            let title = format!("{} {}: {} tasks, {} to {}", spec.name, spec.stages[stage.stage].name, g.tasks, g.from, g.until);
-            out.push(Bar { rack: g.rack.index(), slots: g.containers, from: g.from.0, until: g.until.0, job, title });
+            let title = format!(
+                "{} {}: {} tasks, {} to {}",
+                spec.name, spec.stages[stage.stage].name, g.tasks, g.from, g.until
+            );
+            out.push(Bar {
+                rack: g.rack.index(),
+                slots: g.containers,
+                from: g.from.0,
+                until: g.until.0,
+                job,
+                title,
+            });
         }
     }
     out
@@ -84,8 +105,10 @@ pub fn start(stages: &[StagePlan]) -> Time {
 }
 
 fn rows(jobs: &JobList, plan: &Plan, exact: bool) -> Rows {
-    let people = ["job", "map width", "reduce width", "data on racks", "shuffles", "start", "finish"];
-    let programs = ["job", "map_width", "reduce_width", "data_racks", "shuffle_ns", "start_ns", "finish_ns"];
+    let people =
+        ["job", "map width", "reduce width", "data on racks", "shuffles", "start", "finish"];
+    let programs =
+        ["job", "map_width", "reduce_width", "data_racks", "shuffle_ns", "start_ns", "finish_ns"];
     let mut rows = Rows::new(if exact { &programs } else { &people });
     for p in &plan.jobs {
         let time = |t: u64| length(exact, t);

@@ -17,7 +17,8 @@ use crate::workload::jobs::{JobList, JobSpec};
 
 /// Prints how long a job would take, by its number of map racks (rows) and reduce racks (columns)
 ///
-/// A * marks the feasible zone: by circuits, no parallelism given up. The last column is Corral's latency for one set of racks.
+/// A * marks the feasible zone: by circuits, no parallelism given up. The last column is Corral's
+/// latency for one set of racks.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(flatten)]
@@ -25,7 +26,8 @@ pub struct Args {
     /// Which job of the file, by its name [default: the first]
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
-    /// How the time of a shuffle is estimated: figure (as the papers' matrices), printed (as their equations), bottleneck (ours)
+    /// How the time of a shuffle is estimated: figure (as the papers' matrices), printed (as their
+    /// equations), bottleneck (ours)
     #[arg(long, default_value = "figure", value_parser = inputs::shuffle_model)]
     shuffle_model: ShuffleModel,
 }
@@ -54,7 +56,14 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         Output::Table => table(job, &matrix, &corral_ns),
         Output::Csv => rows(&matrix).csv(),
         Output::Json => {
-            let report = Report { job: &job.name, cluster, shuffle_model: args.shuffle_model, best, matrix: &matrix, corral_ns };
+            let report = Report {
+                job: &job.name,
+                cluster,
+                shuffle_model: args.shuffle_model,
+                best,
+                matrix: &matrix,
+                corral_ns,
+            };
             tables::json(&report)
         }
     })
@@ -67,14 +76,25 @@ fn choose<'a>(jobs: &'a JobList, name: Option<&str>) -> Result<&'a JobSpec, CliE
     };
     let names: Vec<&str> = jobs.jobs.iter().take(20).map(|j| j.name.as_str()).collect();
     found.ok_or_else(|| {
-        CliError::Invalid(format!("no job `{}` in `{}`; its jobs begin: {}", name.unwrap_or(""), jobs.name, names.join(", ")))
+        CliError::Invalid(format!(
+            "no job `{}` in `{}`; its jobs begin: {}",
+            name.unwrap_or(""),
+            jobs.name,
+            names.join(", ")
+        ))
     })
 }
 
 fn rows(matrix: &Matrix) -> Rows {
     let mut rows = Rows::new(&["map_racks", "reduce_racks", "latency_ns", "circuits", "feasible"]);
     for c in &matrix.cells {
-        let cells = [c.maps.to_string(), c.reduces.to_string(), c.latency.0.to_string(), c.circuits.to_string(), c.feasible.to_string()];
+        let cells = [
+            c.maps.to_string(),
+            c.reduces.to_string(),
+            c.latency.0.to_string(),
+            c.circuits.to_string(),
+            c.feasible.to_string(),
+        ];
         rows.rows.push(cells.into());
     }
     rows
@@ -85,8 +105,18 @@ fn table(job: &JobSpec, matrix: &Matrix, corral: &[Span]) -> String {
         let c = matrix.at(m, r);
         format!("{}{}", span(c.latency), if c.feasible { "*" } else { " " })
     };
-    let width = matrix.cells.iter().map(|c| span(c.latency).len()).chain(corral.iter().map(|s| span(*s).len())).max().unwrap_or(0) + 3;
-    let mut out = format!("{}: latency by the number of racks with its maps (rows) and with its reduces (columns)\n", job.name);
+    let width = matrix
+        .cells
+        .iter()
+        .map(|c| span(c.latency).len())
+        .chain(corral.iter().map(|s| span(*s).len()))
+        .max()
+        .unwrap_or(0)
+        + 3;
+    let mut out = format!(
+        "{}: latency by the number of racks with its maps (rows) and with its reduces (columns)\n",
+        job.name
+    );
     out += "*: in the feasible zone; corral: its own estimate with all tasks on that number of racks\n\n  maps";
     (1..=matrix.racks).for_each(|r| {
         let _ = write!(out, "{r:>w$} ", w = width - 1);

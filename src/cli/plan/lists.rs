@@ -1,5 +1,5 @@
-//! A plan of tasks and lists of switches as a picture: hosts at the bottom with their tasks, switches above by tier, links as wide as
-//! what the planned flows send over them.
+//! A plan of tasks and lists of switches as a picture: hosts at the bottom with their tasks,
+//! switches above by tier, links as wide as what the planned flows send over them.
 
 use std::collections::BTreeMap;
 
@@ -42,39 +42,54 @@ struct Places {
 }
 
 impl Places {
-    /// Hosts in a row by number; switches of a height evenly in the row above, those of racks over their hosts. A server that relays
-    /// is its host. O(hosts + switches log switches).
+    /// Hosts in a row by number; switches of a height evenly in the row above, those of racks over
+    /// their hosts. A server that relays is its host. O(hosts + switches log switches).
     fn new(topology: &Topology, net: &Switches) -> Self {
         let n = topology.hosts.len();
         let relays = (0..net.len() as u32).any(|s| net.tier(s) == Tier::Server);
-        let top = (0..net.len() as u32).map(|s| net.height(s)).max().unwrap_or(0) + u32::from(!relays);
+        let top =
+            (0..net.len() as u32).map(|s| net.height(s)).max().unwrap_or(0) + u32::from(!relays);
         let bottom = TOP + STEP.1 * f64::from(top);
         let width = STEP.0 * (n.max(12) as f64 - 1.0);
-        let hosts: Vec<Point> = (0..n).map(|h| (LEFT + width * (h as f64 + 0.5) / n.max(1) as f64, bottom)).collect();
+        let hosts: Vec<Point> =
+            (0..n).map(|h| (LEFT + width * (h as f64 + 0.5) / n.max(1) as f64, bottom)).collect();
         let mut switches = vec![(LEFT, bottom); net.len()];
         for level in 0..=top {
             let own: Vec<u32> = (0..net.len() as u32).filter(|&s| net.height(s) == level).collect();
             for (k, &s) in own.iter().enumerate() {
-                let below: Vec<f64> = topology.hosts.iter().filter(|h| net.stands(h.id) == s).map(|h| hosts[h.id.index()].0).collect();
+                let below: Vec<f64> = topology
+                    .hosts
+                    .iter()
+                    .filter(|h| net.stands(h.id) == s)
+                    .map(|h| hosts[h.id.index()].0)
+                    .collect();
                 let even = LEFT + width * (k as f64 + 0.5) / own.len() as f64;
-                let x = if below.is_empty() { even } else { below.iter().sum::<f64>() / below.len() as f64 };
-                switches[s as usize] = (x, bottom - STEP.1 * (f64::from(level) + f64::from(u32::from(!relays))));
+                let x = if below.is_empty() {
+                    even
+                } else {
+                    below.iter().sum::<f64>() / below.len() as f64
+                };
+                switches[s as usize] =
+                    (x, bottom - STEP.1 * (f64::from(level) + f64::from(u32::from(!relays))));
             }
         }
         Self { hosts, switches, bottom, width: width + 2.0 * LEFT }
     }
 }
 
-/// Bytes over each link of the planned flows: between two switches by number, lower first, and at each host.
+/// Bytes over each link of the planned flows: between two switches by number, lower first, and at
+/// each host.
 type Loads = (BTreeMap<(u32, u32), u128>, BTreeMap<usize, u128>);
 
 fn loads(net: &Switches, plans: &[&Plan]) -> Loads {
     let (mut links, mut hosts) = (BTreeMap::new(), BTreeMap::new());
     for f in plans.iter().flat_map(|p| &p.flows) {
         let own = |h| Some(net.stands(h)).filter(|&s| net.tier(s) == Tier::Server);
-        let whole: Vec<u32> = own(f.from).into_iter().chain(f.list.0.iter().copied()).chain(own(f.to)).collect();
+        let whole: Vec<u32> =
+            own(f.from).into_iter().chain(f.list.0.iter().copied()).chain(own(f.to)).collect();
         for pair in whole.windows(2) {
-            *links.entry((pair[0].min(pair[1]), pair[0].max(pair[1]))).or_default() += u128::from(f.bytes);
+            *links.entry((pair[0].min(pair[1]), pair[0].max(pair[1]))).or_default() +=
+                u128::from(f.bytes);
         }
         for host in [f.from, f.to] {
             *hosts.entry(host.index()).or_default() += u128::from(f.bytes);
@@ -90,20 +105,32 @@ pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)])
     for (job, plan) in plans {
         for t in &plan.tasks {
             let receives = job.edges_into(t.stage).next().is_some();
-            by_host.entry(t.host.index()).or_default().push((receives, format!("{} {} {}", job.name, job.stages[t.stage].name, t.task)));
+            by_host
+                .entry(t.host.index())
+                .or_default()
+                .push((receives, format!("{} {} {}", job.name, job.stages[t.stage].name, t.task)));
         }
     }
     let tasks = by_host.values().map(Vec::len).max().unwrap_or(0) as f64;
     let (matrices, below) = (Matrices::new(topology, plans), places.bottom + 20.0 + TASK * tasks);
     let width = places.width.max(matrices.width() + 2.0 * LEFT);
     let mut sheet = Sheet::new(width, below + matrices.height() + 20.0);
-    links(&mut sheet, topology, net, &places, &loads(net, &plans.iter().map(|p| p.1).collect::<Vec<_>>()));
+    links(
+        &mut sheet,
+        topology,
+        net,
+        &places,
+        &loads(net, &plans.iter().map(|p| p.1).collect::<Vec<_>>()),
+    );
     switches(&mut sheet, net, &places);
     hosts(&mut sheet, topology, &places, &by_host);
     let columns: Vec<f64> = places.hosts.iter().map(|p| p.0).collect();
     let column = columns.get(1).map_or(STEP.0, |x| x - columns[0]);
     matrices.draw(&mut sheet, LEFT, below, (&columns, column));
-    let title = format!("{}: tasks that send blue, that receive orange; links by planned bytes", topology.name);
+    let title = format!(
+        "{}: tasks that send blue, that receive orange; links by planned bytes",
+        topology.name
+    );
     sheet.text((LEFT, 14.0), TEXT.0, Anchor::Start, title);
     sheet
 }
@@ -112,24 +139,41 @@ pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)])
 type Tasks = BTreeMap<usize, Vec<(bool, String)>>;
 
 /// Links between switches, then those of hosts, as wide as what they carry.
-fn links(sheet: &mut Sheet, topology: &Topology, net: &Switches, places: &Places, (between, of_hosts): &Loads) {
+fn links(
+    sheet: &mut Sheet,
+    topology: &Topology,
+    net: &Switches,
+    places: &Places,
+    (between, of_hosts): &Loads,
+) {
     let most = between.values().chain(of_hosts.values()).copied().max().unwrap_or(0).max(1);
     let mut line = |(a, b): (Point, Point), bytes: u128, what: &str| {
         let pen = match bytes {
             0 => Pen::new(GREYS.0, 0.5),
             _ => Pen::new(colour(1), 1.0 + (WIDEST - 1.0) * bytes as f64 / most as f64),
         };
-        sheet.line(a, b, pen).says(format!("{what}: {}", tables::bytes(Bytes(u64::try_from(bytes).unwrap_or(u64::MAX)))));
+        sheet.line(a, b, pen).says(format!(
+            "{what}: {}",
+            tables::bytes(Bytes(u64::try_from(bytes).unwrap_or(u64::MAX)))
+        ));
     };
     for (a, b) in net.links() {
         let what = format!("{} - {}", net.name(a), net.name(b));
-        line((places.switches[a as usize], places.switches[b as usize]), between.get(&(a, b)).copied().unwrap_or(0), &what);
+        line(
+            (places.switches[a as usize], places.switches[b as usize]),
+            between.get(&(a, b)).copied().unwrap_or(0),
+            &what,
+        );
     }
     for h in &topology.hosts {
         let at = net.stands(h.id);
         if net.tier(at) != Tier::Server {
             let ends = (places.hosts[h.id.index()], places.switches[at as usize]);
-            line(ends, of_hosts.get(&h.id.index()).copied().unwrap_or(0), &format!("{} - {}", topology.host_name(h.id), net.name(at)));
+            line(
+                ends,
+                of_hosts.get(&h.id.index()).copied().unwrap_or(0),
+                &format!("{} - {}", topology.host_name(h.id), net.name(at)),
+            );
         }
     }
 }
@@ -138,7 +182,12 @@ fn links(sheet: &mut Sheet, topology: &Topology, net: &Switches, places: &Places
 fn switches(sheet: &mut Sheet, net: &Switches, places: &Places) {
     for switch in (0..net.len() as u32).filter(|&s| net.tier(s) != Tier::Server) {
         let (x, y) = places.switches[switch as usize];
-        let beside = places.switches.iter().filter(|p| p.1 == y && p.0 != x).map(|p| (p.0 - x).abs()).fold(f64::INFINITY, f64::min);
+        let beside = places
+            .switches
+            .iter()
+            .filter(|p| p.1 == y && p.0 != x)
+            .map(|p| (p.0 - x).abs())
+            .fold(f64::INFINITY, f64::min);
         let wide = (beside - 4.0).clamp(6.0, BOX.1);
         let shape = Shape::Rect((x - wide / 2.0, y - BOX.0 / 2.0), wide, BOX.0);
         sheet.fill(shape, Ink::WHITE).edged(Pen::new(GREYS.1, 1.0)).says(net.name(switch));
@@ -152,7 +201,9 @@ fn switches(sheet: &mut Sheet, net: &Switches, places: &Places) {
 fn hosts(sheet: &mut Sheet, topology: &Topology, places: &Places, by_host: &Tasks) {
     for h in &topology.hosts {
         let (x, y) = places.hosts[h.id.index()];
-        sheet.fill(Shape::Rect((x - 4.0, y - 4.0), 8.0, 8.0), GREYS.1).says(topology.host_name(h.id));
+        sheet
+            .fill(Shape::Rect((x - 4.0, y - 4.0), 8.0, 8.0), GREYS.1)
+            .says(topology.host_name(h.id));
         for (k, (receives, what)) in by_host.get(&h.id.index()).into_iter().flatten().enumerate() {
             let corner = (x - 4.5, y + 10.0 + TASK * k as f64);
             sheet.fill(Shape::Rect(corner, 9.0, 9.0), shade(*receives)).says(what.as_str());
@@ -170,11 +221,19 @@ mod tests {
     fn every_task_switch_and_link_is_drawn() {
         for (file, links) in [("fat-tree-4", 32 + 16), ("bcube-64", 128)] {
             let path = format!("topologies/{file}.yaml");
-            let t = crate::config::read_topology(&std::fs::read_to_string(&path).unwrap(), &path).unwrap();
+            let t = crate::config::read_topology(&std::fs::read_to_string(&path).unwrap(), &path)
+                .unwrap();
             let text = "name: x\njobs: [{name: 'a<b', maps: 6, map_time: 1s, shuffle: 60MB, reduces: 2, reduce_time: 1s}]";
             let jobs = crate::config::read_jobs(text, "f").unwrap();
             let net = Switches::new(&t, Units::default());
-            let p = plan(&jobs.jobs[0], &t, &net, t.hosts.iter().map(|h| h.slots).collect(), Options::default()).unwrap();
+            let p = plan(
+                &jobs.jobs[0],
+                &t,
+                &net,
+                t.hosts.iter().map(|h| h.slots).collect(),
+                Options::default(),
+            )
+            .unwrap();
             let svg = picture(&t, &net, &[(&jobs.jobs[0], &p)]).svg();
             let count = |what: &str| svg.matches(what).count();
             assert_eq!(count("<polyline "), links, "{file}");
@@ -190,13 +249,15 @@ mod tests {
     #[test]
     fn the_matrix_is_below_the_hosts_and_frames_where_tasks_go() {
         let path = "topologies/tree-64.yaml";
-        let mut t = crate::config::read_topology(&std::fs::read_to_string(path).unwrap(), path).unwrap();
+        let mut t =
+            crate::config::read_topology(&std::fs::read_to_string(path).unwrap(), path).unwrap();
         t.hosts[5].slots = 0;
         let text = "name: x\njobs: [{name: one, maps: 6, map_time: 1s, shuffle: 60MB, reduces: 2, reduce_time: 1s}]";
         let jobs = crate::config::read_jobs(text, "f").unwrap();
         let net = Switches::new(&t, Units::default());
         let options = Options { matrix: true, ..Options::default() };
-        let p = plan(&jobs.jobs[0], &t, &net, t.hosts.iter().map(|h| h.slots).collect(), options).unwrap();
+        let p = plan(&jobs.jobs[0], &t, &net, t.hosts.iter().map(|h| h.slots).collect(), options)
+            .unwrap();
         let sheet = picture(&t, &net, &[(&jobs.jobs[0], &p)]);
         let svg = sheet.svg();
         assert_eq!(svg.matches("goes here").count(), 8);

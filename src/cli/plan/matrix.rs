@@ -1,4 +1,5 @@
-//! The preference matrix of a plan as a picture: a row a task, a column a host, the darker the more the task would save there.
+//! The preference matrix of a plan as a picture: a row a task, a column a host, the darker the more
+//! the task would save there.
 
 use crate::cli::tables;
 use crate::draw::{Anchor, Ink, Pen, Shape, Sheet, colour, font};
@@ -28,9 +29,12 @@ pub struct Matrices<'a> {
 impl<'a> Matrices<'a> {
     /// Those of the stages that were graded. O(tasks x hosts).
     pub fn new(topology: &'a Topology, plans: &[(&'a JobSpec, &'a Plan)]) -> Self {
-        let of = |&(job, plan): &(&'a JobSpec, &'a Plan)| plan.grades.iter().map(move |g| (job, plan, g)).collect::<Vec<_>>();
+        let of = |&(job, plan): &(&'a JobSpec, &'a Plan)| {
+            plan.grades.iter().map(move |g| (job, plan, g)).collect::<Vec<_>>()
+        };
         let mut all: Vec<_> = plans.iter().flat_map(of).collect();
-        let areas: usize = all.iter().flat_map(|a| &a.2.saved).map(|row| runs(row, topology).len()).sum();
+        let areas: usize =
+            all.iter().flat_map(|a| &a.2.saved).map(|row| runs(row, topology).len()).sum();
         let left_out = (areas > MOST).then(|| {
             all.clear();
             format!("what hosts save for tasks is left out, as it has {areas} areas; --job draws one job, and -o json has all")
@@ -57,22 +61,44 @@ impl<'a> Matrices<'a> {
         }
         let mut y = top;
         for &(job, plan, grades) in &self.all {
-            sheet.text((left, y + HEADING / 2.0), TEXT.0, Anchor::Start, heading((job, plan, grades)));
+            sheet.text(
+                (left, y + HEADING / 2.0),
+                TEXT.0,
+                Anchor::Start,
+                heading((job, plan, grades)),
+            );
             y += HEADING;
-            let most = grades.saved.iter().flatten().map(|v| v.unsigned_abs()).max().unwrap_or(0).max(1);
+            let most =
+                grades.saved.iter().flatten().map(|v| v.unsigned_abs()).max().unwrap_or(0).max(1);
             let stage = &job.stages[grades.stage].name;
             for (task, row) in grades.saved.iter().enumerate() {
                 let name = format!("{stage} {task}");
-                sheet.text((columns[0] - wide / 2.0 - 3.0, y + ROW / 2.0), TEXT.1, Anchor::End, task.to_string()).says(&name);
+                sheet
+                    .text(
+                        (columns[0] - wide / 2.0 - 3.0, y + ROW / 2.0),
+                        TEXT.1,
+                        Anchor::End,
+                        task.to_string(),
+                    )
+                    .says(&name);
                 for run in runs(row, self.topology) {
-                    let (first, last) = (columns[run.hosts.0.index()], columns[run.hosts.1.index()]);
+                    let (first, last) =
+                        (columns[run.hosts.0.index()], columns[run.hosts.1.index()]);
                     let shape = Shape::Rect((first - wide / 2.0, y), last - first + wide, ROW);
-                    sheet.fill(shape, shade(run.saved, most)).says(format!("{name} on {}", self.told(&run)));
+                    sheet
+                        .fill(shape, shade(run.saved, most))
+                        .says(format!("{name} on {}", self.told(&run)));
                 }
-                let host = plan.tasks.iter().find(|t| (t.stage, t.task as usize) == (grades.stage, task)).map(|t| t.host);
+                let host = plan
+                    .tasks
+                    .iter()
+                    .find(|t| (t.stage, t.task as usize) == (grades.stage, task))
+                    .map(|t| t.host);
                 if let Some(host) = host {
                     let corner = (columns[host.index()] - wide / 2.0, y);
-                    sheet.stroke(Shape::Rect(corner, wide, ROW), Pen::new(Ink::BLACK, 1.0)).says(format!("{name} goes here"));
+                    sheet
+                        .stroke(Shape::Rect(corner, wide, ROW), Pen::new(Ink::BLACK, 1.0))
+                        .says(format!("{name} goes here"));
                 }
                 y += ROW;
             }
@@ -81,9 +107,11 @@ impl<'a> Matrices<'a> {
 
     /// What a run of hosts is to a task, in words.
     fn told(&self, run: &Run) -> String {
-        let (first, last) = (self.topology.host_name(run.hosts.0), self.topology.host_name(run.hosts.1));
+        let (first, last) =
+            (self.topology.host_name(run.hosts.0), self.topology.host_name(run.hosts.1));
         let hosts = if first == last { first } else { format!("{first}..{last}") };
-        let size = |v: i128| tables::bytes(Bytes(u64::try_from(v.unsigned_abs()).unwrap_or(u64::MAX)));
+        let size =
+            |v: i128| tables::bytes(Bytes(u64::try_from(v.unsigned_abs()).unwrap_or(u64::MAX)));
         match run.saved {
             None => format!("{hosts}: no slot"),
             Some(v) if v < 0 => format!("{hosts}: costs {} more", size(v)),
@@ -96,7 +124,9 @@ fn heading((job, plan, grades): (&JobSpec, &Plan, &Grades)) -> String {
     let size = |v: u128| tables::bytes(Bytes(u64::try_from(v).unwrap_or(u64::MAX)));
     let (name, stage) = (&job.name, &job.stages[grades.stage].name);
     let cost = format!("cost {} at random, {} as planned", size(plan.before), size(plan.after));
-    format!("{name}, {stage} by host: blue saves, orange costs more; framed where the task goes. {name}: {cost}")
+    format!(
+        "{name}, {stage} by host: blue saves, orange costs more; framed where the task goes. {name}: {cost}"
+    )
 }
 
 /// Neighbouring hosts that are worth the same to a task.
@@ -134,7 +164,8 @@ mod tests {
     fn neighbours_that_are_worth_the_same_are_one_area() {
         let mut t = Topology::uniform("t", 2, 2, BitRate(8), BitRate(8), vec![]);
         t.hosts[3].slots = 0;
-        let found: Vec<_> = runs(&[7, 7, -2, 7], &t).iter().map(|r| (r.hosts.0.0, r.hosts.1.0, r.saved)).collect();
+        let found: Vec<_> =
+            runs(&[7, 7, -2, 7], &t).iter().map(|r| (r.hosts.0.0, r.hosts.1.0, r.saved)).collect();
         assert_eq!(found, [(0, 1, Some(7)), (2, 2, Some(-2)), (3, 3, None)]);
     }
 

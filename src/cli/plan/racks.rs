@@ -27,7 +27,8 @@ struct Piece<'a> {
     count: usize,
 }
 
-/// Gives bars slots of their racks, first free slots first: bars that never hold more slots than there are always find them.
+/// Gives bars slots of their racks, first free slots first: bars that never hold more slots than
+/// there are always find them.
 fn pieces(bars: &[Bar], racks: usize, slots: u32) -> Vec<Piece<'_>> {
     let mut free = vec![vec![0u64; slots as usize]; racks];
     let mut out = vec![];
@@ -39,7 +40,11 @@ fn pieces(bars: &[Bar], racks: usize, slots: u32) -> Vec<Piece<'_>> {
             }
             (*slot, left) = (bar.until, left - 1);
             match out.last_mut() {
-                Some(Piece { bar: last, first, count }) if std::ptr::eq(*last, bar) && *first + *count == k => *count += 1,
+                Some(Piece { bar: last, first, count })
+                    if std::ptr::eq(*last, bar) && *first + *count == k =>
+                {
+                    *count += 1
+                }
                 _ => out.push(Piece { bar, first: k, count: 1 }),
             }
         }
@@ -62,7 +67,12 @@ pub fn chart(names: &[String], mut bars: Vec<Bar>, racks: usize, slots: u32) -> 
         title: bar.title.clone(),
     };
     let bars = pieces(&bars, racks, slots).into_iter().map(bar).collect();
-    Rows { names: (0..racks).map(|r| format!("r{r}")).collect(), bars, end, keys: gantt::legend(names) }
+    Rows {
+        names: (0..racks).map(|r| format!("r{r}")).collect(),
+        bars,
+        end,
+        keys: gantt::legend(names),
+    }
 }
 
 #[cfg(test)]
@@ -71,15 +81,25 @@ mod tests {
 
     #[test]
     fn every_bar_gets_all_its_slots_and_none_twice() {
-        let bar = |slots, from, until, job| Bar { rack: 0, slots, from, until, job, title: "a<b".into() };
+        let bar =
+            |slots, from, until, job| Bar { rack: 0, slots, from, until, job, title: "a<b".into() };
         let bars = [bar(2, 0, 10, 0), bar(1, 0, 5, 1), bar(2, 5, 9, 2), bar(4, 10, 12, 3)];
         let p = pieces(&bars, 1, 4);
-        let of = |job| p.iter().filter(|p| p.bar.job == job).map(|p| (p.first, p.count)).collect::<Vec<_>>();
-        assert_eq!((of(0), of(1), of(2), of(3)), (vec![(0, 2)], vec![(2, 1)], vec![(2, 2)], vec![(0, 4)]));
+        let of = |job| {
+            p.iter().filter(|p| p.bar.job == job).map(|p| (p.first, p.count)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (of(0), of(1), of(2), of(3)),
+            (vec![(0, 2)], vec![(2, 1)], vec![(2, 2)], vec![(0, 4)])
+        );
         let names = ["a", "b", "c", "d"].map(str::to_owned);
         let drawn = chart(&names, bars.to_vec(), 1, 4);
-        let places: Vec<_> = drawn.bars.iter().map(|b| (b.label.as_str(), b.row, b.height, b.until)).collect();
-        assert_eq!(places, [("a", 0.0, 0.5, 10), ("b", 0.5, 0.25, 5), ("c", 0.5, 0.5, 9), ("d", 0.0, 1.0, 12)]);
+        let places: Vec<_> =
+            drawn.bars.iter().map(|b| (b.label.as_str(), b.row, b.height, b.until)).collect();
+        assert_eq!(
+            places,
+            [("a", 0.0, 0.5, 10), ("b", 0.5, 0.25, 5), ("c", 0.5, 0.5, 9), ("d", 0.0, 1.0, 12)]
+        );
         assert_eq!((drawn.keys.len(), drawn.end), (4, 12));
     }
 }

@@ -30,11 +30,24 @@ fn every_planner_runs_on_the_example_files_in_every_form() {
     for planner in ["corral", "jobpacker", "co-scheduler", "latency"] {
         for output in ["table", "json", "csv"] {
             let svg = plan(&[planner, "-o", output]).unwrap_or_else(|e| panic!("{planner}: {e}"));
-            assert_eq!(planner != "latency", svg.starts_with("<svg") && svg.contains("sort-1"), "{planner}");
+            assert_eq!(
+                planner != "latency",
+                svg.starts_with("<svg") && svg.contains("sort-1"),
+                "{planner}"
+            );
         }
     }
     plan(&["corral", "--scenario", "online", "--imbalance", "0"]).unwrap();
-    plan(&["jobpacker", "--scenario", "online", "--shuffle-model", "figure", "--over-provisioning", "100"]).unwrap();
+    plan(&[
+        "jobpacker",
+        "--scenario",
+        "online",
+        "--shuffle-model",
+        "figure",
+        "--over-provisioning",
+        "100",
+    ])
+    .unwrap();
     plan(&["latency", "--job", "sort-1", "--shuffle-model", "printed"]).unwrap();
 }
 

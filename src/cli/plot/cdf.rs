@@ -29,7 +29,11 @@ impl Cdf {
         let line = |(name, times): (String, Times)| {
             let mut done: Vec<Span> = times.iter().flatten().copied().collect();
             done.sort_unstable();
-            let mut name = format!("{name}: median {}, p95 {}", tables::span(percentile(&done, 50)), tables::span(percentile(&done, 95)));
+            let mut name = format!(
+                "{name}: median {}, p95 {}",
+                tables::span(percentile(&done, 50)),
+                tables::span(percentile(&done, 95))
+            );
             if done.len() < times.len() {
                 name += &format!(", {} of {} unfinished", times.len() - done.len(), times.len());
             }
@@ -57,8 +61,18 @@ impl Cdf {
         let most = all().fold(0.0, f64::max).max(1.0);
         let least = all().fold(most, f64::min);
         let pens = |k| pen(k, look.paper.text());
-        let keys = self.lines.iter().enumerate().map(|(k, l)| Key { label: l.name.clone(), sample: Sample::Line(pens(k)) });
-        let time = |room| if look.log { Axis::log_time(self.axis, least, most, room) } else { Axis::time(self.axis, most * 1.03, room) };
+        let keys = self
+            .lines
+            .iter()
+            .enumerate()
+            .map(|(k, l)| Key { label: l.name.clone(), sample: Sample::Line(pens(k)) });
+        let time = |room| {
+            if look.log {
+                Axis::log_time(self.axis, least, most, room)
+            } else {
+                Axis::time(self.axis, most * 1.03, room)
+            }
+        };
         let share = |room| Axis::percent(&format!("Share of {}", self.things), 1.02, room);
         let mut chart = Chart::new(look, keys.collect(), time, share);
         let (start, end) = chart.x.range;

@@ -88,7 +88,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// Whether another input differs in its seed alone, and in what is pooled, and tells of the same things.
+    /// Whether another input differs in its seed alone, and in what is pooled, and tells of the
+    /// same things.
     pub fn is_like(&self, other: &Self) -> bool {
         self.keys == other.keys && self.ccts.is_some() == other.ccts.is_some()
     }
@@ -116,12 +117,15 @@ impl Input {
         self.demand.is_some() && self.runs == 0
     }
 
-    /// Whether an event log is this result's: it has a head that names the same run, or no head and the same name.
+    /// Whether an event log is this result's: it has a head that names the same run, or no head and
+    /// the same name.
     pub fn owns(&self, log: &Self) -> bool {
         if self.is_log() || !log.is_log() || self.runs != 1 || self.demand.is_some() {
             return false;
         }
-        let same = |(mine, theirs): (&String, &String)| mine.is_empty() || theirs.is_empty() || mine == theirs;
+        let same = |(mine, theirs): (&String, &String)| {
+            mine.is_empty() || theirs.is_empty() || mine == theirs
+        };
         let name = |i: &Self| Path::new(&i.file).with_extension("");
         match log.about.is_empty() {
             true => name(self) == name(log),
@@ -134,11 +138,18 @@ impl Input {
         let zero = self.zero.unwrap_or_default();
         let own = |at: Time| Time(at.since(zero).0);
         self.circuits = log.circuits.map(|c| {
-            let moved = |b: Bar| Bar { setup_at: own(b.setup_at), up_from: own(b.up_from), until: own(b.until), ..b };
+            let moved = |b: Bar| Bar {
+                setup_at: own(b.setup_at),
+                up_from: own(b.up_from),
+                until: own(b.until),
+                ..b
+            };
             let bars = c.bars.into_iter().filter(|b| b.until > zero).map(moved).collect();
             Circuits { bars, end: own(c.end) }
         });
-        self.demand = log.demand.map(|d| d.into_iter().filter(|p| p.0 >= zero).map(|p| (own(p.0), p.1)).collect());
+        self.demand = log
+            .demand
+            .map(|d| d.into_iter().filter(|p| p.0 >= zero).map(|p| (own(p.0), p.1)).collect());
     }
 
     /// What it has, for errors.
@@ -156,8 +167,8 @@ impl Input {
     }
 }
 
-/// Reads a file of any of the kinds. Of a list of results, runs that differ in their seed alone, or in what is pooled, become one input,
-/// whose times are those of all.
+/// Reads a file of any of the kinds. Of a list of results, runs that differ in their seed alone, or
+/// in what is pooled, become one input, whose times are those of all.
 ///
 /// # Errors
 /// What it is not.
@@ -169,8 +180,8 @@ pub fn read(text: &str, file: &str, pool: &Pool) -> Result<Vec<Input>, String> {
     Ok(inputs.into_iter().map(|i| Input { file: file.into(), ..i }).collect())
 }
 
-/// Results with their event logs, where both are among `all`: of several logs that may be a result's, that of its name, else the first.
-/// `of`: the input of an item.
+/// Results with their event logs, where both are among `all`: of several logs that may be a
+/// result's, that of its name, else the first. `of`: the input of an item.
 pub fn paired<T>(mut all: Vec<T>, of: impl Fn(&mut T) -> &mut Input) -> Vec<T> {
     let mut inputs: Vec<Input> = all.iter_mut().map(|item| of(item).clone()).collect();
     let name = |i: &Input| Path::new(&i.file).with_extension("");
@@ -178,7 +189,11 @@ pub fn paired<T>(mut all: Vec<T>, of: impl Fn(&mut T) -> &mut Input) -> Vec<T> {
     for k in (0..all.len()).filter(|&k| inputs[k].is_log()).collect::<Vec<_>>() {
         let log = inputs[k].clone();
         let owners: Vec<usize> = (0..all.len()).filter(|&r| inputs[r].owns(&log)).collect();
-        let Some(&owner) = owners.iter().find(|&&r| name(&inputs[r]) == name(&log)).or(owners.first()) else { continue };
+        let Some(&owner) =
+            owners.iter().find(|&&r| name(&inputs[r]) == name(&log)).or(owners.first())
+        else {
+            continue;
+        };
         // A result that has its log owns no other one.
         inputs[owner].join(log);
         *of(&mut all[owner]) = inputs[owner].clone();
@@ -187,7 +202,8 @@ pub fn paired<T>(mut all: Vec<T>, of: impl Fn(&mut T) -> &mut Input) -> Vec<T> {
     all.into_iter().enumerate().filter(|(k, _)| !joined.contains(k)).map(|(_, item)| item).collect()
 }
 
-/// Runs that differ in their seed alone, or in what is pooled, as one, in the order in which they first appear.
+/// Runs that differ in their seed alone, or in what is pooled, as one, in the order in which they
+/// first appear.
 pub fn pooled(all: Vec<Input>, pool: &Pool) -> Vec<Input> {
     let mut pools: Vec<Input> = vec![];
     for mut input in all {
@@ -217,16 +233,40 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
                 head = head.or(event_log::Head::read(line).ok().flatten());
                 continue;
             }
-            Err(e) => return Err(format!("{file}:{}:{}: not a line of an event log: {e}", k + 1, e.column())),
+            Err(e) => {
+                return Err(format!(
+                    "{file}:{}:{}: not a line of an event log: {e}",
+                    k + 1,
+                    e.column()
+                ));
+            }
         };
         let at = Time(record.at_ns);
         circuits.end = circuits.end.max(at);
         match record.what {
             What::Cycle { demand_bytes, .. } => demand.push((at, demand_bytes as f64)),
-            What::CircuitSet { plane, input, output, setup_at_ns, up_from_ns, until_ns, demand_bytes: demand } => {
-                let (setup_at, up_from, until) = (Time(setup_at_ns), Time(up_from_ns), until_ns.map_or(Time::MAX, Time));
+            What::CircuitSet {
+                plane,
+                input,
+                output,
+                setup_at_ns,
+                up_from_ns,
+                until_ns,
+                demand_bytes: demand,
+            } => {
+                let (setup_at, up_from, until) =
+                    (Time(setup_at_ns), Time(up_from_ns), until_ns.map_or(Time::MAX, Time));
                 places.insert((plane, input, up_from), circuits.bars.len());
-                circuits.bars.push(Bar { plane, input, setup_at, up_from, until, output, bytes: None, demand });
+                circuits.bars.push(Bar {
+                    plane,
+                    input,
+                    setup_at,
+                    up_from,
+                    until,
+                    output,
+                    bytes: None,
+                    demand,
+                });
             }
             What::CircuitEnd { plane, input, up_from_ns, until_ns } => {
                 if let Some(&b) = places.get(&(plane, input, Time(up_from_ns))) {
@@ -242,16 +282,24 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
     circuits.bars.retain(|b| b.until > b.up_from);
     circuits.bars.sort_unstable();
     let seed = head.as_ref().and_then(|h| h.seed);
-    let about = head.map_or_else(Vec::new, |h| vec![h.policy, String::new(), h.workload.unwrap_or_default(), h.topology, h.mechanism]);
+    let about = head.map_or_else(Vec::new, |h| {
+        vec![h.policy, String::new(), h.workload.unwrap_or_default(), h.topology, h.mechanism]
+    });
     Ok(Input { about, seed, circuits: Some(circuits), demand: Some(demand), ..Input::default() })
 }
 
 fn whole(text: &str, file: &str, pool: &Pool) -> Result<Vec<Input>, String> {
-    let read =
-        json::read(text, file, "a result, an event log, or a plan of circuits (`plan circuits -o json`)").map_err(|e| e.to_string())?;
+    let read = json::read(
+        text,
+        file,
+        "a result, an event log, or a plan of circuits (`plan circuits -o json`)",
+    )
+    .map_err(|e| e.to_string())?;
     let today = form::current(read).map_err(|why| format!("{file}: {why}"))?;
     match today {
-        Value::Array(all) => Ok(pooled(all.iter().map(|v| one(v, file)).collect::<Result<_, _>>()?, pool)),
+        Value::Array(all) => {
+            Ok(pooled(all.iter().map(|v| one(v, file)).collect::<Result<_, _>>()?, pool))
+        }
         value => Ok(vec![one(&value, file)?]),
     }
 }
@@ -287,7 +335,8 @@ fn one(value: &Value, file: &str) -> Result<Input, String> {
     })
 }
 
-/// Why a run is not what its name says. Results of older versions do not tell: most of it is in their other keys.
+/// Why a run is not what its name says. Results of older versions do not tell: most of it is in
+/// their other keys.
 fn caveats(value: &Value) -> Vec<Caveat> {
     match value.get("caveats") {
         Some(told) => Vec::deserialize(told).unwrap_or_default(),
@@ -304,9 +353,19 @@ fn plan(value: &Value) -> Option<Circuits> {
     let bar = |c: &Value| {
         let rack = |key: &str| c[key].as_u64().and_then(|v| u32::try_from(v).ok());
         let time = |key: &str| c[key].as_u64().map(Time);
-        let (setup_at, up_from, until) = (time("setup_at_ns")?, time("up_from_ns")?, time("until_ns")?);
+        let (setup_at, up_from, until) =
+            (time("setup_at_ns")?, time("up_from_ns")?, time("until_ns")?);
         let (plane, input, output) = (rack("plane")?, rack("from")?, rack("to")?);
-        Some(Bar { plane, input, setup_at, up_from, until, output, bytes: c["bytes"].as_u64(), demand: None })
+        Some(Bar {
+            plane,
+            input,
+            setup_at,
+            up_from,
+            until,
+            output,
+            bytes: c["bytes"].as_u64(),
+            demand: None,
+        })
     };
     let mut bars = value["circuits"].as_array()?.iter().map(bar).collect::<Option<Vec<Bar>>>()?;
     bars.sort_unstable();
@@ -316,7 +375,11 @@ fn plan(value: &Value) -> Option<Circuits> {
 
 /// The tasks of a run of jobs.
 fn timeline(value: &Value) -> Result<Option<Timeline>, String> {
-    let names = value["jobs"].as_array().into_iter().flatten().map(|j| j["name"].as_str().unwrap_or("?").to_owned());
+    let names = value["jobs"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|j| j["name"].as_str().unwrap_or("?").to_owned());
     Ok(part(value, "timeline")?.map(|tasks| Timeline { jobs: names.collect(), tasks }))
 }
 

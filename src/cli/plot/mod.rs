@@ -1,4 +1,5 @@
-//! `heliostat plot`: charts of results, as SVG, PNG or PDF, without a network or a font of the system.
+//! `heliostat plot`: charts of results, as SVG, PNG or PDF, without a network or a font of the
+//! system.
 
 use std::path::{Path, PathBuf};
 
@@ -24,8 +25,9 @@ mod swept;
 /// Draws results as charts: completion times, utilisation, circuits
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Results (run --json, simulate --json, -o json; of several runs, one line a policy), directories that `heliostat sweep` filled,
-    /// event logs (run --events, simulate --events) or plans (plan circuits -o json). Several results are laid over each other
+    /// Results (run --json, simulate --json, -o json; of several runs, one line a policy),
+    /// directories that `heliostat sweep` filled, event logs (run --events, simulate --events) or
+    /// plans (plan circuits -o json). Several results are laid over each other
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// What is drawn [default: cct of results, circuits of event logs and plans]
@@ -40,13 +42,16 @@ pub struct Args {
     /// Title; none if empty [default: the kind, and what all files have in common]
     #[arg(long)]
     title: Option<String>,
-    /// Of utilisation: single links, by their names in the result, such as r3.up, r3.down, ocs0, local [default: sums by kind of link]
+    /// Of utilisation: single links, by their names in the result, such as r3.up, r3.down, ocs0,
+    /// local [default: sums by kind of link]
     #[arg(long, value_name = "NAME")]
     link: Vec<String>,
-    /// Of sweep: the key along the axis, such as scale or ocs.0.delta [default: the only one whose values are numbers]
+    /// Of sweep: the key along the axis, such as scale or ocs.0.delta [default: the only one whose
+    /// values are numbers]
     #[arg(long, value_name = "KEY")]
     x: Option<String>,
-    /// Of sweep: the figure, by its name in comparisons, such as "p95 CCT" [default: average CCT, or average JCT]
+    /// Of sweep: the figure, by its name in comparisons, such as "p95 CCT" [default: average CCT,
+    /// or average JCT]
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
     /// Logarithmic axis of times (cct, jct), or of ratios (normalised)
@@ -65,11 +70,13 @@ pub enum Kind {
     Cct,
     /// Share of the jobs that are finished within a time
     Jct,
-    /// Mean completion times over those of the first policy, by class of size, with 95 % intervals of repeated runs
+    /// Mean completion times over those of the first policy, by class of size, with 95 % intervals
+    /// of repeated runs
     Normalised,
     /// The same of 95th percentiles
     NormalisedP95,
-    /// What links carried of what they can carry, from results; shares of OCS ports with light, from event logs and plans
+    /// What links carried of what they can carry, from results; shares of OCS ports with light,
+    /// from event logs and plans
     Utilisation,
     /// Demand that the controller saw, from event logs
     Demand,
@@ -77,7 +84,8 @@ pub enum Kind {
     Circuits,
     /// Tasks of jobs on their slots over time
     Timeline,
-    /// A figure of comparisons over a key in which runs differ (--x, --figure), a line a policy, with 95 % intervals
+    /// A figure of comparisons over a key in which runs differ (--x, --figure), a line a policy,
+    /// with 95 % intervals
     Sweep,
 }
 
@@ -91,11 +99,18 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     }
     if a.kind == Some(Kind::Sweep) {
         if a.log_scale {
-            return Err(CliError::Usage("--log-scale is not of --kind sweep, whose axis follows its values".into()));
+            return Err(CliError::Usage(
+                "--log-scale is not of --kind sweep, whose axis follows its values".into(),
+            ));
         }
         let read = all_results(&a.files)?;
-        let swept = swept::Swept::new(&read, &a.pool, &a.label, (a.x.as_deref(), a.figure.as_deref()))?;
-        let look = Look { title: a.title.clone().unwrap_or_else(|| swept.title()), log: false, paper: a.paper.clone() };
+        let swept =
+            swept::Swept::new(&read, &a.pool, &a.label, (a.x.as_deref(), a.figure.as_deref()))?;
+        let look = Look {
+            title: a.title.clone().unwrap_or_else(|| swept.title()),
+            log: false,
+            paper: a.paper.clone(),
+        };
         return write(a, &swept.draw(&look));
     }
     if a.x.is_some() || a.figure.is_some() {
@@ -108,13 +123,21 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     a.pool.check(inputs.iter().map(|i| &i.keys))?;
     let inputs = input::paired(inputs, |i| i);
     let kind = a.kind.unwrap_or(if inputs[0].ccts.is_some() { Kind::Cct } else { Kind::Circuits });
-    if a.log_scale && !matches!(kind, Kind::Cct | Kind::Jct | Kind::Normalised | Kind::NormalisedP95) {
-        return Err(CliError::Usage("--log-scale is of completion times: --kind cct, jct, normalised or normalised-p95".into()));
+    if a.log_scale
+        && !matches!(kind, Kind::Cct | Kind::Jct | Kind::Normalised | Kind::NormalisedP95)
+    {
+        return Err(CliError::Usage(
+            "--log-scale is of completion times: --kind cct, jct, normalised or normalised-p95"
+                .into(),
+        ));
     }
     let title = a.title.clone().unwrap_or_else(|| title(kind, &inputs));
     let chart = match kind {
-        Kind::Normalised | Kind::NormalisedP95 => Chart::Bars(bars(a, kind == Kind::NormalisedP95)?),
-        _ => Chart::of(kind, &inputs, labels(&inputs, &a.label)?, &a.link).map_err(CliError::Invalid)?,
+        Kind::Normalised | Kind::NormalisedP95 => {
+            Chart::Bars(bars(a, kind == Kind::NormalisedP95)?)
+        }
+        _ => Chart::of(kind, &inputs, labels(&inputs, &a.label)?, &a.link)
+            .map_err(CliError::Invalid)?,
     };
     let look = Look { title, log: a.log_scale, paper: a.paper.clone() };
     write(a, &chart.draw(&look))
@@ -137,20 +160,29 @@ fn all_results(files: &[PathBuf]) -> Result<Vec<(&Path, Vec<AnyResult>)>, CliErr
 fn bars(a: &Args, p95: bool) -> Result<normalised::Bars, CliError> {
     let read = all_results(&a.files)?;
     let how = Grouping { by: None, pool: a.pool.clone() };
-    normalised::Bars::new(&groups::studies(&read, &how, &a.label, None)?, p95).map_err(CliError::Invalid)
+    normalised::Bars::new(&groups::studies(&read, &how, &a.label, None)?, p95)
+        .map_err(CliError::Invalid)
 }
 
 /// A file's inputs; of a directory of results, one for all that differ in their seed alone.
 fn read(file: &Path, pool: &Pool) -> Result<Vec<Input>, CliError> {
-    let of = |file: &Path| input::read(&rows::text(file)?, &file.display().to_string(), pool).map_err(CliError::Invalid);
+    let of = |file: &Path| {
+        input::read(&rows::text(file)?, &file.display().to_string(), pool)
+            .map_err(CliError::Invalid)
+    };
     if !file.is_dir() {
         return of(file);
     }
-    let all: Vec<Vec<Input>> = results::files_in(file)?.iter().map(|f| of(f)).collect::<Result<_, _>>()?;
+    let all: Vec<Vec<Input>> =
+        results::files_in(file)?.iter().map(|f| of(f)).collect::<Result<_, _>>()?;
     let all: Vec<Input> = all.into_iter().flatten().collect();
     let mut pools = input::pooled(all, pool);
     pools.iter_mut().for_each(|p| p.file = file.display().to_string());
-    if pools.is_empty() { Err(CliError::Invalid(format!("{}: no results (*.json) in this directory", file.display()))) } else { Ok(pools) }
+    if pools.is_empty() {
+        Err(CliError::Invalid(format!("{}: no results (*.json) in this directory", file.display())))
+    } else {
+        Ok(pools)
+    }
 }
 
 /// A chart with its data.
@@ -162,26 +194,60 @@ enum Chart {
 }
 
 impl Chart {
-    fn of(kind: Kind, inputs: &[Input], labels: Vec<String>, links: &[String]) -> Result<Self, String> {
-        let lacks = |i: &Input, what: &str| format!("{}: no {what} in it; it has: {}", i.file, i.holds());
+    fn of(
+        kind: Kind,
+        inputs: &[Input],
+        labels: Vec<String>,
+        links: &[String],
+    ) -> Result<Self, String> {
+        let lacks =
+            |i: &Input, what: &str| format!("{}: no {what} in it; it has: {}", i.file, i.holds());
         let named = inputs.iter().zip(labels);
-        let only = |what: &str| if let [one] = inputs { Ok(one) } else { Err(format!("{what} are drawn of one file")) };
+        let only = |what: &str| {
+            if let [one] = inputs { Ok(one) } else { Err(format!("{what} are drawn of one file")) }
+        };
         match kind {
             // Those that are drawn of comparisons are drawn above.
             Kind::Cct | Kind::Normalised | Kind::NormalisedP95 | Kind::Sweep => {
-                let all = named.map(|(i, l)| i.ccts.clone().map(|c| (l, c)).ok_or_else(|| lacks(i, "coflows")));
-                Ok(Self::Cdf(cdf::Cdf::new("Coflow completion time", "coflows", all.collect::<Result<_, _>>()?)))
+                let all = named.map(|(i, l)| {
+                    i.ccts.clone().map(|c| (l, c)).ok_or_else(|| lacks(i, "coflows"))
+                });
+                Ok(Self::Cdf(cdf::Cdf::new(
+                    "Coflow completion time",
+                    "coflows",
+                    all.collect::<Result<_, _>>()?,
+                )))
             }
             Kind::Jct => {
-                let all = named.map(|(i, l)| i.jcts.clone().map(|c| (l, c)).ok_or_else(|| lacks(i, "jobs")));
-                Ok(Self::Cdf(cdf::Cdf::new("Job completion time", "jobs", all.collect::<Result<_, _>>()?)))
+                let all = named
+                    .map(|(i, l)| i.jcts.clone().map(|c| (l, c)).ok_or_else(|| lacks(i, "jobs")));
+                Ok(Self::Cdf(cdf::Cdf::new(
+                    "Job completion time",
+                    "jobs",
+                    all.collect::<Result<_, _>>()?,
+                )))
             }
             Kind::Utilisation => {
-                let unknown = |i: &Input| i.utilisation.as_ref().and_then(|u| links.iter().find(|n| u.links.iter().all(|l| l.name != **n)));
-                let what = |i: &Input| unknown(i).map_or("utilisation or circuits".into(), |name| format!("link {name}"));
+                let unknown = |i: &Input| {
+                    i.utilisation
+                        .as_ref()
+                        .and_then(|u| links.iter().find(|n| u.links.iter().all(|l| l.name != **n)))
+                };
+                let what = |i: &Input| {
+                    unknown(i)
+                        .map_or("utilisation or circuits".into(), |name| format!("link {name}"))
+                };
                 // A name before the lines of the only file would say what its title says.
-                let prefix = |label: String| if inputs.len() > 1 { format!("{label}: ") } else { String::new() };
-                let of = |i: &Input, l: String| if unknown(i).is_some() { None } else { series::utilisation(i, links, &prefix(l)) };
+                let prefix = |label: String| {
+                    if inputs.len() > 1 { format!("{label}: ") } else { String::new() }
+                };
+                let of = |i: &Input, l: String| {
+                    if unknown(i).is_some() {
+                        None
+                    } else {
+                        series::utilisation(i, links, &prefix(l))
+                    }
+                };
                 let all = named.map(|(i, l)| of(i, l).ok_or_else(|| lacks(i, &what(i))));
                 let all = all.collect::<Result<Vec<_>, _>>()?.concat();
                 // An event log tells which ports had light, and not what they carried.
@@ -190,18 +256,34 @@ impl Chart {
                 Ok(Self::Lines(series::Lines { axis: axis.into(), percent: true, lines: all }))
             }
             Kind::Demand => {
-                let named = named.map(|(i, l)| (i, if inputs.len() > 1 { l } else { String::new() }));
-                let all = named.map(|(i, l)| i.demand.clone().map(|d| (l, d)).ok_or_else(|| lacks(i, "event log")));
-                Ok(Self::Lines(series::Lines { axis: "Demand".into(), percent: false, lines: all.collect::<Result<_, _>>()? }))
+                let named =
+                    named.map(|(i, l)| (i, if inputs.len() > 1 { l } else { String::new() }));
+                let all = named.map(|(i, l)| {
+                    i.demand.clone().map(|d| (l, d)).ok_or_else(|| lacks(i, "event log"))
+                });
+                Ok(Self::Lines(series::Lines {
+                    axis: "Demand".into(),
+                    percent: false,
+                    lines: all.collect::<Result<_, _>>()?,
+                }))
             }
             Kind::Circuits => {
                 let input = only("circuits")?;
                 let what = "circuits (give the event log of run or simulate --events, or plan circuits -o json)";
-                input.circuits.as_ref().map(|c| Self::Rows(circuits::chart(c))).ok_or_else(|| lacks(input, what))
+                input
+                    .circuits
+                    .as_ref()
+                    .map(|c| Self::Rows(circuits::chart(c)))
+                    .ok_or_else(|| lacks(input, what))
             }
             Kind::Timeline => {
                 let input = only("tasks")?;
-                let lacking = || lacks(input, "timeline of tasks (give the result of run --schedule, schedule or simulate --jobs)");
+                let lacking = || {
+                    lacks(
+                        input,
+                        "timeline of tasks (give the result of run --schedule, schedule or simulate --jobs)",
+                    )
+                };
                 input.timeline.as_ref().map(|t| Self::Rows(t.chart(None))).ok_or_else(lacking)
             }
         }
@@ -221,11 +303,17 @@ impl Chart {
 pub(super) fn labels(inputs: &[Input], given: &[String]) -> Result<Vec<String>, CliError> {
     if !given.is_empty() {
         let fits = given.len() == inputs.len();
-        let marked = given.iter().zip(inputs).map(|(name, input)| explained(name, &input.caveats()));
-        return if fits { Ok(marked.collect()) } else { Err(CliError::Usage("as many --label as lines, please".into())) };
+        let marked =
+            given.iter().zip(inputs).map(|(name, input)| explained(name, &input.caveats()));
+        return if fits {
+            Ok(marked.collect())
+        } else {
+            Err(CliError::Usage("as many --label as lines, please".into()))
+        };
     }
     let files = apart::files(&inputs.iter().map(|i| Path::new(&i.file)).collect::<Vec<_>>());
-    let keys: Vec<Keys> = inputs.iter().zip(&files).map(|(i, file)| i.keys.clone().in_file(file)).collect();
+    let keys: Vec<Keys> =
+        inputs.iter().zip(&files).map(|(i, file)| i.keys.clone().in_file(file)).collect();
     let names = apart::labels(&keys.iter().collect::<Vec<_>>());
     let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
     let names = if distinct.len() == names.len() { names } else { files };
@@ -245,7 +333,9 @@ fn title(kind: Kind, inputs: &[Input]) -> String {
         Kind::Cct => "Coflow completion times",
         Kind::Jct => "Job completion times",
         Kind::Normalised | Kind::NormalisedP95 => "Normalised completion times",
-        Kind::Utilisation if inputs.iter().all(|i| i.utilisation.is_none()) => "OCS ports with light",
+        Kind::Utilisation if inputs.iter().all(|i| i.utilisation.is_none()) => {
+            "OCS ports with light"
+        }
         Kind::Utilisation => "Utilisation",
         Kind::Demand => "Demand",
         Kind::Circuits => "Circuits",
@@ -253,7 +343,9 @@ fn title(kind: Kind, inputs: &[Input]) -> String {
         Kind::Sweep => "Sweep",
     };
     let first = &inputs[0].about;
-    let common = (0..first.len()).filter(|&k| !first[k].is_empty() && inputs.iter().all(|i| i.about.get(k) == Some(&first[k])));
+    let common = (0..first.len()).filter(|&k| {
+        !first[k].is_empty() && inputs.iter().all(|i| i.about.get(k) == Some(&first[k]))
+    });
     // The policy that places tasks may be the one that sets circuits.
     let mut common: Vec<&str> = common.map(|k| first[k].as_str()).collect();
     let mut seen = std::collections::BTreeSet::new();

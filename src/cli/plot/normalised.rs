@@ -40,18 +40,29 @@ impl Bars {
                 ));
             }
             if let Some(apart) = others.iter().find(|p| p.normalised.is_empty()) {
-                return Err(format!("{} and {} have no coflow or job in common that both finished", first.policy, apart.policy));
+                return Err(format!(
+                    "{} and {} have no coflow or job in common that both finished",
+                    first.policy, apart.policy
+                ));
             }
-            let scene = if tables.len() > 1 { format!(", {}", said(&table.scene)) } else { String::new() };
+            let scene =
+                if tables.len() > 1 { format!(", {}", said(&table.scene)) } else { String::new() };
             let base = explained(&first.policy, &first.caveats);
             if !bases.contains(&base) {
                 bases.push(base);
             }
-            let named = |p: &Policy| Policy { policy: explained(&format!("{}{scene}", p.policy), &p.caveats), ..p.clone() };
+            let named = |p: &Policy| Policy {
+                policy: explained(&format!("{}{scene}", p.policy), &p.caveats),
+                ..p.clone()
+            };
             all.extend(others.iter().map(named));
         }
         let of_jobs = tables.iter().any(|t| t.study.of_jobs);
-        if all.is_empty() { Err("no results".into()) } else { Ok(Self { of_jobs, base: bases.join(", "), others: all, p95 }) }
+        if all.is_empty() {
+            Err("no results".into())
+        } else {
+            Ok(Self { of_jobs, base: bases.join(", "), others: all, p95 })
+        }
     }
 
     fn of(&self, n: &Normalised) -> Estimate {
@@ -62,22 +73,59 @@ impl Bars {
     pub fn draw(&self, look: &Look) -> Sheet {
         let others = &self.others;
         // The first one with most classes has them all in their order.
-        let classes: Vec<&str> =
-            others.iter().map(|p| &p.normalised).max_by_key(|n| n.len()).into_iter().flatten().map(|n| n.class).collect();
-        let most = others.iter().flat_map(|p| &p.normalised).map(|n| self.of(n).mean + self.of(n).half.unwrap_or(0.0)).fold(1.0, f64::max);
-        let runs = |p: &Policy| if p.pairs == 1 { String::new() } else { format!(", {} runs", p.pairs) };
+        let classes: Vec<&str> = others
+            .iter()
+            .map(|p| &p.normalised)
+            .max_by_key(|n| n.len())
+            .into_iter()
+            .flatten()
+            .map(|n| n.class)
+            .collect();
+        let most = others
+            .iter()
+            .flat_map(|p| &p.normalised)
+            .map(|n| self.of(n).mean + self.of(n).half.unwrap_or(0.0))
+            .fold(1.0, f64::max);
+        let runs =
+            |p: &Policy| if p.pairs == 1 { String::new() } else { format!(", {} runs", p.pairs) };
         let text = look.paper.text();
         let base = Pen { ink: BASE, width: text / 9.0, dash: &[4.0, 2.0] };
-        let filled = |(k, p): (usize, &Policy)| Key { label: format!("{}{}", p.policy, runs(p)), sample: Sample::Filled(many(k)) };
+        let filled = |(k, p): (usize, &Policy)| Key {
+            label: format!("{}{}", p.policy, runs(p)),
+            sample: Sample::Filled(many(k)),
+        };
         let line = Key { label: format!("{} = 1", self.base), sample: Sample::Line(base.clone()) };
         let keys = others.iter().enumerate().map(filled).chain([line]).collect();
         let (thing, things) = if self.of_jobs { ("JCT", "jobs") } else { ("CCT", "coflows") };
-        let title = format!("{} {thing} over that of {}", if self.p95 { "95th percentile of" } else { "Mean" }, self.base);
-        let names = |_| Axis { title: String::new(), range: (0.0, classes.len() as f64), log: false, ticks: vec![], minor: vec![] };
+        let title = format!(
+            "{} {thing} over that of {}",
+            if self.p95 { "95th percentile of" } else { "Mean" },
+            self.base
+        );
+        let names = |_| Axis {
+            title: String::new(),
+            range: (0.0, classes.len() as f64),
+            log: false,
+            ticks: vec![],
+            minor: vec![],
+        };
         // By ratios, bars begin at 1: twice as long is as high as half as long is deep.
-        let lowest = |n: &Normalised| (self.of(n).mean - self.of(n).half.unwrap_or(0.0)).max(self.of(n).mean / 10.0);
-        let least = others.iter().flat_map(|p| &p.normalised).map(lowest).filter(|v| *v > 0.0).fold(1.0, f64::min);
-        let ratio = |room| if look.log { Axis::log_plain(&title, least, most, room) } else { Axis::plain(&title, most * 1.05, room) };
+        let lowest = |n: &Normalised| {
+            (self.of(n).mean - self.of(n).half.unwrap_or(0.0)).max(self.of(n).mean / 10.0)
+        };
+        let least = others
+            .iter()
+            .flat_map(|p| &p.normalised)
+            .map(lowest)
+            .filter(|v| *v > 0.0)
+            .fold(1.0, f64::min);
+        let ratio = |room| {
+            if look.log {
+                Axis::log_plain(&title, least, most, room)
+            } else {
+                Axis::plain(&title, most * 1.05, room)
+            }
+        };
         let foot = if look.log { 1.0 } else { 0.0 };
         let mut chart = Chart::new(look, keys, names, ratio);
         for (c, class) in classes.iter().enumerate() {
@@ -103,14 +151,33 @@ impl Bars {
 }
 
 /// A bar from its foot to its value, and its interval.
-fn bar(chart: &mut Chart, (middle, foot): (f64, f64), wide: f64, value: Estimate, fill: Fill, title: &str) {
-    let (left, right) = (chart.at(middle - wide / 2.0, value.mean.max(foot)), chart.at(middle + wide / 2.0, value.mean.min(foot)));
-    let told = value.half.map_or(format!("{:.3}", value.mean), |half| format!("{:.3} ± {half:.3}", value.mean));
+fn bar(
+    chart: &mut Chart,
+    (middle, foot): (f64, f64),
+    wide: f64,
+    value: Estimate,
+    fill: Fill,
+    title: &str,
+) {
+    let (left, right) = (
+        chart.at(middle - wide / 2.0, value.mean.max(foot)),
+        chart.at(middle + wide / 2.0, value.mean.min(foot)),
+    );
+    let told = value
+        .half
+        .map_or(format!("{:.3}", value.mean), |half| format!("{:.3} ± {half:.3}", value.mean));
     let (thin, cap) = (chart.text / 11.0, ((right.0 - left.0) / 4.0).min(chart.text / 3.0));
     let apart = chart.text * 0.32;
-    chart.sheet.area(left, (right.0 - left.0, right.1 - left.1), fill, apart, &format!("{title}: {told}"));
+    chart.sheet.area(
+        left,
+        (right.0 - left.0, right.1 - left.1),
+        fill,
+        apart,
+        &format!("{title}: {told}"),
+    );
     let Some(half) = value.half else { return };
-    let (top, low) = (chart.at(middle, value.mean + half), chart.at(middle, (value.mean - half).max(0.0)));
+    let (top, low) =
+        (chart.at(middle, value.mean + half), chart.at(middle, (value.mean - half).max(0.0)));
     chart.sheet.line(top, low, Pen::new(Ink::BLACK, thin));
     for end in [top, low] {
         chart.sheet.line((end.0 - cap, end.1), (end.0 + cap, end.1), Pen::new(Ink::BLACK, thin));

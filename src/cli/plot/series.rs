@@ -28,14 +28,27 @@ fn is_idle_plane(l: &Carried) -> bool {
 
 /// Of several files, two lines each: all uplinks, and all planes if anything went over them.
 fn sums(u: &Utilisation) -> Vec<(String, Points)> {
-    let all = |of: fn(&str) -> bool| u.links.iter().filter(|l| of(&l.name)).collect::<Vec<&Carried>>();
-    let kinds = [("EPS uplinks", all(|n| n.ends_with(".up"))), ("OCS planes", all(|n| n.starts_with("ocs")))];
-    kinds.into_iter().filter(|k| !k.1.iter().all(|l| is_idle_plane(l))).map(|(name, links)| (name.into(), points(u, &links))).collect()
+    let all =
+        |of: fn(&str) -> bool| u.links.iter().filter(|l| of(&l.name)).collect::<Vec<&Carried>>();
+    let kinds = [
+        ("EPS uplinks", all(|n| n.ends_with(".up"))),
+        ("OCS planes", all(|n| n.starts_with("ocs"))),
+    ];
+    kinds
+        .into_iter()
+        .filter(|k| !k.1.iter().all(|l| is_idle_plane(l)))
+        .map(|(name, links)| (name.into(), points(u, &links)))
+        .collect()
 }
 
-/// The lines of a file: what its links carried of what they can carry, those of `chosen` if any are, else the sums by kind of link; and
-/// the share of OCS ports with light. `prefix` comes before each name; it is empty if the file is the only one.
-pub fn utilisation(input: &Input, chosen: &[String], prefix: &str) -> Option<Vec<(String, Points)>> {
+/// The lines of a file: what its links carried of what they can carry, those of `chosen` if any
+/// are, else the sums by kind of link; and the share of OCS ports with light. `prefix` comes before
+/// each name; it is empty if the file is the only one.
+pub fn utilisation(
+    input: &Input,
+    chosen: &[String],
+    prefix: &str,
+) -> Option<Vec<(String, Points)>> {
     let own = input.utilisation.iter().flat_map(|u| match (chosen.is_empty(), prefix.is_empty()) {
         (false, _) => named(u, chosen),
         (true, true) => by_kind(u),
@@ -44,28 +57,47 @@ pub fn utilisation(input: &Input, chosen: &[String], prefix: &str) -> Option<Vec
     let own = own.map(|(name, points)| (format!("{prefix}{name}"), points));
     let light = input.circuits.as_ref().filter(|_| chosen.is_empty()).map(|c| {
         let window = Span(c.end.0.div_ceil(WINDOWS).max(1));
-        (format!("{prefix}OCS ports with light (mean of {})", tables::span(window)), means(&light(c), c.end, window))
+        (
+            format!("{prefix}OCS ports with light (mean of {})", tables::span(window)),
+            means(&light(c), c.end, window),
+        )
     });
     let all: Vec<_> = own.chain(light).collect();
     (!all.is_empty()).then_some(all)
 }
 
-/// All uplinks together, the busiest of them in each bucket, all that goes within racks, and every plane over which something went.
+/// All uplinks together, the busiest of them in each bucket, all that goes within racks, and every
+/// plane over which something went.
 fn by_kind(u: &Utilisation) -> Vec<(String, Points)> {
     let up: Vec<&Carried> = u.links.iter().filter(|l| l.name.ends_with(".up")).collect();
     let shares: Vec<Points> = up.iter().map(|l| points(u, &[l])).collect();
     let busiest = |k: usize| shares.iter().map(|s| s[k].1).fold(0.0, f64::max);
     let most = points(u, &up).iter().enumerate().map(|(k, p)| (p.0, busiest(k))).collect();
-    let mut all = vec![("EPS, all uplinks".into(), points(u, &up)), ("EPS, busiest uplink".into(), most)];
-    let plane = |l: &Carried| if l.name.starts_with("ocs") { Some(format!("OCS plane {}", &l.name[3..])) } else { None };
-    all.extend(u.links.iter().filter(|l| !is_idle_plane(l)).filter_map(|l| Some((plane(l)?, points(u, &[l])))));
-    all.extend(u.links.iter().filter(|l| l.name == "local").map(|l| ("within racks".into(), points(u, &[l]))));
+    let mut all =
+        vec![("EPS, all uplinks".into(), points(u, &up)), ("EPS, busiest uplink".into(), most)];
+    let plane = |l: &Carried| {
+        if l.name.starts_with("ocs") { Some(format!("OCS plane {}", &l.name[3..])) } else { None }
+    };
+    all.extend(
+        u.links
+            .iter()
+            .filter(|l| !is_idle_plane(l))
+            .filter_map(|l| Some((plane(l)?, points(u, &[l])))),
+    );
+    all.extend(
+        u.links
+            .iter()
+            .filter(|l| l.name == "local")
+            .map(|l| ("within racks".into(), points(u, &[l]))),
+    );
     all
 }
 
 /// Single links.
 fn named(u: &Utilisation, chosen: &[String]) -> Vec<(String, Points)> {
-    let find = |name: &String| u.links.iter().find(|l| l.name == *name).map(|l| (name.clone(), points(u, &[l])));
+    let find = |name: &String| {
+        u.links.iter().find(|l| l.name == *name).map(|l| (name.clone(), points(u, &[l])))
+    };
     chosen.iter().filter_map(find).collect()
 }
 
@@ -84,11 +116,13 @@ fn points(u: &Utilisation, links: &[&Carried]) -> Points {
     all
 }
 
-/// The share of ports with light, of all ports up to the greatest one that is ever used. O(n log n).
+/// The share of ports with light, of all ports up to the greatest one that is ever used. O(n log
+/// n).
 fn light(c: &Circuits) -> Points {
     let greatest = |f: fn(&Bar) -> u32| c.bars.iter().map(f).max().map_or(0, |m| m as usize + 1);
     let ports = (greatest(|b| b.plane) * greatest(|b| b.input.max(b.output))).max(1);
-    let mut changes: Vec<(Time, i32)> = c.bars.iter().flat_map(|b| [(b.up_from, 1), (b.until, -1)]).collect();
+    let mut changes: Vec<(Time, i32)> =
+        c.bars.iter().flat_map(|b| [(b.up_from, 1), (b.until, -1)]).collect();
     changes.sort_unstable();
     let (mut points, mut lit) = (vec![(Time::ZERO, 0.0)], 0);
     for (k, &(at, change)) in changes.iter().enumerate() {
@@ -101,7 +135,8 @@ fn light(c: &Circuits) -> Points {
     points
 }
 
-/// The mean of a step line over each window of time; each point is at the beginning of its window. O(points + windows).
+/// The mean of a step line over each window of time; each point is at the beginning of its window.
+/// O(points + windows).
 fn means(steps: &Points, end: Time, window: Span) -> Points {
     let (mut out, mut k, mut from) = (Points::new(), 0, Time::ZERO);
     while from < end {
@@ -136,7 +171,8 @@ impl Lines {
             true => Axis::percent(&self.axis, highest.max(1.0) * 1.02, room),
             false => Axis::bytes(&self.axis, highest.max(1.0) * 1.05, room),
         };
-        let mut chart = Chart::new(look, keys.collect(), |room| Axis::time("Time", end, room), value);
+        let mut chart =
+            Chart::new(look, keys.collect(), |room| Axis::time("Time", end, room), value);
         for (k, (_, points)) in self.lines.iter().enumerate() {
             let mut steps: Vec<(f64, f64)> = Vec::with_capacity(points.len() * 2);
             for &(at, v) in points {
@@ -166,7 +202,10 @@ mod tests {
             bytes: None,
             demand: None,
         };
-        let c = Circuits { bars: vec![bar(0, 1, 10, 30), bar(1, 3, 10, 20), bar(2, 0, 20, 40)], end: Time(50) };
+        let c = Circuits {
+            bars: vec![bar(0, 1, 10, 30), bar(1, 3, 10, 20), bar(2, 0, 20, 40)],
+            end: Time(50),
+        };
         let want = [(0, 0.0), (10, 0.5), (20, 0.5), (30, 0.25), (40, 0.0), (50, 0.0)];
         assert_eq!(light(&c), want.map(|(t, v)| (Time(t), v)));
         let want = [(0, 0.25), (20, 0.375), (40, 0.0), (50, 0.0)];
@@ -177,10 +216,18 @@ mod tests {
 
     #[test]
     fn shares_are_of_what_links_can_carry() {
-        let link =
-            |name: &str, rate, bytes: [u64; 2]| Carried { name: name.into(), rate: crate::units::BitRate(rate), bytes: bytes.into() };
+        let link = |name: &str, rate, bytes: [u64; 2]| Carried {
+            name: name.into(),
+            rate: crate::units::BitRate(rate),
+            bytes: bytes.into(),
+        };
         // A second, and half of one.
-        let links = vec![link("r0.up", 8, [1, 0]), link("r0.down", 8, [1, 1]), link("r1.up", 24, [1, 1]), link("ocs0", 80, [5, 5])];
+        let links = vec![
+            link("r0.up", 8, [1, 0]),
+            link("r0.down", 8, [1, 1]),
+            link("r1.up", 24, [1, 1]),
+            link("ocs0", 80, [5, 5]),
+        ];
         let u = Utilisation { bucket: Span(NANOS), until: Time(NANOS * 3 / 2), links };
         let line = |a, b| vec![(Time(0), a), (Time(NANOS), b), (Time(NANOS * 3 / 2), b)];
         let third = 1.0 / 3.0;
@@ -192,9 +239,19 @@ mod tests {
         assert_eq!(by_kind(&u), all);
         let mut dark = u.clone();
         dark.links[3].bytes = vec![0, 0];
-        assert_eq!((by_kind(&dark), sums(&dark).len(), sums(&u).len()), (all[..2].to_vec(), 1, 2), "a plane that carried nothing");
+        assert_eq!(
+            (by_kind(&dark), sums(&dark).len(), sums(&u).len()),
+            (all[..2].to_vec(), 1, 2),
+            "a plane that carried nothing"
+        );
         let input = Input { utilisation: Some(u), ..Input::default() };
-        assert_eq!(utilisation(&input, &["r0.down".into()], "a: "), Some(vec![("a: r0.down".into(), line(1.0, 2.0))]));
-        assert_eq!((utilisation(&input, &["r9.up".into()], ""), utilisation(&Input::default(), &[], "")), (None, None));
+        assert_eq!(
+            utilisation(&input, &["r0.down".into()], "a: "),
+            Some(vec![("a: r0.down".into(), line(1.0, 2.0))])
+        );
+        assert_eq!(
+            (utilisation(&input, &["r9.up".into()], ""), utilisation(&Input::default(), &[], "")),
+            (None, None)
+        );
     }
 }

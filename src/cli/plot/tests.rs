@@ -60,50 +60,84 @@ fn files_are_told_apart_and_read() {
     assert_eq!(r.holds(), "coflows, jobs, utilisation");
     assert_eq!(r.ccts.unwrap().iter().flatten().count(), 2);
     let l = one(LOG, "f").unwrap();
-    let bars: Vec<_> = l.circuits.as_ref().unwrap().bars.iter().map(|b| (b.output, b.up_from.0, b.until.0)).collect();
+    let bars: Vec<_> = l
+        .circuits
+        .as_ref()
+        .unwrap()
+        .bars
+        .iter()
+        .map(|b| (b.output, b.up_from.0, b.until.0))
+        .collect();
     assert_eq!((l.holds().as_str(), bars), ("circuits, demand", vec![(2, 10, 95), (1, 105, 200)]));
     // A run of jobs writes the task scheduler's lines among them, and begins with one.
     let of_jobs = r#"{"at":0,"job_action":{"StartShuffle":{"job":0}}}"#;
-    let mixed = format!("{of_jobs}\n{}", LOG.replace("\n{\"seq\":3", &format!("\n{of_jobs}\n{{\"seq\":3")));
+    let mixed =
+        format!("{of_jobs}\n{}", LOG.replace("\n{\"seq\":3", &format!("\n{of_jobs}\n{{\"seq\":3")));
     assert_eq!(mixed.lines().count(), 7);
     assert_eq!(one(&mixed, "f").unwrap().circuits, l.circuits);
     let p = one(PLAN, "f").unwrap().circuits.unwrap().bars[0];
     assert_eq!((p.plane, p.setup_at.0, p.up_from.0, p.until.0, p.output), (1, 0, 5, 30, 3));
     assert!(one("[1,\nx", "f").unwrap_err().starts_with("f:2:1: this is not JSON"));
-    assert!(one(&format!("{LOG}\nx"), "f").unwrap_err().starts_with("f:7:1: not a line of an event log"));
+    assert!(
+        one(&format!("{LOG}\nx"), "f")
+            .unwrap_err()
+            .starts_with("f:7:1: not a line of an event log")
+    );
 }
 
 #[test]
 fn charts_show_their_data() {
     for log in [false, true] {
         let cdf = svg(Kind::Cct, &[RESULT, RESULT], log).unwrap();
-        for text in ["A &amp; B", "Coflow completion time", "Share of coflows (%)", "line 0: median 20ms, p95 1.5s, 1 of 3 unfinished"] {
+        for text in [
+            "A &amp; B",
+            "Coflow completion time",
+            "Share of coflows (%)",
+            "line 0: median 20ms, p95 1.5s, 1 of 3 unfinished",
+        ] {
             assert!(cdf.contains(text), "{text} in {cdf}");
         }
     }
     assert!(svg(Kind::Jct, &[RESULT], true).unwrap().contains("median 7s"));
     let light = svg(Kind::Utilisation, &[LOG, RESULT], false).unwrap();
-    assert!(light.contains("line 0: OCS ports with light") && light.contains("line 1: EPS uplinks") && !light.contains("busiest"));
+    assert!(
+        light.contains("line 0: OCS ports with light")
+            && light.contains("line 1: EPS uplinks")
+            && !light.contains("busiest")
+    );
     assert!(svg(Kind::Demand, &[LOG], false).unwrap().contains("Demand (kB)"));
     let gantt = svg(Kind::Circuits, &[LOG], false).unwrap();
-    assert!(gantt.contains(">r0<") && gantt.contains("to r2") && gantt.contains("r0 -&gt; r2: dark from 0ns to 10ns"));
+    assert!(
+        gantt.contains(">r0<")
+            && gantt.contains("to r2")
+            && gantt.contains("r0 -&gt; r2: dark from 0ns to 10ns")
+    );
     assert!(svg(Kind::Circuits, &[PLAN], false).unwrap().contains("p1 r0"));
 }
 
 /// At the sizes of a column, a page and the screen.
 #[test]
 fn no_text_is_cut_or_covered_in_any_chart() {
-    let jobs = RESULT.replace("\"jobs\": [{", "\"timeline\": [TASK], \"jobs\": [{\"name\": \"a-long-name-of-a-job\", ");
+    let jobs = RESULT.replace(
+        "\"jobs\": [{",
+        "\"timeline\": [TASK], \"jobs\": [{\"name\": \"a-long-name-of-a-job\", ",
+    );
     let task = r#"{"job": 0, "stage": 0, "task": 1, "attempt": 1, "host": "h10-0", "slot": 0, "near": "host",
         "started_ns": 0, "computes_ns": 5, "ended_ns": 1000, "finished": true}"#;
     let jobs = jobs.replace("TASK", task);
-    for size in ["--width 3.3in --font-size 8", "--width 7in --font-size 10", "", "--width 84mm --height 30mm --font-size 7"] {
+    for size in [
+        "--width 3.3in --font-size 8",
+        "--width 7in --font-size 10",
+        "",
+        "--width 84mm --height 30mm --font-size 7",
+    ] {
         #[derive(clap::Parser)]
         struct Args {
             #[command(flatten)]
             paper: Paper,
         }
-        let args = <Args as clap::Parser>::try_parse_from(format!("x {size}").split_whitespace()).expect("a size");
+        let args = <Args as clap::Parser>::try_parse_from(format!("x {size}").split_whitespace())
+            .expect("a size");
         for (kind, texts) in [
             (Kind::Cct, vec![RESULT; 4]),
             (Kind::Jct, vec![RESULT]),
@@ -114,36 +148,59 @@ fn no_text_is_cut_or_covered_in_any_chart() {
             (Kind::Timeline, vec![&jobs]),
         ] {
             for log in [false, true] {
-                let look =
-                    Look { title: "Coflow completion times: c-through, shuffle-8, hybrid-8x2".into(), log, paper: args.paper.clone() };
+                let look = Look {
+                    title: "Coflow completion times: c-through, shuffle-8, hybrid-8x2".into(),
+                    log,
+                    paper: args.paper.clone(),
+                };
                 let sheet = sheet(kind, &texts, &look).unwrap();
                 assert_eq!(sheet.legible(), Ok(()), "{kind:?} at {size:?}");
             }
         }
     }
-    assert!(svg(Kind::Timeline, &[&jobs], false).unwrap().contains("a-long-name-of-a-job stage 0 task 1: computed 995ns"));
+    assert!(
+        svg(Kind::Timeline, &[&jobs], false)
+            .unwrap()
+            .contains("a-long-name-of-a-job stage 0 task 1: computed 995ns")
+    );
 }
 
 #[test]
 fn bars_are_ratios_with_their_intervals() {
     let result = |policy: &str, seed: u64, cct: u64| {
-        let text = RESULT_OF_COFLOWS.replace("POLICY", policy).replace("SEED", &seed.to_string()).replace("CCT", &cct.to_string());
+        let text = RESULT_OF_COFLOWS
+            .replace("POLICY", policy)
+            .replace("SEED", &seed.to_string())
+            .replace("CCT", &cct.to_string());
         results::parse(&text, Path::new("f")).expect("a result")
     };
     let file = Path::new("f");
-    let run = |policy: &'static str, ccts: [u64; 2]| [result(policy, 1, ccts[0]), result(policy, 2, ccts[1])].concat();
-    let read = |all: &[Vec<crate::runtime::study::AnyResult>]| all.iter().map(|r| (file, r.clone())).collect::<Vec<_>>();
+    let run = |policy: &'static str, ccts: [u64; 2]| {
+        [result(policy, 1, ccts[0]), result(policy, 2, ccts[1])].concat()
+    };
+    let read = |all: &[Vec<crate::runtime::study::AnyResult>]| {
+        all.iter().map(|r| (file, r.clone())).collect::<Vec<_>>()
+    };
     let (aalo, varys) = (run("aalo", [100, 200]), run("varys", [50, 120]));
-    let study = groups::studies(&read(&[aalo.clone(), varys]), &Grouping::default(), &[], None).unwrap();
+    let study =
+        groups::studies(&read(&[aalo.clone(), varys]), &Grouping::default(), &[], None).unwrap();
     let look = Look { title: String::new(), log: false, paper: Paper::default() };
     let chart = normalised::Bars::new(&study, false).unwrap().draw(&look);
     // Half, and six tenths: 0.55 with an interval by Student's t of one degree of freedom.
     let text = chart.svg();
-    for part in ["varys, all: CCT of 2 coflows: 0.550 ± 0.635", "aalo = 1", "Mean CCT over that of aalo", "varys, 2 runs"] {
+    for part in [
+        "varys, all: CCT of 2 coflows: 0.550 ± 0.635",
+        "aalo = 1",
+        "Mean CCT over that of aalo",
+        "varys, 2 runs",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert_eq!(chart.legible(), Ok(()));
-    let alone = normalised::Bars::new(&groups::studies(&read(&[aalo]), &Grouping::default(), &[], None).unwrap(), false);
+    let alone = normalised::Bars::new(
+        &groups::studies(&read(&[aalo]), &Grouping::default(), &[], None).unwrap(),
+        false,
+    );
     assert!(alone.err().is_some_and(|e| e.contains("all of aalo")));
 }
 
@@ -151,10 +208,21 @@ fn bars_are_ratios_with_their_intervals() {
 fn what_is_not_there_is_said() {
     let e = svg(Kind::Circuits, &[RESULT], false).unwrap_err();
     assert!(e.contains("no circuits") && e.contains("it has: coflows, jobs, utilisation"), "{e}");
-    let named = |link: &str| Chart::of(Kind::Utilisation, &[one(RESULT, "f").unwrap()], vec!["x".into()], &[link.to_owned()]);
-    assert!(named("r0.up").is_ok() && named("r7.up").err().unwrap().contains("f: no link r7.up in it"));
+    let named = |link: &str| {
+        Chart::of(
+            Kind::Utilisation,
+            &[one(RESULT, "f").unwrap()],
+            vec!["x".into()],
+            &[link.to_owned()],
+        )
+    };
+    assert!(
+        named("r0.up").is_ok() && named("r7.up").err().unwrap().contains("f: no link r7.up in it")
+    );
     assert!(one(&RESULT.replace("8000", "-1"), "f").unwrap_err().starts_with("f: utilisation: "));
-    assert!(svg(Kind::Cct, &[LOG], false).is_err() && svg(Kind::Circuits, &[LOG, LOG], false).is_err());
+    assert!(
+        svg(Kind::Cct, &[LOG], false).is_err() && svg(Kind::Circuits, &[LOG, LOG], false).is_err()
+    );
     let empty = r#"{"coflows": [], "jobs": [], "circuits": []}"#;
     for kind in [Kind::Cct, Kind::Jct, Kind::Circuits, Kind::Utilisation] {
         assert!(svg(kind, &[empty], false).is_ok() && svg(kind, &[empty], true).is_ok());
@@ -163,7 +231,9 @@ fn what_is_not_there_is_said() {
 
 #[test]
 fn labels_are_what_differs() {
-    let result = |policy: &str| one(&RESULT.replace("c-through", policy), &format!("dir/{policy}-1.json")).unwrap();
+    let result = |policy: &str| {
+        one(&RESULT.replace("c-through", policy), &format!("dir/{policy}-1.json")).unwrap()
+    };
     let of = |a: &str, b: &str| labels(&[result(a), result(b)], &[]).unwrap();
     assert_eq!(of("a", "b"), ["a", "b"]);
     assert_eq!(of("a", "a"), ["a-1", "a-1"]);
@@ -193,14 +263,22 @@ fn a_logarithmic_axis_is_drawn_or_refused() {
     let plot = |words: &[&str]| {
         let to = dir.path().join("to.svg");
         let all = ["plot"].iter().chain(words).copied().chain(["--to", to.to_str().unwrap()]);
-        run(&<Line as clap::Parser>::try_parse_from(all).unwrap().args).map(|()| std::fs::read_to_string(&to).unwrap())
+        run(&<Line as clap::Parser>::try_parse_from(all).unwrap().args)
+            .map(|()| std::fs::read_to_string(&to).unwrap())
     };
-    let of = |policy: &str, cct: &str| RESULT_OF_COFLOWS.replace("SEED", "1").replace("POLICY", policy).replace("CCT", cct);
-    let files = [write("a.json", &of("slow", "1000000000")), write("b.json", &of("fast", "20000000"))];
-    let drawn = |more: &[&str]| plot(&[&[files[0].as_str(), files[1].as_str(), "--kind", "normalised"], more].concat()).unwrap();
+    let of = |policy: &str, cct: &str| {
+        RESULT_OF_COFLOWS.replace("SEED", "1").replace("POLICY", policy).replace("CCT", cct)
+    };
+    let files =
+        [write("a.json", &of("slow", "1000000000")), write("b.json", &of("fast", "20000000"))];
+    let drawn = |more: &[&str]| {
+        plot(&[&[files[0].as_str(), files[1].as_str(), "--kind", "normalised"], more].concat())
+            .unwrap()
+    };
     // A fiftieth is told apart from nothing.
     assert!(drawn(&["--log-scale"]).contains(">0.02<") && !drawn(&[]).contains(">0.02<"));
-    let refused = plot(&[&write("log.jsonl", LOG), "--kind", "circuits", "--log-scale"]).unwrap_err();
+    let refused =
+        plot(&[&write("log.jsonl", LOG), "--kind", "circuits", "--log-scale"]).unwrap_err();
     assert!(refused.to_string().contains("--log-scale is of completion times"), "{refused}");
 }
 
@@ -225,21 +303,44 @@ proptest! {
     }
 }
 
-/// What the event log of a run says of its circuits is a timetable: on a plane no port has two circuits, nor one that is lit while another
-/// is set up there, whichever scheduler wrote it. So is the chart of it.
+/// What the event log of a run says of its circuits is a timetable: on a plane no port has two
+/// circuits, nor one that is lit while another is set up there, whichever scheduler wrote it. So is
+/// the chart of it.
 #[test]
 fn an_event_log_says_when_each_circuit_ends() {
-    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
-    let t = Arc::new(Topology::uniform("t", 5, 1, BitRate::mbit(1000), BitRate::mbit(100), vec![plane]));
-    let trace = synth(&Synth { racks: 5, hosts: 1, coflows: 12, seed: 3, mean_gap: Span::millis(200) });
-    let w = trace.to_workload("w", &t, &Mapping::default()).unwrap().adjusted(&Adjust { scale: 10, ..Adjust::default() });
+    let plane = Plane {
+        id: PlaneId(0),
+        rate: BitRate::mbit(1000),
+        delta: Span::millis(10),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
+    let t = Arc::new(Topology::uniform(
+        "t",
+        5,
+        1,
+        BitRate::mbit(1000),
+        BitRate::mbit(100),
+        vec![plane],
+    ));
+    let trace =
+        synth(&Synth { racks: 5, hosts: 1, coflows: 12, seed: 3, mean_gap: Span::millis(200) });
+    let w = trace
+        .to_workload("w", &t, &Mapping::default())
+        .unwrap()
+        .adjusted(&Adjust { scale: 10, ..Adjust::default() });
     for scheduler in SchedulerKind::ALL {
-        let policy = CircuitPolicy { scheduler, demand: Estimator::Combined, ..CircuitPolicy::default() };
+        let policy =
+            CircuitPolicy { scheduler, demand: Estimator::Combined, ..CircuitPolicy::default() };
         let mut log = String::new();
         let mut write = |r| log += &(serde_json::to_string(&r).unwrap() + "\n");
         simulate(&t, &policy.into(), &w, None, &mut write).unwrap();
         let bars = one(&log, "f").unwrap().circuits.unwrap().bars;
-        assert_eq!(bars.is_empty(), scheduler.build().set_by() != SetBy::Scheduler, "{scheduler:?}");
+        assert_eq!(
+            bars.is_empty(),
+            scheduler.build().set_by() != SetBy::Scheduler,
+            "{scheduler:?}"
+        );
         for port in [|b: &Bar| b.input, |b: &Bar| b.output] {
             let mut held: Vec<_> = bars.iter().map(|b| (port(b), b.setup_at, b.until)).collect();
             held.sort_unstable();
@@ -251,12 +352,19 @@ fn an_event_log_says_when_each_circuit_ends() {
 
 #[test]
 fn repeated_runs_of_a_policy_are_one_line() {
-    let run = |policy: &str, seed: u32| RESULT.replace("c-through", policy).replace("\"w\"", &format!("\"mix-seed-{seed}\""));
+    let run = |policy: &str, seed: u32| {
+        RESULT.replace("c-through", policy).replace("\"w\"", &format!("\"mix-seed-{seed}\""))
+    };
     let list = format!("[{}, {}, {}]", run("aalo", 1), run("varys", 1), run("aalo", 2));
     let inputs = input::read(&list, "f", &Pool::default()).unwrap();
-    let told: Vec<(&str, usize, usize)> =
-        inputs.iter().map(|i| (i.about[0].as_str(), i.runs, i.ccts.as_ref().map_or(0, Vec::len))).collect();
+    let told: Vec<(&str, usize, usize)> = inputs
+        .iter()
+        .map(|i| (i.about[0].as_str(), i.runs, i.ccts.as_ref().map_or(0, Vec::len)))
+        .collect();
     assert_eq!(told, [("aalo", 2, 6), ("varys", 1, 3)]);
     assert_eq!(labels(&inputs, &[]).unwrap(), ["aalo, 2 runs", "varys"]);
-    assert!(inputs[0].utilisation.is_none() && inputs[1].utilisation.is_some(), "what is told over time is told of one run");
+    assert!(
+        inputs[0].utilisation.is_none() && inputs[1].utilisation.is_some(),
+        "what is told over time is told of one run"
+    );
 }

@@ -2,7 +2,8 @@
 
 use crate::cli::running;
 
-/// How it is stopped, where it is watched, and commands to try; with its name, if others run that the commands might mean.
+/// How it is stopped, where it is watched, and commands to try; with its name, if others run that
+/// the commands might mean.
 pub fn up(name: &str, detached: bool, url: &str) -> String {
     let others = running::everywhere().iter().any(|n| n.fabric != name);
     text(name, detached, url, others)

@@ -10,14 +10,21 @@ use crate::runtime::settings::RunPlan;
 use crate::runtime::study::AnyResult;
 use crate::workload::Workload;
 
-/// Carries a workload under every policy, as many times as asked for, and holds the policies against the first. They take turns, so that
-/// what changes on the machine meanwhile meets all of them.
+/// Carries a workload under every policy, as many times as asked for, and holds the policies
+/// against the first. They take turns, so that what changes on the machine meanwhile meets all of
+/// them.
 ///
 /// # Errors
 /// A run that failed or was interrupted, or coflows that did not finish.
-pub fn compare(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Result<(), CliError> {
-    let all: Vec<(&RunPlan, &Workload)> =
-        std::iter::once((&plan.run, workload)).chain(plan.others.iter().map(|(run, workload)| (run, workload))).collect();
+pub fn compare(
+    args: &Args,
+    plan: &Plan,
+    workload: &Workload,
+    stop: &AtomicBool,
+) -> Result<(), CliError> {
+    let all: Vec<(&RunPlan, &Workload)> = std::iter::once((&plan.run, workload))
+        .chain(plan.others.iter().map(|(run, workload)| (run, workload)))
+        .collect();
     let names = match &args.policy[..] {
         [] => vec![plan.run.policy.name.clone()],
         files => study::labels(files.iter().zip(all.iter().map(|p| p.0.policy.name.as_str()))),
@@ -25,7 +32,8 @@ pub fn compare(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool)
     let mut results: study::Results = all.iter().map(|_| vec![]).collect();
     let mut unfinished = 0;
     for (k, &of) in (0..args.repeat.unwrap_or(1)).flat_map(|_| all.iter().enumerate()) {
-        let result = if stop.load(Relaxed) { break } else { one(args, plan, of, &plan.origins[k], stop)? };
+        let result =
+            if stop.load(Relaxed) { break } else { one(args, plan, of, &plan.origins[k], stop)? };
         if !stop.load(Relaxed) {
             unfinished += result.summary.unfinished;
             results[k].push(AnyResult::Coflows(Box::new(result)));
@@ -37,7 +45,9 @@ pub fn compare(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool)
     args.json.as_ref().map_or(Ok(()), |file| write_text(file, &study::results_json(&results)))?;
     print(&study::show(&[study::of(&names, &results)], args.shown.output))?;
     match (stop.load(Relaxed), unfinished) {
-        (true, _) => Err(CliError::Failed("interrupted; the runs that had ended by then stand above".into())),
+        (true, _) => {
+            Err(CliError::Failed("interrupted; the runs that had ended by then stand above".into()))
+        }
         (false, 0) => study::accept(args.allow, &names, &results),
         (false, n) => Err(CliError::Failed(format!("{} did not finish", several(n, "coflow")))),
     }

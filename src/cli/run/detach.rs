@@ -24,17 +24,20 @@ pub fn start(name: &str) -> Result<(), CliError> {
     let base = ownership::base();
     Owned::free(&base, name).map_err(|e| CliError::Failed(e.to_string()))?;
     let log = ownership::log_file(&base, name);
-    let mut child = spawn(&base, &log).map_err(|e| CliError::Failed(format!("run {name} in the background: {e}")))?;
+    let mut child = spawn(&base, &log)
+        .map_err(|e| CliError::Failed(format!("run {name} in the background: {e}")))?;
     match wait(&base, name, &mut child) {
-        Ok(Ok(note)) => {
-            print(&format!("{name} is up; API at {}; heliostat logs {name}, heliostat stop {name}\n", note.api.unwrap_or_default()))
-        }
+        Ok(Ok(note)) => print(&format!(
+            "{name} is up; API at {}; heliostat logs {name}, heliostat stop {name}\n",
+            note.api.unwrap_or_default()
+        )),
         Ok(Err(status)) => ended(name, status, &log),
         Err(e) => Err(CliError::Failed(format!("run {name} in the background: {e}"))),
     }
 }
 
-/// The same command line, in a session of its own, its output in the log. An earlier log stays beside it as `NAME.log.1`.
+/// The same command line, in a session of its own, its output in the log. An earlier log stays
+/// beside it as `NAME.log.1`.
 fn spawn(base: &Path, log: &Path) -> io::Result<Child> {
     ownership::make_base(base)?;
     match fs::rename(log, log.with_extension("log.1")) {
@@ -54,7 +57,9 @@ fn wait(base: &Path, name: &str, child: &mut Child) -> io::Result<Result<Note, E
         if let Some(status) = child.try_wait()? {
             return Ok(Err(status));
         }
-        if let Some(note) = ownership::running(base).into_iter().find(|n| n.fabric == name && n.api.is_some()) {
+        if let Some(note) =
+            ownership::running(base).into_iter().find(|n| n.fabric == name && n.api.is_some())
+        {
             return Ok(Ok(note));
         }
         std::thread::sleep(LOOK);

@@ -1,4 +1,5 @@
-//! `heliostat run --events`: the controller's event log as a file that grows while the network runs.
+//! `heliostat run --events`: the controller's event log as a file that grows while the network
+//! runs.
 
 use std::io::{self, BufRead as _};
 use std::path::{Path, PathBuf};
@@ -40,10 +41,11 @@ struct Missing {
 }
 
 impl EventFile {
-    /// Writes every event that the controller tells of from now on: a line of JSON each, as `simulate --events` does. Where the disk
-    /// refuses, the failure is shown as the controller's others are, and later events are written once it takes them again. At each change
-    /// of `reopen` the file is opened by its name again. What the file holds is dropped, unless the log `goes_on` behind its whole lines.
-    /// Every file that was empty begins with the `head`.
+    /// Writes every event that the controller tells of from now on: a line of JSON each, as
+    /// `simulate --events` does. Where the disk refuses, the failure is shown as the controller's
+    /// others are, and later events are written once it takes them again. At each change of
+    /// `reopen` the file is opened by its name again. What the file holds is dropped, unless the
+    /// log `goes_on` behind its whole lines. Every file that was empty begins with the `head`.
     ///
     /// # Errors
     /// The file cannot be made.
@@ -54,7 +56,8 @@ impl EventFile {
         reopen: watch::Receiver<()>,
     ) -> Result<Self, CliError> {
         let tell = controller.clone();
-        let tell = move |why| tell.notify(Event::Trouble { what: Trouble::File(LogFile::Events), why });
+        let tell =
+            move |why| tell.notify(Event::Trouble { what: Trouble::File(LogFile::Events), why });
         Self::listen((path, goes_on), head.line(), (controller.events(), reopen), tell)
     }
 
@@ -66,11 +69,14 @@ impl EventFile {
     ) -> Result<Self, CliError> {
         let failed = |e: io::Error| CliError::Failed(format!("{}: {e}", path.display()));
         let length = if goes_on { whole_lines(path) } else { Ok(0) }.map_err(failed)?;
-        let file = open::to_write(path, true).and_then(|file| LineFile::new(path, file, length)).map_err(failed)?;
+        let file = open::to_write(path, true)
+            .and_then(|file| LineFile::new(path, file, length))
+            .map_err(failed)?;
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed)?;
         let work = move || runtime.block_on(write((file, head), events, (stopped, reopen), tell));
-        let thread = std::thread::Builder::new().name("events".into()).spawn(work).map_err(failed)?;
+        let thread =
+            std::thread::Builder::new().name("events".into()).spawn(work).map_err(failed)?;
         Ok(Self { path: path.into(), stop, thread })
     }
 
@@ -89,10 +95,13 @@ impl EventFile {
         match self.thread.join() {
             Err(_) => fail(format!("{}: the thread that wrote it has died", self.path.display())),
             Ok(Missing { unread: 0, refused: 0, .. }) => Ok(()),
-            Ok(Missing { unread, refused: 0, .. }) => {
-                fail(format!("{}: {unread} events are missing: the disk was too slow", self.path.display()))
+            Ok(Missing { unread, refused: 0, .. }) => fail(format!(
+                "{}: {unread} events are missing: the disk was too slow",
+                self.path.display()
+            )),
+            Ok(Missing { unread, refused, why }) => {
+                fail(format!("{why}: {} events are missing", unread + refused))
             }
-            Ok(Missing { unread, refused, why }) => fail(format!("{why}: {} events are missing", unread + refused)),
         }
     }
 }
@@ -131,7 +140,10 @@ async fn write(
                 tell(Some(why));
             }
             Some(Turn::Healed) => {
-                tracing::warn!("the event log goes on: {} events are missing so far", file.missing());
+                tracing::warn!(
+                    "the event log goes on: {} events are missing so far",
+                    file.missing()
+                );
                 if moved.is_none() {
                     tell(None);
                 }
@@ -155,7 +167,8 @@ async fn write(
     }
 }
 
-/// Bytes of the whole lines of a file, 0 if there is none: the last line may have been cut off when its writer was killed.
+/// Bytes of the whole lines of a file, 0 if there is none: the last line may have been cut off when
+/// its writer was killed.
 fn whole_lines(path: &Path) -> io::Result<u64> {
     if !path.is_file() {
         return Ok(0);
@@ -173,7 +186,8 @@ fn whole_lines(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Goes on in the file that has the name now. Where there can be none, events go to the old one, and the time of this try is returned.
+/// Goes on in the file that has the name now. Where there can be none, events go to the old one,
+/// and the time of this try is returned.
 fn reopened(file: &mut LineFile, tell: &mut impl FnMut(Option<String>)) -> Option<Instant> {
     let Err(why) = file.reopen() else { return goes_on(file, tell) };
     tracing::warn!("{why}: events go to the file that was open before");
@@ -228,7 +242,10 @@ mod tests {
     fn seqs(file: &Path) -> Vec<u64> {
         let text = std::fs::read_to_string(file).expect("text");
         let lines = text.strip_prefix(&head()).expect("a head");
-        lines.lines().map(|l| serde_json::from_str::<wire::Record>(l).expect("a record").seq).collect()
+        lines
+            .lines()
+            .map(|l| serde_json::from_str::<wire::Record>(l).expect("a record").seq)
+            .collect()
     }
 
     #[test]
@@ -237,7 +254,15 @@ mod tests {
         let read = || seqs(file.path());
         let (events, received) = tokio::sync::broadcast::channel(4);
         (0..4).for_each(|n| drop(events.send(record(n))));
-        let start = |received| EventFile::listen((file.path(), false), head(), (received, watch::channel(()).1), |_| {}).expect("started");
+        let start = |received| {
+            EventFile::listen(
+                (file.path(), false),
+                head(),
+                (received, watch::channel(()).1),
+                |_| {},
+            )
+            .expect("started")
+        };
         start(received).finish().expect("written");
         assert_eq!(read(), [0, 1, 2, 3]);
 
@@ -253,9 +278,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let (inner, away) = (dir.path().join("logs"), dir.path().join("away"));
         std::fs::create_dir(&inner).expect("made");
-        let (path, (events, received), (ask, asked)) = (inner.join("log"), tokio::sync::broadcast::channel(64), watch::channel(()));
+        let (path, (events, received), (ask, asked)) =
+            (inner.join("log"), tokio::sync::broadcast::channel(64), watch::channel(()));
         let (told, heard) = std::sync::mpsc::channel();
-        let log = EventFile::listen((&path, false), head(), (received, asked), move |why| drop(told.send(why))).expect("started");
+        let log = EventFile::listen((&path, false), head(), (received, asked), move |why| {
+            drop(told.send(why))
+        })
+        .expect("started");
         std::fs::rename(&inner, &away).expect("moved");
         ask.send_replace(());
         let why = heard.recv_timeout(Duration::from_secs(60)).expect("told").expect("why not");
@@ -276,29 +305,45 @@ mod tests {
         }
         log.finish().expect("written");
         let (old, new) = (seqs(&away.join("log")), seqs(&path));
-        assert_eq!([old, new].concat(), (0..=last).collect::<Vec<_>>(), "no event is lost, and none is there twice");
+        assert_eq!(
+            [old, new].concat(),
+            (0..=last).collect::<Vec<_>>(),
+            "no event is lost, and none is there twice"
+        );
     }
 
     #[test]
     fn a_file_without_events_says_what_ran() {
         let dir = tempfile::tempdir().expect("a directory");
         let (path, old) = (dir.path().join("log"), dir.path().join("log.1"));
-        let ((_events, received), (ask, asked)) = (tokio::sync::broadcast::channel(4), watch::channel(()));
+        let ((_events, received), (ask, asked)) =
+            (tokio::sync::broadcast::channel(4), watch::channel(()));
         let (told, heard) = std::sync::mpsc::channel();
-        let log = EventFile::listen((&path, false), head(), (received, asked), move |why| drop(told.send(why))).expect("started");
+        let log = EventFile::listen((&path, false), head(), (received, asked), move |why| {
+            drop(told.send(why))
+        })
+        .expect("started");
         std::fs::rename(&path, &old).expect("moved");
         ask.send_replace(());
         assert_eq!(heard.recv_timeout(Duration::from_secs(60)), Ok(None), "it is opened again");
         log.finish().expect("written");
-        assert_eq!([old, path].map(|file| std::fs::read_to_string(file).expect("text")), [head(), head()]);
+        assert_eq!(
+            [old, path].map(|file| std::fs::read_to_string(file).expect("text")),
+            [head(), head()]
+        );
     }
 
     #[test]
     fn a_thread_that_dies_is_seen() {
         let dir = tempfile::tempdir().expect("a directory");
-        let (inner, (_events, received), (ask, asked)) = (dir.path().join("logs"), tokio::sync::broadcast::channel(4), watch::channel(()));
+        let (inner, (_events, received), (ask, asked)) =
+            (dir.path().join("logs"), tokio::sync::broadcast::channel(4), watch::channel(()));
         std::fs::create_dir(&inner).expect("made");
-        let log = EventFile::listen((&inner.join("log"), false), head(), (received, asked), |why| panic!("{why:?}")).expect("started");
+        let log =
+            EventFile::listen((&inner.join("log"), false), head(), (received, asked), |why| {
+                panic!("{why:?}")
+            })
+            .expect("started");
         assert!(log.is_alive());
         std::fs::rename(&inner, dir.path().join("away")).expect("moved");
         ask.send_replace(());
@@ -328,7 +373,13 @@ mod tests {
             before.into_iter().for_each(|text| std::fs::write(&path, text).expect("written"));
             let (events, received) = tokio::sync::broadcast::channel(4);
             drop(events.send(record(7)));
-            let log = EventFile::listen((&path, goes_on), head(), (received, watch::channel(()).1), |_| {}).expect("started");
+            let log = EventFile::listen(
+                (&path, goes_on),
+                head(),
+                (received, watch::channel(()).1),
+                |_| {},
+            )
+            .expect("started");
             log.finish().expect("written");
             assert_eq!(std::fs::read_to_string(&path).expect("text"), after, "{before:?}");
         }

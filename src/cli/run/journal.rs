@@ -1,4 +1,5 @@
-//! `heliostat run --journal`: the daemon's records, opened before the network is built and closed after its end.
+//! `heliostat run --journal`: the daemon's records, opened before the network is built and closed
+//! after its end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,20 +20,30 @@ pub fn open(directory: &Path, topology: &Arc<Topology>) -> Result<Journal, CliEr
     let journal = Journal::open(directory, topology.clone()).map_err(refused)?;
     let (found, name) = (journal.found(), directory.display());
     if found.torn > 0 {
-        tracing::warn!("{name}: the last record was cut off when the daemon ended; its {} bytes are dropped", found.torn);
+        tracing::warn!(
+            "{name}: the last record was cut off when the daemon ended; its {} bytes are dropped",
+            found.torn
+        );
     }
     for (line, column, why) in found.damaged.iter().take(SHOWN) {
-        tracing::warn!("{name}: line {line}, column {column} of the journal is damaged, and what it says is lost: {why}");
+        tracing::warn!(
+            "{name}: line {line}, column {column} of the journal is damaged, and what it says is lost: {why}"
+        );
     }
     if let Some(more) = found.damaged.len().checked_sub(SHOWN + 1) {
         tracing::warn!("{name}: {} more lines are damaged", more + 1);
     }
     if found.unmarked {
-        tracing::warn!("{name}: mark.json is damaged: numbers of coflows go on behind those in the journal");
+        tracing::warn!(
+            "{name}: mark.json is damaged: numbers of coflows go on behind those in the journal"
+        );
     }
     if found.past.seq > 0 {
         let (ended, lost) = (found.past.closed.total(), found.past.open.len());
-        tracing::info!("{name}: {ended} coflows had ended, {lost} had not and are lost; events go on at {}", found.past.seq);
+        tracing::info!(
+            "{name}: {ended} coflows had ended, {lost} had not and are lost; events go on at {}",
+            found.past.seq
+        );
     }
     Ok(journal)
 }
@@ -53,7 +64,9 @@ pub fn start(journal: Journal, e: &Emulation) -> Result<Writing, CliError> {
 pub fn finish(writing: Writing) -> Result<(), CliError> {
     match writing.finish() {
         Ok(0) => Ok(()),
-        Ok(missing) => Err(CliError::Failed(format!("the journal lacks {missing} events: the disk was full, or too slow"))),
+        Ok(missing) => Err(CliError::Failed(format!(
+            "the journal lacks {missing} events: the disk was full, or too slow"
+        ))),
         Err(why) => Err(CliError::Failed(why)),
     }
 }

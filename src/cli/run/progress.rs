@@ -8,7 +8,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use crate::cli::log::say;
 use crate::control::record::{CircuitState, Snapshot};
 
-/// Live progress on stderr: a bar and three lines on a terminal, a line every two seconds elsewhere.
+/// Live progress on stderr: a bar and three lines on a terminal, a line every two seconds
+/// elsewhere.
 pub struct Progress {
     name: String,
     total: usize,
@@ -22,9 +23,17 @@ impl Progress {
     pub fn new(name: &str, total: usize) -> Self {
         let bars = std::io::stderr().is_terminal().then(|| {
             let all = MultiProgress::new();
-            let style = ProgressStyle::with_template("{prefix} [{elapsed}] {bar:30} {pos}/{len} coflows").expect("a valid template");
-            let bar = all.add(ProgressBar::new(total as u64).with_style(style).with_prefix(name.to_owned()));
-            let line = || all.add(ProgressBar::new(0).with_style(ProgressStyle::with_template("  {msg}").expect("a valid template")));
+            let style =
+                ProgressStyle::with_template("{prefix} [{elapsed}] {bar:30} {pos}/{len} coflows")
+                    .expect("a valid template");
+            let bar = all
+                .add(ProgressBar::new(total as u64).with_style(style).with_prefix(name.to_owned()));
+            let line =
+                || {
+                    all.add(ProgressBar::new(0).with_style(
+                        ProgressStyle::with_template("  {msg}").expect("a valid template"),
+                    ))
+                };
             let lines = [line(), line(), line()];
             (all, bar, lines)
         });
@@ -38,15 +47,25 @@ impl Progress {
         let (t0, sent0, ocs0) = self.last.unwrap_or((s.now.0, sent, ocs));
         let seconds = s.now.0.saturating_sub(t0) as f64 / 1e9;
         let rate = |b: u64| if seconds > 0.0 { b as f64 * 8.0 / seconds / 1e9 } else { 0.0 };
-        let (over_ocs, over_eps) = (rate(ocs - ocs0), rate((sent - sent0).saturating_sub(ocs - ocs0)));
-        let up: Vec<String> =
-            s.circuits.iter().filter(|c| c.state == CircuitState::Up).map(|c| format!("r{}→r{}", c.input.0, c.output.0)).collect();
-        let up = if up.is_empty() { "no circuits".into() } else { format!("circuits {}", up.join(" ")) };
+        let (over_ocs, over_eps) =
+            (rate(ocs - ocs0), rate((sent - sent0).saturating_sub(ocs - ocs0)));
+        let up: Vec<String> = s
+            .circuits
+            .iter()
+            .filter(|c| c.state == CircuitState::Up)
+            .map(|c| format!("r{}→r{}", c.input.0, c.output.0))
+            .collect();
+        let up =
+            if up.is_empty() { "no circuits".into() } else { format!("circuits {}", up.join(" ")) };
         let rates = format!(
             "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} sent back late",
             s.ports.iter().map(|p| p.counters.late_packets).sum::<u64>()
         );
-        let demand = format!("demand {}, waiting {}", crate::units::Bytes(s.demand.total()), crate::units::Bytes(s.backlog.total()));
+        let demand = format!(
+            "demand {}, waiting {}",
+            crate::units::Bytes(s.demand.total()),
+            crate::units::Bytes(s.backlog.total())
+        );
         match &self.bars {
             Some((_, bar, [a, b, c])) => {
                 bar.set_position(done);

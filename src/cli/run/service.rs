@@ -1,4 +1,5 @@
-//! What a service manager hears of a network: that it is up, that its control goes on, and that it ends (`sd_notify(3)`).
+//! What a service manager hears of a network: that it is up, that its control goes on, and that it
+//! ends (`sd_notify(3)`).
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -9,10 +10,11 @@ use sd_notify::NotifyState;
 use crate::runtime::handle::Handle;
 use crate::units::Time;
 
-/// Tells the service manager that started this process of a network, until it is dropped: that is before the network is taken down.
-/// Nothing happens where there is none.
+/// Tells the service manager that started this process of a network, until it is dropped: that is
+/// before the network is taken down. Nothing happens where there is none.
 pub struct Manager {
-    /// The thread that tells that the network is under control, where that is to be told; it ends when nothing can be sent to it.
+    /// The thread that tells that the network is under control, where that is to be told; it ends
+    /// when nothing can be sent to it.
     watchdog: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -24,7 +26,9 @@ impl Manager {
             let (over, end) = channel();
             let handle = handle.clone();
             // Half of the time: a message may be late.
-            let tell = move || tell(patience / 2, &end, || handle.snapshot().now, || say(NotifyState::Watchdog));
+            let tell = move || {
+                tell(patience / 2, &end, || handle.snapshot().now, || say(NotifyState::Watchdog))
+            };
             (over, std::thread::spawn(tell))
         });
         Self { watchdog }
@@ -42,8 +46,9 @@ impl Drop for Manager {
     }
 }
 
-/// Says once a `period` that the network is under control, if the control loop has shown its state since then: `shown` is the time of the
-/// newest snapshot, and a loop that hangs makes no others. Ends when the other side of `end` is gone.
+/// Says once a `period` that the network is under control, if the control loop has shown its state
+/// since then: `shown` is the time of the newest snapshot, and a loop that hangs makes no others.
+/// Ends when the other side of `end` is gone.
 fn tell(period: Duration, end: &Receiver<()>, shown: impl Fn() -> Time, mut say: impl FnMut()) {
     let mut heard = shown();
     while end.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::cli::client::Where;
 use crate::cli::{CliError, set};
 
-/// What tells two states of a file apart: inode, size, and when it was written, in seconds and nanoseconds.
+/// What tells two states of a file apart: inode, size, and when it was written, in seconds and
+/// nanoseconds.
 type State = (u64, u64, i64, i64);
 
 /// A policy file, looked at again and again.
@@ -25,12 +26,18 @@ impl Watch {
     /// It is no file, such as the name of a shipped policy.
     pub fn new(file: &Path) -> Result<Self, CliError> {
         let now = state(file);
-        let none = || CliError::Usage(format!("--watch: there is no file {}; a shipped policy never changes", file.display()));
+        let none = || {
+            CliError::Usage(format!(
+                "--watch: there is no file {}; a shipped policy never changes",
+                file.display()
+            ))
+        };
         now.is_some().then(|| Self { file: file.into(), taken: now, seen: now }).ok_or_else(none)
     }
 
-    /// Takes the file if it was written again, and has not changed since the last look: it may be half written. One that is missing, makes
-    /// no sense or changes what was fixed at the start changes nothing, which is said once.
+    /// Takes the file if it was written again, and has not changed since the last look: it may be
+    /// half written. One that is missing, makes no sense or changes what was fixed at the start
+    /// changes nothing, which is said once.
     pub fn look(&mut self, daemon: &Where) {
         let now = state(&self.file);
         let holds = std::mem::replace(&mut self.seen, now) == now;
@@ -40,7 +47,9 @@ impl Watch {
         self.taken = now;
         let file = self.file.display();
         match set::policy(daemon, &self.file) {
-            Ok(name) => tracing::info!("{file} was written again: the policy `{name}` decides from now on"),
+            Ok(name) => {
+                tracing::info!("{file} was written again: the policy `{name}` decides from now on")
+            }
             Err(e) => tracing::error!("{file} was written again, and changes nothing: {e}"),
         }
     }

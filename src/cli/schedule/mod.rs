@@ -21,7 +21,9 @@ use super::numbers::several;
 use super::summary::{Shown, ShownOnce};
 use super::timeline;
 use super::workload::Reading;
-use super::{CliError, can_write, interrupt, jobs, machine, origin, print, read_policy, tables, write_text};
+use super::{
+    CliError, can_write, interrupt, jobs, machine, origin, print, read_policy, tables, write_text,
+};
 use crate::api::wire;
 use crate::cli::log::{self, say};
 use crate::client::board::Reporter;
@@ -43,17 +45,19 @@ use crate::scheduler::spec::JobPolicy;
 use crate::topology::Topology;
 use crate::workload::jobs::JobList;
 
-/// Runs jobs on the racks of a running daemon: tasks hold slots, shuffles are real TCP between the hosts, circuits come from the daemon
+/// Runs jobs on the racks of a running daemon: tasks hold slots, shuffles are real TCP between the
+/// hosts, circuits come from the daemon
 ///
-/// The scheduler is that of `simulate --jobs`, by the wall clock; it speaks to the daemon over REST only. `--fail` tells it that hosts
-/// and racks are gone, as in simulation: their tasks run again elsewhere, and coflows of them are cancelled. The hosts themselves stay up.
+/// The scheduler is that of `simulate --jobs`, by the wall clock; it speaks to the daemon over REST
+/// only. `--fail` tells it that hosts and racks are gone, as in simulation: their tasks run again
+/// elsewhere, and coflows of them are cancelled. The hosts themselves stay up.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The jobs: our YAML, a SWIM trace, TPC-H queries, or the name of shipped ones
     #[arg(long, value_name = "FILE|NAME")]
     workload: PathBuf,
-    /// The policy, a file or the name of a shipped one; its `placement` section says where tasks go. The rest of it is the daemon's
-    /// business [default: the daemon's own]
+    /// The policy, a file or the name of a shipped one; its `placement` section says where tasks
+    /// go. The rest of it is the daemon's business [default: the daemon's own]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     #[command(flatten)]
@@ -108,7 +112,8 @@ pub(super) struct RemoteJobs<'a> {
 pub fn run(args: &Args) -> Result<(), CliError> {
     log::in_background()?;
     let stop = Arc::new(AtomicBool::new(false));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     runtime.spawn(interrupt::wait_for_signal(stop.clone(), (PathBuf::new(), Vec::new)));
     let ask = RemoteJobs {
@@ -138,7 +143,8 @@ pub(super) fn carry(ask: &RemoteJobs, stop: &AtomicBool) -> Result<(), CliError>
     ask.tuning.timeline.as_deref().map_or(Ok(()), super::can_draw)?;
     let client = &ask.client;
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
-    let topology = Topology::try_from(&topology).map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
+    let topology = Topology::try_from(&topology)
+        .map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
     let topology = Arc::new(topology);
     let theirs = config::read_policy(&client.get("/api/v1/policy")?, "the daemon's policy")?;
     let (plan, file) = match ask.policy {
@@ -165,10 +171,14 @@ pub(super) fn carry(ask: &RemoteJobs, stop: &AtomicBool) -> Result<(), CliError>
     let settings = config::settings(&RunPlan { jobs: plan.jobs.clone(), ..theirs.clone() });
     let origin = Origin { options: ask.given.clone(), settings, ..origin };
     let machine = machine::Watch::start();
-    let (result, ended) = play(client, &what, (&plan.policy, &theirs.policy), (stop, ask.recorder))?;
+    let (result, ended) =
+        play(client, &what, (&plan.policy, &theirs.policy), (stop, ask.recorder))?;
     let machine = Some(if ask.topology.is_some() { machine.end() } else { machine.facts() });
     let result = JobsResult { origin, machine, forced: ask.forced, ..result };
-    let result = result.judged(&Given { faults: failures.iter().filter(|f| is_failure(&f.1)).count() as u64, ..Given::default() });
+    let result = result.judged(&Given {
+        faults: failures.iter().filter(|f| is_failure(&f.1)).count() as u64,
+        ..Given::default()
+    });
     print(&jobs::result(&result, ask.shown))?;
     if let Some(file) = ask.json {
         write_text(file, &tables::json(&result))?;
@@ -178,7 +188,9 @@ pub(super) fn carry(ask: &RemoteJobs, stop: &AtomicBool) -> Result<(), CliError>
     // Why the run broke says more than why its picture cannot be written.
     ended.and(drawn)?;
     if stop.load(Relaxed) && result.summary.unfinished > 0 {
-        return Err(CliError::Failed("interrupted; what had finished by then is printed above, the rest is cancelled".into()));
+        return Err(CliError::Failed(
+            "interrupted; what had finished by then is printed above, the rest is cancelled".into(),
+        ));
     }
     ask.allow.accept(&result.policy, &result.caveats)
 }
@@ -188,12 +200,22 @@ fn is_failure(event: &Event) -> bool {
     matches!(event, Event::HostFailed(_) | Event::RackFailed(_))
 }
 
-/// Whether the daemon's network is the one that the placement policy is meant for, and its circuits go by the same threshold.
-fn fits(topology: &Topology, jobs_by: &JobPolicy, (policy, theirs): (&CircuitPolicy, &CircuitPolicy), file: &str) -> Result<(), CliError> {
+/// Whether the daemon's network is the one that the placement policy is meant for, and its circuits
+/// go by the same threshold.
+fn fits(
+    topology: &Topology,
+    jobs_by: &JobPolicy,
+    (policy, theirs): (&CircuitPolicy, &CircuitPolicy),
+    file: &str,
+) -> Result<(), CliError> {
     let meant = jobs_by.placement.network(topology);
     let uplink = |t: &Topology| t.racks.iter().map(|r| r.uplink).min().unwrap_or_default();
     if meant.racks != topology.racks || meant.planes != topology.planes {
-        let what = format!("{} racks with an EPS uplink of {} each and no circuits", meant.rack_count(), uplink(&meant));
+        let what = format!(
+            "{} racks with an EPS uplink of {} each and no circuits",
+            meant.rack_count(),
+            uplink(&meant)
+        );
         let has = format!("{} planes and uplinks of {}", topology.planes.len(), uplink(topology));
         return Err(CliError::Invalid(format!(
             "{file}: policy {} is meant for {what}; the daemon's network {} has {has}. Start a daemon on such a topology",
@@ -202,7 +224,10 @@ fn fits(topology: &Topology, jobs_by: &JobPolicy, (policy, theirs): (&CircuitPol
     }
     let (ours, other) = (policy.elephant_threshold, theirs.elephant_threshold);
     if ours != other {
-        tracing::warn!("{file} places tasks by an elephant threshold of {ours}, the daemon ({}) sets circuits by {other}", theirs.name);
+        tracing::warn!(
+            "{file} places tasks by an elephant threshold of {ours}, the daemon ({}) sets circuits by {other}",
+            theirs.name
+        );
     }
     Ok(())
 }
@@ -218,12 +243,17 @@ fn play(
     let before = Counters::read(client)?;
     let mut remote = Remote::new(client.clone())?;
     let mut progress = Progress::new(&policy.name, list.jobs.len());
-    let mut reporter = Reporter::new(client.clone(), &list.name, topology.hosts.iter().map(|h| u64::from(h.slots)).sum());
+    let mut reporter = Reporter::new(
+        client.clone(),
+        &list.name,
+        topology.hosts.iter().map(|h| u64::from(h.slots)).sum(),
+    );
     let mut watch = |s: &Snapshot| {
         progress.show(s);
         reporter.tell(s);
     };
-    let outcome = live::run(ask, recorder, &mut remote, stop, &mut watch).map_err(CliError::Failed)?;
+    let outcome =
+        live::run(ask, recorder, &mut remote, stop, &mut watch).map_err(CliError::Failed)?;
     reporter.finish(&outcome.end);
     progress.done();
     let mut ended = match outcome.broken {
@@ -253,11 +283,19 @@ fn play(
         }
     };
     let coflows = remote.coflows(topology);
-    let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy: &theirs.name, workload: &list.name };
+    let of = Names {
+        mechanism: before.mechanism(),
+        topology: &topology.name,
+        policy: &theirs.name,
+        workload: &list.name,
+    };
     let network = RunResult::new(of, coflows, counted, remote.received());
     let end = if stop.load(Relaxed) { End::Stopped } else { End::Finished };
     let network = RunResult { end, zero: Some(before.at()), utilisation, ..network };
-    Ok((JobsResult::new(with_all(outcome.end, list), &outcome.timeline, topology, "host", network), ended))
+    Ok((
+        JobsResult::new(with_all(outcome.end, list), &outcome.timeline, topology, "host", network),
+        ended,
+    ))
 }
 
 /// Jobs that had not arrived when the run ended count as unfinished.
@@ -278,7 +316,10 @@ struct Progress {
 impl Progress {
     fn new(name: &str, jobs: usize) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{prefix} [{elapsed}] {bar:30} {pos}/{len} jobs; {msg}").expect("a valid template");
+            let style = ProgressStyle::with_template(
+                "{prefix} [{elapsed}] {bar:30} {pos}/{len} jobs; {msg}",
+            )
+            .expect("a valid template");
             ProgressBar::new(jobs as u64).with_style(style).with_prefix(name.to_owned())
         });
         Self { name: name.into(), jobs, bar, printed: Instant::now() }
@@ -286,7 +327,8 @@ impl Progress {
 
     fn show(&mut self, s: &Snapshot) {
         let done = s.counters.jobs_finished;
-        let (tasks, coflows) = (several(s.computing as usize, "running task"), several(s.coflows, "coflow"));
+        let (tasks, coflows) =
+            (several(s.computing as usize, "running task"), several(s.coflows, "coflow"));
         let tasks = format!("{tasks}, {} waiting for bytes; {coflows} on the way", s.fetching);
         match &self.bar {
             Some(bar) => {

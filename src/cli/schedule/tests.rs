@@ -36,7 +36,9 @@ impl Sender for Mail {
         } else if self.silent_from.is_none_or(|s| k < s) {
             assert_eq!(report, Report::Flows);
             let flows = c.flows.iter().enumerate();
-            flows.for_each(|(k, f)| h.notify(Event::FlowFinished { id: c.id, flow: FlowId::from(k), bytes: f.bytes }));
+            flows.for_each(|(k, f)| {
+                h.notify(Event::FlowFinished { id: c.id, flow: FlowId::from(k), bytes: f.bytes })
+            });
             h.notify(Event::CoflowFinished { id: c.id, at: Time(1) });
         }
         // A cycle: the run's end waits for the counters.
@@ -82,9 +84,16 @@ impl Bed {
     }
 
     fn play_by(&self, kind: Kind, stop: &AtomicBool) -> (JobsResult, Result<(), CliError>) {
-        let (policy, by) = (CircuitPolicy { name: "p".into(), ..CircuitPolicy::default() }, JobPolicy::new(kind));
+        let (policy, by) =
+            (CircuitPolicy { name: "p".into(), ..CircuitPolicy::default() }, JobPolicy::new(kind));
         let (elephant, jobs) = (policy.elephant_threshold, few());
-        let ask = live::LiveJobs { topology: &self.topology, jobs_by: &by, elephant, jobs: &jobs, failures: &[] };
+        let ask = live::LiveJobs {
+            topology: &self.topology,
+            jobs_by: &by,
+            elephant,
+            jobs: &jobs,
+            failures: &[],
+        };
         play(&self.client, &ask, (&policy, &policy), (stop, None)).unwrap()
     }
 }
@@ -115,10 +124,24 @@ fn co_decided_asks_over_http_and_its_coflows_are_the_confirmed_proposals() {
     assert_eq!((ended, r.summary.finished, r.placement.as_str()), (Ok(()), 5, "co-decided"));
     let seen: wire::Coflows = parse(&bed.client.get("/api/v1/coflows").unwrap()).unwrap();
     let sent: Vec<u32> = bed.mail.sent.lock().unwrap().iter().map(|c| c.id.0).collect();
-    let confirmed: Vec<&wire::Coflow> = seen.coflows.iter().filter(|c| c.name.starts_with("job-")).collect();
-    assert!(!confirmed.is_empty() && confirmed.iter().all(|c| c.state == wire::CoflowState::Finished && sent.contains(&c.id)), "{seen:?}");
-    assert!(seen.coflows.iter().all(|c| !matches!(c.state, wire::CoflowState::Proposed | wire::CoflowState::Expired)));
-    assert!(r.summary.bytes_planned == r.summary.bytes_received && bed.mail.cancelled.lock().unwrap().is_empty());
+    let confirmed: Vec<&wire::Coflow> =
+        seen.coflows.iter().filter(|c| c.name.starts_with("job-")).collect();
+    assert!(
+        !confirmed.is_empty()
+            && confirmed
+                .iter()
+                .all(|c| c.state == wire::CoflowState::Finished && sent.contains(&c.id)),
+        "{seen:?}"
+    );
+    assert!(
+        seen.coflows
+            .iter()
+            .all(|c| !matches!(c.state, wire::CoflowState::Proposed | wire::CoflowState::Expired))
+    );
+    assert!(
+        r.summary.bytes_planned == r.summary.bytes_received
+            && bed.mail.cancelled.lock().unwrap().is_empty()
+    );
 }
 
 #[test]
@@ -128,9 +151,17 @@ fn jobs_run_over_http_and_every_byte_is_accounted_for() {
     assert_eq!(ended, Ok(()));
     assert_eq!((r.summary.finished, r.summary.unfinished, r.jobs.len()), (5, 0, 5));
     let sent: Bytes = bed.mail.sent.lock().unwrap().iter().map(CoflowSpec::bytes).sum();
-    assert!(r.summary.bytes_planned == sent && r.summary.bytes_received == sent && sent > Bytes::ZERO);
-    assert_eq!((r.mechanism.as_str(), r.grain.as_str(), r.topology.as_str()), ("test", "host", "net"));
-    assert!(r.coflows.iter().all(|c| c.cct.is_some()) && r.coflows.len() == bed.mail.sent.lock().unwrap().len());
+    assert!(
+        r.summary.bytes_planned == sent && r.summary.bytes_received == sent && sent > Bytes::ZERO
+    );
+    assert_eq!(
+        (r.mechanism.as_str(), r.grain.as_str(), r.topology.as_str()),
+        ("test", "host", "net")
+    );
+    assert!(
+        r.coflows.iter().all(|c| c.cct.is_some())
+            && r.coflows.len() == bed.mail.sent.lock().unwrap().len()
+    );
     // On a slow machine a reduce may have given its slot to a map, and starts again.
     let counters = r.summary.counters;
     assert_eq!(counters.starts, r.jobs.iter().map(|j| j.tasks).sum::<u64>() + counters.preempted);
@@ -153,7 +184,10 @@ fn who_stops_cancels_what_is_on_its_way_and_keeps_what_was_done() {
     assert_eq!(ended, Ok(()));
     assert!(r.summary.unfinished > 0 && r.jobs.len() == 5, "those that never came count too");
     let (sent, cancelled) = (bed.mail.sent.lock().unwrap(), bed.mail.cancelled.lock().unwrap());
-    assert!(!cancelled.is_empty() && sent.iter().all(|c| cancelled.contains(&c.id)), "{cancelled:?}");
+    assert!(
+        !cancelled.is_empty() && sent.iter().all(|c| cancelled.contains(&c.id)),
+        "{cancelled:?}"
+    );
 }
 
 #[test]
@@ -188,12 +222,22 @@ fn a_daemon_that_sends_nothing_or_has_another_network_is_refused() {
     let client = Arc::new(Client::new(&rig.server.url(), None).unwrap());
     let bed = Bed { rig: Some(rig), client, ..bed(Mail::default()) };
     let (_, ended) = bed.play(&AtomicBool::new(false));
-    assert!(ended.clone().unwrap_err().to_string().contains("/send: this controller has no sender"), "{ended:?}");
+    assert!(
+        ended.clone().unwrap_err().to_string().contains("/send: this controller has no sender"),
+        "{ended:?}"
+    );
 
-    let (policy, by) = (CircuitPolicy { name: "f-eps".into(), ..CircuitPolicy::default() }, JobPolicy::new(Kind::FEps));
+    let (policy, by) = (
+        CircuitPolicy { name: "f-eps".into(), ..CircuitPolicy::default() },
+        JobPolicy::new(Kind::FEps),
+    );
     let why = fits(&bed.topology, &by, (&policy, &policy), "f-eps.yaml").unwrap_err();
     assert_eq!(why.code(), 3);
-    assert!(why.to_string().contains("meant for 4 racks with an EPS uplink of 1Gb/s each and no circuits"), "{why}");
+    assert!(
+        why.to_string()
+            .contains("meant for 4 racks with an EPS uplink of 1Gb/s each and no circuits"),
+        "{why}"
+    );
     assert!(why.to_string().contains("1 planes and uplinks of 100Mb/s"), "{why}");
     let meant = by.placement.network(&bed.topology);
     assert_eq!(fits(&meant, &by, (&policy, &policy), "f"), Ok(()));

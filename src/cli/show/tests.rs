@@ -17,7 +17,8 @@ const COFLOWS: &str = r#"{"revision":7,"now_ns":5,"coflows":[{"id":4,"name":"sor
 const PORTS: &str = r#"{"revision":7,"now_ns":5,"uplinks_at_ns":4,"uplinks":[{"up_bytes":1,"down_bytes":2}],"ports":[{"plane":0,"rack":0,"sends_to":1,"receives_from":null,"faulty":null,
     "crossed_packets":2,"crossed_bytes":3000,"late_packets":0,"misdelivered_packets":0},{"plane":0,"rack":1,"sends_to":null,
     "receives_from":0,"faulty":"no light","crossed_packets":0,"crossed_bytes":0,"late_packets":1,"misdelivered_packets":0}]}"#;
-const POLICY: &str = r#"{"name":"p","interval":"100ms","elephants":{"admit":"all","threshold":"0B"},"probes":true}"#;
+const POLICY: &str =
+    r#"{"name":"p","interval":"100ms","elephants":{"admit":"all","threshold":"0B"},"probes":true}"#;
 
 /// An answer as text; of hosts, only the first has a name.
 fn rendered(what: What, output: Output, answer: &str) -> Result<String, CliError> {
@@ -27,8 +28,13 @@ fn rendered(what: What, output: Output, answer: &str) -> Result<String, CliError
 #[test]
 fn answers_become_tables_and_csv() {
     let mut all = String::new();
-    let cases =
-        [(What::Circuits, CIRCUITS), (What::Demand, DEMAND), (What::Coflows, COFLOWS), (What::Ports, PORTS), (What::Policy, POLICY)];
+    let cases = [
+        (What::Circuits, CIRCUITS),
+        (What::Demand, DEMAND),
+        (What::Coflows, COFLOWS),
+        (What::Ports, PORTS),
+        (What::Policy, POLICY),
+    ];
     for (what, answer) in cases {
         for output in [Output::Table, Output::Csv] {
             all += &format!("{what:?}\n{}\n", rendered(what, output, answer).unwrap());
@@ -48,33 +54,66 @@ fn paths_and_switches_are_shown() {
         csv(What::Paths),
         "from,to,ports,switches,by,held,bytes,rate_bps\nh0-0,7,,leaf0 spine1 leaf3,manual,false,3000000,500000000\n"
     );
-    let types =
-        answer.replacen(r#""rate_bps":500000000}"#, r#""rate_bps":500000000,"types":["access","core","access"],"types_unmet":true}"#, 1);
+    let types = answer.replacen(
+        r#""rate_bps":500000000}"#,
+        r#""rate_bps":500000000,"types":["access","core","access"],"types_unmet":true}"#,
+        1,
+    );
     let lines = rendered(What::Paths, Output::Csv, &types).unwrap();
-    assert!(lines.starts_with("from,to,ports,switches,by,held,bytes,rate_bps,types,types_unmet\n"), "{lines}");
+    assert!(
+        lines.starts_with("from,to,ports,switches,by,held,bytes,rate_bps,types,types_unmet\n"),
+        "{lines}"
+    );
     assert!(lines.ends_with(",access core access,true\n"), "{lines}");
-    assert!(rendered(What::Paths, Output::Table, &types).unwrap().contains("access core access (not met)"));
+    assert!(
+        rendered(What::Paths, Output::Table, &types)
+            .unwrap()
+            .contains("access core access (not met)")
+    );
     let ports = "to,link,rate_bps,sent_bps,bytes,packets,drops,backlog_bytes";
-    let want =
-        format!("switch,tier,pairs,load_bps,capacity_bps,{ports}\nleaf0,access,1,500000000,,,,,,,,,\nspine1,core,0,0,1000000000,,,,,,,,\n");
+    let want = format!(
+        "switch,tier,pairs,load_bps,capacity_bps,{ports}\nleaf0,access,1,500000000,,,,,,,,,\nspine1,core,0,0,1000000000,,,,,,,,\n"
+    );
     assert_eq!(csv(What::Switches), want, "nothing is measured in virtual time");
     let to = |to: &str, bytes| {
-        format!(r#"{{"to":"{to}","link":null,"rate_bps":1000,"sent_bps":8,"bytes":{bytes},"packets":3,"drops":1,"backlog_bytes":66}}"#)
+        format!(
+            r#"{{"to":"{to}","link":null,"rate_bps":1000,"sent_bps":8,"bytes":{bytes},"packets":3,"drops":1,"backlog_bytes":66}}"#
+        )
     };
-    let ports = format!(r#""pairs":1,"strays":0,"ports":[{},{}]}},"#, to("r0", 4000), to("spine1", 5000));
+    let ports =
+        format!(r#""pairs":1,"strays":0,"ports":[{},{}]}},"#, to("r0", 4000), to("spine1", 5000));
     let measured = answer.replacen(r#""pairs":1},"#, &ports, 1);
     let lines = rendered(What::Switches, Output::Csv, &measured).unwrap();
-    assert!(lines.contains("\nleaf0,access,1,500000000,,spine1,,1000,8,5000,3,1,66\nspine1,core,0,0,1000000000,,"), "{lines}");
+    assert!(
+        lines.contains(
+            "\nleaf0,access,1,500000000,,spine1,,1000,8,5000,3,1,66\nspine1,core,0,0,1000000000,,"
+        ),
+        "{lines}"
+    );
     let lines = rendered(What::Switches, Output::Table, &measured).unwrap();
-    assert!(lines.contains("9kB") && lines.contains("5kB") && lines.contains("16b/s") && lines.contains(" 6 "), "sums and ports: {lines}");
+    assert!(
+        lines.contains("9kB")
+            && lines.contains("5kB")
+            && lines.contains("16b/s")
+            && lines.contains(" 6 "),
+        "sums and ports: {lines}"
+    );
     let table = rendered(What::Paths, Output::Table, answer).unwrap();
-    assert!(table.contains("leaf0 > spine1 > leaf3") && table.contains("not yet") && table.contains("500Mb/s"), "{table}");
+    assert!(
+        table.contains("leaf0 > spine1 > leaf3")
+            && table.contains("not yet")
+            && table.contains("500Mb/s"),
+        "{table}"
+    );
 }
 
 #[test]
 fn queues_are_shown() {
     let queue = |priority: &str, bytes: u64| {
-        format!(r#"{{"priority":{priority},"bytes":{bytes},"packets":{},"drops":2,"backlog_bytes":0}}"#, bytes / 1000)
+        format!(
+            r#"{{"priority":{priority},"bytes":{bytes},"packets":{},"drops":2,"backlog_bytes":0}}"#,
+            bytes / 1000
+        )
     };
     let quiet = r#"{"priority":7,"bytes":0,"packets":0,"drops":0,"backlog_bytes":0}"#;
     let port = format!(
@@ -87,17 +126,27 @@ fn queues_are_shown() {
     let lines = "h0-0,eth0,tor0,1000000,short,5000,5,2,0\nh0-0,eth0,tor0,1000000,0,7000,7,2,0\nh0-0,eth0,tor0,1000000,7,0,0,0,0\n";
     assert_eq!(rendered(What::Queues, Output::Csv, &answer).unwrap(), format!("{head}{lines}"));
     let table = rendered(What::Queues, Output::Table, &answer).unwrap();
-    assert!(table.contains("7kB") && table.contains("1Mb/s") && table.lines().filter(|l| l.contains("h0-0")).count() == 2, "{table}");
+    assert!(
+        table.contains("7kB")
+            && table.contains("1Mb/s")
+            && table.lines().filter(|l| l.contains("h0-0")).count() == 2,
+        "{table}"
+    );
     let none = r#"{"revision":1,"now_ns":5,"measured_ns":null,"ports":[]}"#;
     assert_eq!(rendered(What::Queues, Output::Csv, none).unwrap(), head);
 }
 
 #[test]
 fn a_topology_and_stats_are_shown() {
-    let t = crate::config::read_topology(&crate::testing::shipped("topologies/hybrid-4x2.yaml"), "t").unwrap();
+    let t =
+        crate::config::read_topology(&crate::testing::shipped("topologies/hybrid-4x2.yaml"), "t")
+            .unwrap();
     let answer = serde_json::to_string(&wire::Topology::from(&t)).unwrap();
     let table = rendered(What::Topology, Output::Table, &answer).unwrap();
-    assert!(table.contains("20:1") && table.contains("1Gb/s, delta 10ms, not-all-stop, simplex"), "{table}");
+    assert!(
+        table.contains("20:1") && table.contains("1Gb/s, delta 10ms, not-all-stop, simplex"),
+        "{table}"
+    );
     let csv = rendered(What::Topology, Output::Csv, &answer).unwrap();
     assert!(csv.contains("\nh3-1,r3,2,1000000000,100000000\n"), "{csv}");
     let json = rendered(What::Topology, Output::Json, &answer).unwrap();
@@ -107,10 +156,21 @@ fn a_topology_and_stats_are_shown() {
 #[test]
 fn what_is_empty_is_said_and_what_has_not_happened_is_left_out() {
     let none = r#"{"revision":7,"now_ns":2500000000,"circuits":[]}"#;
-    assert_eq!(rendered(What::Circuits, Output::Table, none).unwrap(), "no circuits, 2.5s after the daemon's start\n");
-    assert!(rendered(What::Circuits, Output::Csv, none).unwrap().starts_with("plane,input"), "programs get the header");
+    assert_eq!(
+        rendered(What::Circuits, Output::Table, none).unwrap(),
+        "no circuits, 2.5s after the daemon's start\n"
+    );
+    assert!(
+        rendered(What::Circuits, Output::Csv, none).unwrap().starts_with("plane,input"),
+        "programs get the header"
+    );
     let mine = rendered(What::Circuits, Output::Table, CIRCUITS).unwrap();
-    let policys = rendered(What::Circuits, Output::Table, &CIRCUITS.replace(r#""manual":true"#, r#""manual":false"#)).unwrap();
+    let policys = rendered(
+        What::Circuits,
+        Output::Table,
+        &CIRCUITS.replace(r#""manual":true"#, r#""manual":false"#),
+    )
+    .unwrap();
     assert!(mine.contains("by hand") && !policys.contains("by hand"), "{policys}");
     let quiet = r#"{"count":0,"p50_ns":0,"p99_ns":0,"max_ns":0}"#;
     let measured = r#"{"count":2,"p50_ns":1000,"p99_ns":2000,"max_ns":3000}"#;
@@ -120,10 +180,23 @@ fn what_is_empty_is_said_and_what_has_not_happened_is_left_out() {
         "probes_ok":0,"probes_wrong":1,"probes_lost":0,"failures":[]}}"#
     );
     let table = rendered(What::Stats, Output::Table, &stats).unwrap();
-    assert!(table.contains("1us / 2us / 3us") && table.contains("probes wrong") && table.contains("late cycles"), "{table}");
-    assert!(["probes ok", "poll", "fallbacks", "failures"].iter().all(|w| !table.contains(w)), "{table}");
+    assert!(
+        table.contains("1us / 2us / 3us")
+            && table.contains("probes wrong")
+            && table.contains("late cycles"),
+        "{table}"
+    );
+    assert!(
+        ["probes ok", "poll", "fallbacks", "failures"].iter().all(|w| !table.contains(w)),
+        "{table}"
+    );
     let csv = rendered(What::Stats, Output::Csv, &stats).unwrap();
-    assert!(csv.contains("poll_p50_ns,0") && csv.contains("decide_p99_ns,2000") && csv.contains("fallbacks,0"), "{csv}");
+    assert!(
+        csv.contains("poll_p50_ns,0")
+            && csv.contains("decide_p99_ns,2000")
+            && csv.contains("fallbacks,0"),
+        "{csv}"
+    );
 }
 
 #[test]
@@ -158,11 +231,17 @@ fn everything_is_shown_from_a_server() {
     use crate::runtime::handle::Handle;
     let text = crate::testing::shipped("topologies/fat-tree-4.yaml");
     let topology = std::sync::Arc::new(crate::config::read_topology(&text, "t").unwrap());
-    let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
-    let (handle, _ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);
+    let controller =
+        Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
+    let (handle, _ends) =
+        Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);
     let token = "0123456789abcdef";
     let listen = Some(([127, 0, 0, 1], 0).into());
-    let server = api::serve(handle, api::Options { listen, token: Some(token.into()), ..api::Options::default() }).unwrap();
+    let server = api::serve(
+        handle,
+        api::Options { listen, token: Some(token.into()), ..api::Options::default() },
+    )
+    .unwrap();
     let controller = format!("http://{}/", server.address.unwrap());
     let client = |token: Option<&str>| Client::new(&controller, token.map(Into::into));
     let known = client(Some(token)).unwrap();
@@ -185,13 +264,20 @@ fn a_second_look_at_the_demand_tells_rates() {
         ))
         .unwrap()
     };
-    // 50 MB in half a second are 800 Mb/s, and three quarters of them went over circuits; the other pair sent nothing.
-    let told = rates(&demand(1_000_000_000, 10_000_000, 1_000_000), &demand(1_500_000_000, 60_000_000, 38_500_000));
+    // 50 MB in half a second are 800 Mb/s, and three quarters of them went over circuits; the other
+    // pair sent nothing.
+    let told = rates(
+        &demand(1_000_000_000, 10_000_000, 1_000_000),
+        &demand(1_500_000_000, 60_000_000, 38_500_000),
+    );
     let line: Vec<&str> = told.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(line.join(" "), "r0 r1 800Mb/s 75.0%", "{told}");
     assert!(told.contains("in the last 500ms") && !told.contains("r1   r0"), "{told}");
     let same = demand(1_500_000_000, 60_000_000, 1);
-    assert_eq!(rates(&same, &demand(1_700_000_000, 60_000_000, 1)), "nothing was sent in the last 200ms\n");
+    assert_eq!(
+        rates(&same, &demand(1_700_000_000, 60_000_000, 1)),
+        "nothing was sent in the last 200ms\n"
+    );
     assert!(rates(&same, &same).starts_with("nothing"), "no time has passed");
 }
 
@@ -208,9 +294,18 @@ fn no_circuits_now_says_how_many_there_were_and_planes_have_dark_times_of_their_
     };
     let told = |set| were_set(&parse(&stats(set)).unwrap());
     assert_eq!(told(0), "none was set since the start\n");
-    assert!(told(1).starts_with("1 circuit set since the start") && told(34).starts_with("34 circuits set"), "{}", told(34));
+    assert!(
+        told(1).starts_with("1 circuit set since the start")
+            && told(34).starts_with("34 circuits set"),
+        "{}",
+        told(34)
+    );
     let table = rendered(What::Stats, Output::Table, &stats(1)).unwrap();
-    assert!(table.contains("plane 1: dark achieved, p50 / p99 / max") && table.contains("10ms / 11ms / 12ms"), "{table}");
+    assert!(
+        table.contains("plane 1: dark achieved, p50 / p99 / max")
+            && table.contains("10ms / 11ms / 12ms"),
+        "{table}"
+    );
     let csv = rendered(What::Stats, Output::Csv, &stats(1)).unwrap();
     assert!(csv.contains("plane_1_dark_asked_p99_ns,11000000"), "{csv}");
 }

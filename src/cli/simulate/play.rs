@@ -1,4 +1,5 @@
-//! One policy on a network in virtual time, with what it is to carry: what single runs, comparisons and sweeps have in common.
+//! One policy on a network in virtual time, with what it is to carry: what single runs, comparisons
+//! and sweeps have in common.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,9 @@ use crate::runtime::record::Recorder;
 use crate::runtime::report::{End, Origin, RunResult};
 use crate::runtime::rows::Rows;
 use crate::runtime::settings::RunPlan;
-use crate::runtime::simulate::{Extras, Progress, SimOptions, bucket, simulate_alone, simulate_watched};
+use crate::runtime::simulate::{
+    Extras, Progress, SimOptions, bucket, simulate_alone, simulate_watched,
+};
 use crate::runtime::study::AnyResult;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
@@ -74,7 +77,11 @@ impl<'a> Play<'a> {
     ///
     /// # Errors
     /// Files that cannot be read or make no sense, by themselves or together.
-    pub fn new(args: &'a Args, topology: &'a Arc<Topology>, policy: &Path) -> Result<Self, CliError> {
+    pub fn new(
+        args: &'a Args,
+        topology: &'a Arc<Topology>,
+        policy: &Path,
+    ) -> Result<Self, CliError> {
         let plan = read_policy_with(policy, &args.changes.all)?;
         limits::fits_into_memory(topology, &plan, config::Load::default())?;
         let faults = args.read_faults(topology, &plan)?;
@@ -88,15 +95,26 @@ impl<'a> Play<'a> {
             (None, None) => return Err(CliError::Usage("either --workload or --jobs".into())),
         };
         match &load {
-            Load::Jobs { by, .. } if args.how.grain(topology, by.placement.kind())? == Grain::Rack => {
+            Load::Jobs { by, .. }
+                if args.how.grain(topology, by.placement.kind())? == Grain::Rack =>
+            {
                 config::fit(&rack_level(topology), &plan)?;
             }
             _ => config::fit(topology, &plan)?,
         }
-        let origin = origin::of(Some(&args.topology), Some(policy), args.jobs.as_deref().or(args.workload.as_deref()));
+        let origin = origin::of(
+            Some(&args.topology),
+            Some(policy),
+            args.jobs.as_deref().or(args.workload.as_deref()),
+        );
         let origin = if args.timing { origin::here_and_now(&origin) } else { origin };
         let (options, settings) = (args.given.clone(), config::settings(&plan));
-        let origin = Origin { options, settings, resolution: Some(args.resolution()).filter(|&r| r > Span::ZERO), ..origin };
+        let origin = Origin {
+            options,
+            settings,
+            resolution: Some(args.resolution()).filter(|&r| r > Span::ZERO),
+            ..origin
+        };
         Ok(Self { args, topology, plan, load, faults, origin })
     }
 
@@ -112,7 +130,9 @@ impl<'a> Play<'a> {
         let (end, result) = match &self.load {
             Load::Coflows { .. } => {
                 let workload = self.workload(seed)?;
-                let result = self.coflows(seed, &workload, (None, None), &mut |_| (), &mut |_| !stop.load(Ordering::Relaxed));
+                let result = self.coflows(seed, &workload, (None, None), &mut |_| (), &mut |_| {
+                    !stop.load(Ordering::Relaxed)
+                });
                 let result = result.map_err(|e| CliError::Failed(format!("seed {seed}: {e}")))?;
                 (result.end, AnyResult::Coflows(Box::new(result)))
             }
@@ -131,7 +151,8 @@ impl<'a> Play<'a> {
     pub fn workload(&self, seed: u64) -> Result<Workload, CliError> {
         let (Load::Coflows { what } | Load::Jobs { what, .. }) = &self.load;
         let reading = &self.args.reading;
-        let adjust = Adjust { scale: reading.scale.unwrap_or(self.plan.run.scale), ..reading.adjust() };
+        let adjust =
+            Adjust { scale: reading.scale.unwrap_or(self.plan.run.scale), ..reading.adjust() };
         Ok(reading.draw(what, self.topology, seed)?.adjusted(&adjust))
     }
 
@@ -156,14 +177,18 @@ impl<'a> Play<'a> {
             simulate_alone(topology, plan, workload, watch)
         } else {
             let bucket = Some(args.bucket.unwrap_or_else(|| bucket(topology, workload)));
-            let extras = Extras { faults, bucket, resolution: args.resolution(), ..Extras::default() };
+            let extras =
+                Extras { faults, bucket, resolution: args.resolution(), ..Extras::default() };
             let how = SimOptions { until: args.until(), extras, record, rows };
             simulate_watched(topology, plan, workload, &how, &mut |r| write(r), watch)
         };
-        result.map(|r| RunResult { origin: self.origin(seed), ..r }).map_err(|e| CliError::Failed(e.to_string()))
+        result
+            .map(|r| RunResult { origin: self.origin(seed), ..r })
+            .map_err(|e| CliError::Failed(e.to_string()))
     }
 
-    /// The run whose jobs, tasks and errors of foresight are drawn from `seed`. Of a repetition, data is placed by a seed of its own.
+    /// The run whose jobs, tasks and errors of foresight are drawn from `seed`. Of a repetition,
+    /// data is placed by a seed of its own.
     ///
     /// # Errors
     /// Files that cannot be read or make no sense, and a run that fails.
@@ -175,9 +200,12 @@ impl<'a> Play<'a> {
         write: &mut dyn FnMut(of_jobs::Line),
     ) -> Result<JobsResult, CliError> {
         let Self { args, topology, plan, faults, load, .. } = self;
-        let Load::Jobs { what, by, failures } = load else { return Err(CliError::Usage("no --jobs".into())) };
+        let Load::Jobs { what, by, failures } = load else {
+            return Err(CliError::Usage("no --jobs".into()));
+        };
         let errors = args.wrong.errors(seed);
-        let (list, foreseen) = errors.apply(&args.tuning.read(what, (plan, topology), &args.reading, seed)?);
+        let (list, foreseen) =
+            errors.apply(&args.tuning.read(what, (plan, topology), &args.reading, seed)?);
         let may_last = limits::jobs_end_in_time(topology, plan, &list, args.until())?;
         // A run among many says nothing.
         may_last.filter(|_| watch.is_some()).into_iter().for_each(|why| say!("note: {why}"));
@@ -201,8 +229,17 @@ impl<'a> Play<'a> {
         let mut jobs_by = by.clone();
         jobs_by.settings.grain = args.how.grain(topology, jobs_by.placement.kind())?;
         let first = if args.place_by_seed { 1 } else { args.seed };
-        jobs_by.placement.common.seed = jobs_by.placement.common.seed.wrapping_add(seed.wrapping_sub(first));
-        let ask = SimulatedJobs { topology, plan, jobs_by: &jobs_by, jobs: &list, failures, faults, until: args.until() };
+        jobs_by.placement.common.seed =
+            jobs_by.placement.common.seed.wrapping_add(seed.wrapping_sub(first));
+        let ask = SimulatedJobs {
+            topology,
+            plan,
+            jobs_by: &jobs_by,
+            jobs: &list,
+            failures,
+            faults,
+            until: args.until(),
+        };
         let result = of_jobs::simulate_with(&ask, &course, write).map_err(CliError::Failed)?;
         Ok(JobsResult { origin: self.origin(seed), ..result })
     }

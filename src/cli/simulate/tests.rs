@@ -1,4 +1,5 @@
-//! Every pair of options of a simulation at least once: a run ends, and carries what it was asked for.
+//! Every pair of options of a simulation at least once: a run ends, and carries what it was asked
+//! for.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -13,16 +14,48 @@ use crate::cli::{Cli, Command};
 /// No run takes a second, however slow the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What may be chosen, one of each: parts of a topology, a policy, and options. The first of each is the plain one.
+/// What may be chosen, one of each: parts of a topology, a policy, and options. The first of each
+/// is the plain one.
 const CHOICES: [&[&str]; 12] = [
-    &["", "links: {nic: {delay: 1ms}}\n", "links: {uplink: {delay: 70us}}\n", "links: {nic: {delay: 1us}, uplink: {delay: 30ms}}\n"],
-    &["{uplink: 100Mb/s}", "{uplink: 100Mb/s, queues: racks}", "{uplink: 1Gb/s, graph: {leaf-spine: {spines: 2, rate: 300Mb/s}}}"],
-    &["[{rate: 1Gb/s, delta: 10ms}]", "[]", "[{rate: 1Gb/s, delta: 1ms, duplex: true}, {rate: 500Mb/s, delta: 5ms, stop: all-stop}]"],
-    &["c-through", "eps-only", "helios", "round-robin", "varys", "aalo", "sincronia", "priority", "fair-coflow", "fifo", "wait", "f-eps"],
+    &[
+        "",
+        "links: {nic: {delay: 1ms}}\n",
+        "links: {uplink: {delay: 70us}}\n",
+        "links: {nic: {delay: 1us}, uplink: {delay: 30ms}}\n",
+    ],
+    &[
+        "{uplink: 100Mb/s}",
+        "{uplink: 100Mb/s, queues: racks}",
+        "{uplink: 1Gb/s, graph: {leaf-spine: {spines: 2, rate: 300Mb/s}}}",
+    ],
+    &[
+        "[{rate: 1Gb/s, delta: 10ms}]",
+        "[]",
+        "[{rate: 1Gb/s, delta: 1ms, duplex: true}, {rate: 500Mb/s, delta: 5ms, stop: all-stop}]",
+    ],
+    &[
+        "c-through",
+        "eps-only",
+        "helios",
+        "round-robin",
+        "varys",
+        "aalo",
+        "sincronia",
+        "priority",
+        "fair-coflow",
+        "fifo",
+        "wait",
+        "f-eps",
+    ],
     &["", "--resolution 1ms", "--resolution 1ns", "--resolution 300ms"],
     &["", "--bucket 1ms", "--bucket 10s"],
     &["", "--until 700ms", "--until 20ms"],
-    &["", "--fault r1.uplink=down@10ms+50ms", "--fault h0-0.nic=50%@1ms", "--fault r0.tor=down@5ms+20ms"],
+    &[
+        "",
+        "--fault r1.uplink=down@10ms+50ms",
+        "--fault h0-0.nic=50%@1ms",
+        "--fault r0.tor=down@5ms+20ms",
+    ],
     &["", "--time-scale 7", "--coflows 2"],
     &["", "--scale 3"],
     &["", "--seed 9"],
@@ -40,7 +73,8 @@ fn text_of(load: &str) -> &'static str {
     }
 }
 
-/// Rows of which each pair of values of two choices is in one: each row is the one of many that has the most pairs which are not yet.
+/// Rows of which each pair of values of two choices is in one: each row is the one of many that has
+/// the most pairs which are not yet.
 fn rows() -> Vec<[usize; CHOICES.len()]> {
     let mut left = std::collections::BTreeSet::new();
     for (a, xs) in CHOICES.iter().enumerate() {
@@ -50,12 +84,16 @@ fn rows() -> Vec<[usize; CHOICES.len()]> {
     }
     let pairs = |row: &[usize; CHOICES.len()]| {
         let row = *row;
-        (0..row.len()).flat_map(move |a| (a + 1..row.len()).map(move |b| (a, row[a], b, row[b]))).collect::<Vec<_>>()
+        (0..row.len())
+            .flat_map(move |a| (a + 1..row.len()).map(move |b| (a, row[a], b, row[b])))
+            .collect::<Vec<_>>()
     };
     let (mut rows, mut state) = (vec![], 1u64);
     while let Some(&(a, x, b, y)) = left.first() {
         let mut draw = |most: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % most
         };
         let mut one = || {
@@ -63,7 +101,10 @@ fn rows() -> Vec<[usize; CHOICES.len()]> {
             (row[a], row[b]) = (x, y);
             row
         };
-        let best = (0..60).map(|_| one()).max_by_key(|row| pairs(row).iter().filter(|p| left.contains(p)).count()).expect("some");
+        let best = (0..60)
+            .map(|_| one())
+            .max_by_key(|row| pairs(row).iter().filter(|p| left.contains(p)).count())
+            .expect("some");
         for p in pairs(&best) {
             left.remove(&p);
         }
@@ -75,15 +116,24 @@ fn rows() -> Vec<[usize; CHOICES.len()]> {
 /// Ends a run's thread's silence: what it came to, or that it never ends.
 fn ends(words: Vec<String>, told: &str) -> Result<Option<AnyResult>, CliError> {
     let (done, wait) = mpsc::channel();
-    let Command::Simulate(args) = Cli::try_parse_from(words).expect("options that go together").command else { unreachable!() };
+    let Command::Simulate(args) =
+        Cli::try_parse_from(words).expect("options that go together").command
+    else {
+        unreachable!()
+    };
     std::thread::spawn(move || drop(done.send(quietly(&args, &AtomicBool::new(false)))));
     wait.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{e}: {told}"))
 }
 
-fn run_of(dir: &Path, row: &[&str; CHOICES.len()]) -> (String, Result<Option<AnyResult>, CliError>) {
+fn run_of(
+    dir: &Path,
+    row: &[&str; CHOICES.len()],
+) -> (String, Result<Option<AnyResult>, CliError>) {
     let [links, eps, ocs, policy, resolution, bucket, until, fault, few, scale, seed, load] = *row;
     let (topology, workload) = (dir.join("t.yaml"), dir.join(load));
-    let text = format!("name: t\nracks: 4\nhosts_per_rack: 2\nnic: 1Gb/s\neps: {eps}\nocs: {ocs}\n{links}");
+    let text = format!(
+        "name: t\nracks: 4\nhosts_per_rack: 2\nnic: 1Gb/s\neps: {eps}\nocs: {ocs}\n{links}"
+    );
     std::fs::write(&topology, text).unwrap();
     std::fs::write(&workload, text_of(load)).unwrap();
     let mut words: Vec<String> = ["heliostat", "simulate"].map(str::to_owned).to_vec();
@@ -91,7 +141,11 @@ fn run_of(dir: &Path, row: &[&str; CHOICES.len()]) -> (String, Result<Option<Any
     words.extend(["--policy", policy, "--workload"].map(str::to_owned));
     words.push(workload.display().to_string());
     words.extend(
-        [resolution, bucket, until, fault, few, scale, seed].iter().flat_map(|o| o.split(' ')).filter(|o| !o.is_empty()).map(Into::into),
+        [resolution, bucket, until, fault, few, scale, seed]
+            .iter()
+            .flat_map(|o| o.split(' '))
+            .filter(|o| !o.is_empty())
+            .map(Into::into),
     );
     let told = format!("{row:?}");
     (told.clone(), ends(words, &told))
@@ -107,9 +161,14 @@ fn a_run_ends_under_every_pair_of_options() {
         let (told, result) = run_of(dir.path(), &row);
         let Ok(Some(AnyResult::Coflows(r))) = result else { panic!("{told}: {:?}", result.err()) };
         match r.end {
-            End::Finished => assert_eq!((r.summary.unfinished, r.summary.bytes_received), (0, r.summary.bytes_asked), "{told}"),
+            End::Finished => assert_eq!(
+                (r.summary.unfinished, r.summary.bytes_received),
+                (0, r.summary.bytes_asked),
+                "{told}"
+            ),
             End::Until => assert!(told.contains("--until"), "{told}"),
-            // Bytes that wait for circuits which nothing sets, or for an interface that is halved for good, wait on.
+            // Bytes that wait for circuits which nothing sets, or for an interface that is halved
+            // for good, wait on.
             End::Stuck => assert!(told.contains("\"wait\""), "{told}"),
             End::Stopped => panic!("{told}"),
         }
@@ -129,11 +188,18 @@ fn delays_and_a_resolution_go_together() {
     ] {
         (plain[0], plain[4]) = (links, resolution);
         let (told, result) = run_of(dir.path(), &plain);
-        assert!(matches!(result, Ok(Some(AnyResult::Coflows(r))) if r.end == End::Finished), "{told}");
+        assert!(
+            matches!(result, Ok(Some(AnyResult::Coflows(r))) if r.end == End::Finished),
+            "{told}"
+        );
         plain[4] = "--resolution 1ns";
-        let Ok(Some(AnyResult::Coflows(finest))) = run_of(dir.path(), &plain).1 else { panic!("{told}") };
+        let Ok(Some(AnyResult::Coflows(finest))) = run_of(dir.path(), &plain).1 else {
+            panic!("{told}")
+        };
         plain[4] = "";
-        let Ok(Some(AnyResult::Coflows(exact))) = run_of(dir.path(), &plain).1 else { panic!("{told}") };
+        let Ok(Some(AnyResult::Coflows(exact))) = run_of(dir.path(), &plain).1 else {
+            panic!("{told}")
+        };
         assert_eq!(finest.coflows, exact.coflows, "a resolution of a nanosecond is exact, {links}");
     }
 }

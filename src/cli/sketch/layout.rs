@@ -13,7 +13,8 @@ pub const LEFT: i32 = 210;
 pub const MARGIN: i32 = 24;
 /// Above the highest row.
 const TOP: i32 = 84;
-/// From one row of switches to the next, at least; on wide pages more, so that links stay steep enough to be told apart.
+/// From one row of switches to the next, at least; on wide pages more, so that links stay steep
+/// enough to be told apart.
 const ROW: i32 = 120;
 const HIGHEST_ROW: i32 = 260;
 /// Height of a switch.
@@ -84,7 +85,8 @@ pub struct Layout {
     pub notes: Vec<Note>,
 }
 
-/// A row of switches, and for each, the name and those of the rows before (or racks) that it is joined with.
+/// A row of switches, and for each, the name and those of the rows before (or racks) that it is
+/// joined with.
 struct Row {
     label: String,
     switches: Vec<(u32, String)>,
@@ -106,9 +108,13 @@ impl Layout {
     pub fn new(t: &Topology) -> Self {
         let switches = Switches::of(t);
         let most = t.racks.iter().map(|r| r.hosts as i32).max().unwrap_or(1);
-        let columns = if most <= 4 { most } else { (1..).find(|c| c * c * 2 >= most * 3).unwrap_or(most) };
+        let columns =
+            if most <= 4 { most } else { (1..).find(|c| c * c * 2 >= most * 3).unwrap_or(most) };
         let rows_of_hosts = (most + columns - 1) / columns;
-        let frame = (columns * (HOST + SPACE) - SPACE + 2 * PAD, NAME + rows_of_hosts * (HOST + SPACE) - SPACE + PAD);
+        let frame = (
+            columns * (HOST + SPACE) - SPACE + 2 * PAD,
+            NAME + rows_of_hosts * (HOST + SPACE) - SPACE + PAD,
+        );
         let racks = t.rack_count() as i32;
         let frame = (frame.0.max(24), frame.1);
         let cell = (frame.0 + 10).max((NARROWEST - LEFT - MARGIN) / racks.max(1));
@@ -123,7 +129,11 @@ impl Layout {
             nodes: vec![],
             cables: vec![],
             fibres: vec![],
-            racks: t.racks.iter().map(|r| Frame { left: left(r.id.index()), top, hosts: r.hosts }).collect(),
+            racks: t
+                .racks
+                .iter()
+                .map(|r| Frame { left: left(r.id.index()), top, hosts: r.hosts })
+                .collect(),
             frame,
             columns,
             bars: vec![],
@@ -141,22 +151,32 @@ impl Layout {
         self.racks[rack].left + self.frame.0 / 2
     }
 
-    /// The switches, row by row from the racks upwards: each over the middle of what it joins below, as far as neighbours let it.
+    /// The switches, row by row from the racks upwards: each over the middle of what it joins
+    /// below, as far as neighbours let it.
     fn place(&mut self, s: &Switches, t: &Topology, cell: i32) {
         let mut at: BTreeMap<u32, (i32, i32)> = BTreeMap::new();
         if s.relay {
-            at.extend(s.stands.iter().enumerate().map(|(r, &k)| (k, (self.middle(r), self.racks[r].top + BOX / 2))));
+            at.extend(
+                s.stands
+                    .iter()
+                    .enumerate()
+                    .map(|(r, &k)| (k, (self.middle(r), self.racks[r].top + BOX / 2))),
+            );
         }
         let width = cell * t.rack_count() as i32;
         for (k, row) in s.rows.iter().enumerate() {
             let y = TOP + self.row * (s.rows.len() - 1 - k) as i32 + BOX / 2;
-            let mut order: Vec<(i64, u32, &str)> =
-                row.switches.iter().map(|(n, name)| (self.over(*n, s, &at), *n, name.as_str())).collect();
+            let mut order: Vec<(i64, u32, &str)> = row
+                .switches
+                .iter()
+                .map(|(n, name)| (self.over(*n, s, &at), *n, name.as_str()))
+                .collect();
             order.sort_unstable();
             let each = width / order.len().max(1) as i32;
             for (place, (_, number, name)) in order.into_iter().enumerate() {
                 let x = LEFT + width * (2 * place as i32 + 1) / (2 * row.switches.len() as i32);
-                let wide = if s.is_one() { width } else { (name.len() as i32 * 8 + 16).min(each - 6) };
+                let wide =
+                    if s.is_one() { width } else { (name.len() as i32 * 8 + 16).min(each - 6) };
                 self.nodes.push(Node { x, y, width: wide.max(8), name: name.into() });
                 at.insert(number, (x, y));
             }
@@ -167,15 +187,25 @@ impl Layout {
 
     /// The mean place of what a switch joins and has one.
     fn over(&self, switch: u32, s: &Switches, at: &BTreeMap<u32, (i32, i32)>) -> i64 {
-        let racks = s.stands.iter().enumerate().filter(|(_, stand)| **stand == switch).map(|(r, _)| i64::from(self.middle(r)));
-        let ends = s.cables.iter().filter_map(|&(a, b, ..)| (a == switch).then_some(b).or((b == switch).then_some(a)));
-        let all: Vec<i64> = racks.chain(ends.filter_map(|e| at.get(&e)).map(|p| i64::from(p.0))).collect();
+        let racks = s
+            .stands
+            .iter()
+            .enumerate()
+            .filter(|(_, stand)| **stand == switch)
+            .map(|(r, _)| i64::from(self.middle(r)));
+        let ends = s
+            .cables
+            .iter()
+            .filter_map(|&(a, b, ..)| (a == switch).then_some(b).or((b == switch).then_some(a)));
+        let all: Vec<i64> =
+            racks.chain(ends.filter_map(|e| at.get(&e)).map(|p| i64::from(p.0))).collect();
         all.iter().sum::<i64>() / (all.len() as i64).max(1)
     }
 
     /// Links between switches, uplinks, and what the margin says of them.
     fn join(&mut self, s: &Switches, t: &Topology, at: &BTreeMap<u32, (i32, i32)>) {
-        // By the height below their upper end: how many links of a rate there are, and what else they do.
+        // By the height below their upper end: how many links of a rate there are, and what else
+        // they do.
         let mut bands: BTreeMap<i32, BTreeMap<(BitRate, String), usize>> = BTreeMap::new();
         for &(a, b, rate, spec) in &s.cables {
             let (mut from, mut to) = (at[&a], at[&b]);
@@ -183,26 +213,47 @@ impl Layout {
                 std::mem::swap(&mut from, &mut to);
             }
             let upper = to.1 + BOX / 2;
-            let line = Line { from: (from.0, (from.1 - BOX / 2).max(upper)), to: (to.0, upper), rate };
-            *bands.entry(upper + (self.row - BOX) / 2).or_default().entry((rate, also(&spec))).or_default() += 1;
+            let line =
+                Line { from: (from.0, (from.1 - BOX / 2).max(upper)), to: (to.0, upper), rate };
+            *bands
+                .entry(upper + (self.row - BOX) / 2)
+                .or_default()
+                .entry((rate, also(&spec)))
+                .or_default() += 1;
             self.cables.push(line);
         }
         if !s.relay {
             for (r, stand) in s.stands.iter().enumerate() {
                 let to = at[stand];
-                let line = Line { from: (self.middle(r), self.racks[r].top), to: (to.0, to.1 + BOX / 2), rate: t.racks[r].uplink };
+                let line = Line {
+                    from: (self.middle(r), self.racks[r].top),
+                    to: (to.0, to.1 + BOX / 2),
+                    rate: t.racks[r].uplink,
+                };
                 // One wide switch is reached straight up.
-                let line = if s.is_one() { Line { to: (line.from.0, line.to.1), ..line } } else { line };
-                *bands.entry(line.to.1 + (self.row - BOX) / 2).or_default().entry((line.rate, also(&t.links.uplink))).or_default() += 1;
+                let line =
+                    if s.is_one() { Line { to: (line.from.0, line.to.1), ..line } } else { line };
+                *bands
+                    .entry(line.to.1 + (self.row - BOX) / 2)
+                    .or_default()
+                    .entry((line.rate, also(&t.links.uplink)))
+                    .or_default() += 1;
                 self.cables.push(line);
             }
         }
-        self.notes.extend(bands.into_iter().map(|(y, kinds)| Note { y, lines: kinds.into_iter().flat_map(links).collect() }));
-        let nics: BTreeMap<(BitRate, String), usize> = t.hosts.iter().fold(BTreeMap::new(), |mut all, h| {
-            *all.entry((h.nic, also(&t.links.nic))).or_default() += 1;
-            all
-        });
-        let of = |((rate, also), n): ((BitRate, String), usize)| std::iter::once(format!("{n} hosts, NICs of {rate}")).chain(says(also));
+        self.notes.extend(
+            bands
+                .into_iter()
+                .map(|(y, kinds)| Note { y, lines: kinds.into_iter().flat_map(links).collect() }),
+        );
+        let nics: BTreeMap<(BitRate, String), usize> =
+            t.hosts.iter().fold(BTreeMap::new(), |mut all, h| {
+                *all.entry((h.nic, also(&t.links.nic))).or_default() += 1;
+                all
+            });
+        let of = |((rate, also), n): ((BitRate, String), usize)| {
+            std::iter::once(format!("{n} hosts, NICs of {rate}")).chain(says(also))
+        };
         let y = self.racks.first().map_or(0, |r| r.top) + self.frame.1 / 2;
         self.notes.push(Note { y, lines: nics.into_iter().flat_map(of).collect() });
     }
@@ -210,7 +261,9 @@ impl Layout {
     fn planes(&mut self, t: &Topology, cell: i32) {
         let bottom = self.racks.first().map_or(0, |r| r.top) + self.frame.1;
         let many = t.planes.len() as i32;
-        let step = if many > 1 { (self.frame.0.min(cell) - 8).max(1) / (many - 1).max(1) } else { 0 }.min(8);
+        let step =
+            if many > 1 { (self.frame.0.min(cell) - 8).max(1) / (many - 1).max(1) } else { 0 }
+                .min(8);
         for (p, plane) in t.planes.iter().enumerate() {
             let top = bottom + PLANE + PLANES * p as i32;
             let aside = step * p as i32 - step * (many - 1) / 2;
@@ -221,7 +274,10 @@ impl Layout {
             self.fibres.extend(lines.collect::<Vec<_>>());
             self.bars.push(Bar { top, text: format!("OCS {p}") });
             let lines = vec![format!("circuits of {}, {} dark", plane.rate, plane.delta)];
-            self.notes.push(Note { y: top + BOX / 2, lines: lines.into_iter().chain(says(also(&t.links.ocs))).collect() });
+            self.notes.push(Note {
+                y: top + BOX / 2,
+                lines: lines.into_iter().chain(says(also(&t.links.ocs))).collect(),
+            });
         }
     }
 }
@@ -270,10 +326,18 @@ impl Switches {
             Core::Pods(pods, rate) => {
                 let of = |r: usize| r as u32 / pods.racks.max(1);
                 let n = of(racks.saturating_sub(1)) + 1;
-                let tier = Row { label: "pods".into(), switches: (0..n).map(|p| (p, format!("pod{p}"))).collect() };
+                let tier = Row {
+                    label: "pods".into(),
+                    switches: (0..n).map(|p| (p, format!("pod{p}"))).collect(),
+                };
                 let top = Row { label: String::new(), switches: vec![(n, core("core", *rate))] };
                 let cables = (0..n).map(|p| (p, n, pods.uplink, plain)).collect();
-                Self { rows: vec![tier, top], cables, stands: (0..racks).map(of).collect(), relay: false }
+                Self {
+                    rows: vec![tier, top],
+                    cables,
+                    stands: (0..racks).map(of).collect(),
+                    relay: false,
+                }
             }
         }
     }
@@ -286,7 +350,9 @@ impl Switches {
     fn graph(g: &Graph, t: &Topology) -> Self {
         let relay = g.racks.iter().all(|&s| g.switches[s as usize].tier == Tier::Server);
         let mut rows: BTreeMap<(Tier, usize), Vec<(u32, String)>> = BTreeMap::new();
-        for (k, s) in g.switches.iter().enumerate().filter(|(_, s)| !(relay && s.tier == Tier::Server)) {
+        for (k, s) in
+            g.switches.iter().enumerate().filter(|(_, s)| !(relay && s.tier == Tier::Server))
+        {
             let name = s.rate.map_or(s.name.clone(), |rate| format!("{} ({rate})", s.name));
             rows.entry((s.tier, level(g, k as u32))).or_default().push((k as u32, name));
         }
@@ -298,16 +364,22 @@ impl Switches {
             Tier::Aggregation => "aggregation".into(),
             Tier::Core => "core".into(),
         };
-        let rows = rows.into_iter().map(|(key, switches)| Row { label: label(key), switches }).collect();
-        let cables = g.cables.iter().map(|c| (c.ends.0, c.ends.1, c.rate, t.links.cable(g, c))).collect();
+        let rows =
+            rows.into_iter().map(|(key, switches)| Row { label: label(key), switches }).collect();
+        let cables =
+            g.cables.iter().map(|c| (c.ends.0, c.ends.1, c.rate, t.links.cable(g, c))).collect();
         Self { rows, cables, stands: g.racks.clone(), relay }
     }
 }
 
-/// A switch's level among those of its servers (BCube): its place among the switches of the first server, by number; 0 where no servers
-/// relay.
+/// A switch's level among those of its servers (BCube): its place among the switches of the first
+/// server, by number; 0 where no servers relay.
 fn level(g: &Graph, switch: u32) -> usize {
-    let far = |of: u32| g.cables.iter().filter_map(move |c| (c.ends.0 == of).then_some(c.ends.1).or((c.ends.1 == of).then_some(c.ends.0)));
+    let far = |of: u32| {
+        g.cables.iter().filter_map(move |c| {
+            (c.ends.0 == of).then_some(c.ends.1).or((c.ends.1 == of).then_some(c.ends.0))
+        })
+    };
     let server = far(switch).find(|&s| g.switches[s as usize].tier == Tier::Server);
     server.map_or(0, |server| far(server).filter(|&s| s < switch).count())
 }

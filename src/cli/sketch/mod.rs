@@ -1,4 +1,5 @@
-//! A network as a drawing: its packet switches by tier, its racks of hosts, and its optical planes below them.
+//! A network as a drawing: its packet switches by tier, its racks of hosts, and its optical planes
+//! below them.
 
 use crate::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
 use crate::topology::Topology;
@@ -11,7 +12,8 @@ use layout::{BOX, HOST, LEFT, Layout, Line, MARGIN, NAME, PAD};
 
 /// The most racks that are drawn: a page is a window or a wall wide, not a street.
 pub const MAX_RACKS: usize = 256;
-/// Heights of text in points: the title; notes, names of switches and texts of planes; names of racks.
+/// Heights of text in points: the title; notes, names of switches and texts of planes; names of
+/// racks.
 const SIZES: (f64, f64, f64) = (16.0, 10.5, 9.5);
 /// The smallest size of a switch's name.
 const SMALLEST: f64 = 6.5;
@@ -22,7 +24,11 @@ const SMALLEST: f64 = 6.5;
 /// A network of more than [`MAX_RACKS`] racks.
 pub fn sheet(t: &Topology) -> Result<Sheet, String> {
     if t.rack_count() > MAX_RACKS {
-        return Err(format!("topology {} has {} racks; at most {MAX_RACKS} are drawn", t.name, t.rack_count()));
+        return Err(format!(
+            "topology {} has {} racks; at most {MAX_RACKS} are drawn",
+            t.name,
+            t.rack_count()
+        ));
     }
     Ok(draw(&Layout::new(t)))
 }
@@ -34,7 +40,12 @@ fn draw(page: &Layout) -> Sheet {
     lines(&mut sheet, &page.cables, colour(0));
     lines(&mut sheet, &page.fibres, colour(1));
     for n in &page.nodes {
-        frame(&mut sheet, [(n.x - n.width / 2, n.y - BOX / 2), (n.x + n.width / 2, n.y + BOX / 2)], colour(0), 0.12);
+        frame(
+            &mut sheet,
+            [(n.x - n.width / 2, n.y - BOX / 2), (n.x + n.width / 2, n.y + BOX / 2)],
+            colour(0),
+            0.12,
+        );
         // A name that does not fit would run into its neighbours.
         if let Some(size) = font::fitting(&n.name, note, (n.width - 4).into(), SMALLEST) {
             sheet.text(point(n.x, n.y), size, Anchor::Middle, n.name.as_str());
@@ -42,7 +53,12 @@ fn draw(page: &Layout) -> Sheet {
     }
     racks(&mut sheet, page, name);
     for b in &page.bars {
-        frame(&mut sheet, [(LEFT, b.top), (page.size.0 as i32 - MARGIN, b.top + BOX)], colour(1), 0.18);
+        frame(
+            &mut sheet,
+            [(LEFT, b.top), (page.size.0 as i32 - MARGIN, b.top + BOX)],
+            colour(1),
+            0.18,
+        );
         let middle = (LEFT + page.size.0 as i32 - MARGIN) / 2;
         sheet.text(point(middle, b.top + BOX / 2), note, Anchor::Middle, b.text.as_str());
     }
@@ -60,12 +76,17 @@ fn racks(sheet: &mut Sheet, page: &Layout, size: f64) {
     for (k, r) in page.racks.iter().enumerate() {
         frame(sheet, [(r.left, r.top), (r.left + width, r.top + height)], Ink::BLACK, 0.04);
         let long = format!("r{k}");
-        let name = if font::width(&long, size) <= f64::from(width - 4) { long } else { k.to_string() };
+        let name =
+            if font::width(&long, size) <= f64::from(width - 4) { long } else { k.to_string() };
         sheet.text(point(r.left + width / 2, r.top + NAME / 2), size, Anchor::Middle, name);
         for h in 0..r.hosts as i32 {
             let step = (width - 2 * PAD + 3) / page.columns.max(1);
-            let first = r.left + (width - step.min(HOST + 3) * page.columns.min(r.hosts as i32) + 3) / 2;
-            let corner = point(first + h % page.columns * (HOST + 3), r.top + NAME + h / page.columns * (HOST + 3));
+            let first =
+                r.left + (width - step.min(HOST + 3) * page.columns.min(r.hosts as i32) + 3) / 2;
+            let corner = point(
+                first + h % page.columns * (HOST + 3),
+                r.top + NAME + h / page.columns * (HOST + 3),
+            );
             sheet.fill(Shape::Rect(corner, HOST.into(), HOST.into()), Ink::BLACK.tint(0.55));
         }
     }
@@ -76,7 +97,12 @@ fn point(x: i32, y: i32) -> Point {
 }
 
 /// A box of a light shade of its edge's colour, so that no line shows through.
-fn frame(sheet: &mut Sheet, [(left, top), (right, bottom)]: [(i32, i32); 2], edge: Ink, shade: f32) {
+fn frame(
+    sheet: &mut Sheet,
+    [(left, top), (right, bottom)]: [(i32, i32); 2],
+    edge: Ink,
+    shade: f32,
+) {
     let shape = Shape::Rect(point(left, top), (right - left).into(), (bottom - top).into());
     sheet.fill(shape, edge.tint(shade)).edged(Pen::new(edge.tint(0.7), 1.0));
 }
@@ -88,12 +114,17 @@ fn lines(sheet: &mut Sheet, lines: &[Line], colour: Ink) {
     for l in lines {
         let width = 1 + (l.rate.0 / least).ilog10().min(3);
         let path = if l.from.1 == l.to.1 { arc(l.from, l.to) } else { vec![l.from, l.to] };
-        sheet.stroke(Shape::Line(path.into_iter().map(|(x, y)| point(x, y)).collect()), Pen::new(ink, width.into()));
+        sheet.stroke(
+            Shape::Line(path.into_iter().map(|(x, y)| point(x, y)).collect()),
+            Pen::new(ink, width.into()),
+        );
     }
 }
 
 /// A link between two switches of a row: below their boxes, deeper the longer it is.
 fn arc(from: (i32, i32), to: (i32, i32)) -> Vec<(i32, i32)> {
     let deep = ((to.0 - from.0).abs() / 8).clamp(8, 40);
-    (0..=16).map(|k| (from.0 + (to.0 - from.0) * k / 16, from.1 + deep * k * (16 - k) / 64)).collect()
+    (0..=16)
+        .map(|k| (from.0 + (to.0 - from.0) * k / 16, from.1 + deep * k * (16 - k) / 64))
+        .collect()
 }

@@ -34,27 +34,59 @@ fn boxes_of_shipped_networks_lie_side_by_side_on_the_page() {
             assert!(pair[0].2 < pair[1].0, "{name}: {pair:?}");
         }
         let (width, height) = (page.size.0 as i32, page.size.1 as i32);
-        assert!(boxes.iter().all(|b| b.0 >= LEFT && b.2 <= width - MARGIN && b.1 + page.frame.1 <= height), "{name}");
+        assert!(
+            boxes
+                .iter()
+                .all(|b| b.0 >= LEFT && b.2 <= width - MARGIN && b.1 + page.frame.1 <= height),
+            "{name}"
+        );
         let graph = t.eps.graph().map_or(0, |g| g.cables.len());
         let uplinks = if name.starts_with("bcube") { 0 } else { t.rack_count() };
-        assert_eq!((page.cables.len(), page.fibres.len()), (graph + uplinks, t.planes.len() * t.rack_count()), "{name}");
-        let mut notes: Vec<_> = page.notes.iter().filter(|n| !n.lines[0].is_empty()).map(|n| (n.y, n.lines.len() as i32)).collect();
+        assert_eq!(
+            (page.cables.len(), page.fibres.len()),
+            (graph + uplinks, t.planes.len() * t.rack_count()),
+            "{name}"
+        );
+        let mut notes: Vec<_> = page
+            .notes
+            .iter()
+            .filter(|n| !n.lines[0].is_empty())
+            .map(|n| (n.y, n.lines.len() as i32))
+            .collect();
         notes.sort_unstable();
-        assert!(notes.windows(2).all(|n| n[1].0 - n[0].0 >= 8 * (n[0].1 + n[1].1)), "{name}: notes in the margin overlap: {notes:?}");
+        assert!(
+            notes.windows(2).all(|n| n[1].0 - n[0].0 >= 8 * (n[0].1 + n[1].1)),
+            "{name}: notes in the margin overlap: {notes:?}"
+        );
     }
 }
 
 #[test]
 fn a_drawing_names_its_parts_and_rates() {
     let text = sheet(&shipped("fat-tree-4")).unwrap().svg();
-    for part in ["fat-tree-4: 8 racks, 16 hosts, 20 packet switches", "core3", "agg1-0", "edge3-1", "16 links of 1Gb/s", "OCS 0", ">r7<"] {
+    for part in [
+        "fat-tree-4: 8 racks, 16 hosts, 20 packet switches",
+        "core3",
+        "agg1-0",
+        "edge3-1",
+        "16 links of 1Gb/s",
+        "OCS 0",
+        ">r7<",
+    ] {
         assert!(text.contains(part), "{part}");
     }
     let mut t = shipped("hybrid-8x2");
     t.links.uplink.buffer = Some(crate::units::Bytes(50_000));
     let text = sheet(&t).unwrap().svg();
     assert!(text.contains("buffer 50kB") && text.contains("8 links of"), "{text}");
-    let many = Topology::uniform("many", MAX_RACKS + 1, 1, crate::units::BitRate(1), crate::units::BitRate(1), vec![]);
+    let many = Topology::uniform(
+        "many",
+        MAX_RACKS + 1,
+        1,
+        crate::units::BitRate(1),
+        crate::units::BitRate(1),
+        vec![],
+    );
     assert!(sheet(&many).unwrap_err().contains("at most 256"));
 }
 

@@ -1,7 +1,9 @@
-//! `heliostat spark`: an application of Apache Spark in the hosts of a network, its shuffles over circuits.
+//! `heliostat spark`: an application of Apache Spark in the hosts of a network, its shuffles over
+//! circuits.
 //!
-//! The network is `heliostat run` in a process of its own. The driver and one executor a host are processes in the hosts' namespaces,
-//! without master and workers. Spark's side of it is the plug-in in `spark/` ([`plugin`]).
+//! The network is `heliostat run` in a process of its own. The driver and one executor a host are
+//! processes in the hosts' namespaces, without master and workers. Spark's side of it is the
+//! plug-in in `spark/` ([`plugin`]).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -38,15 +40,18 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs an application of Apache Spark in the hosts of a network, its shuffles over circuits
 ///
-/// The driver runs in the first host, and an executor in every host. `--` and the application with its arguments come last. Spark and a
-/// JDK are not installed by it.
+/// The driver runs in the first host, and an executor in every host. `--` and the application with
+/// its arguments come last. Spark and a JDK are not installed by it.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example: heliostat spark hybrid-4x2 --baseline --python spark-env/bin/python -- app.py 100")]
+#[command(
+    after_help = "Example: heliostat spark hybrid-4x2 --baseline --python spark-env/bin/python -- app.py 100"
+)]
 pub struct Args {
     /// The topology: a file (YAML), or the name of a shipped one
     #[arg(required_unless_present = "jar")]
     topology: Option<PathBuf>,
-    /// The policy: a file (YAML), or the name of a shipped one; it must admit all traffic, since Spark marks none
+    /// The policy: a file (YAML), or the name of a shipped one; it must admit all traffic, since
+    /// Spark marks none
     #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_POLICY)]
     policy: PathBuf,
     /// What Spark and the controller say to each other
@@ -127,8 +132,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let policy = read_policy_with(&args.policy, &args.changes.all)?;
     config::fit(&topology, &policy)?;
     if policy.run.admit != Admit::All {
-        let why = format!("{} admits marked traffic only, and Spark marks none", args.policy.display());
-        return Err(CliError::Invalid(format!("{why}; take a policy with `elephants: {{admit: all}}`, or --set elephants.admit=all")));
+        let why =
+            format!("{} admits marked traffic only, and Spark marks none", args.policy.display());
+        return Err(CliError::Invalid(format!(
+            "{why}; take a policy with `elephants: {{admit: all}}`, or --set elephants.admit=all"
+        )));
     }
     let hosts = hosts(&topology, args.executors)?;
     let spark = Spark::find(args.python.as_deref())?;
@@ -137,8 +145,19 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
     listen(&stop)?;
     let mut outcomes = vec![];
-    for (mode, circuits) in args.baseline.then_some((Mode::Off, false)).into_iter().chain([(args.mode, true)]) {
-        let plan = Plan { args, spark: &spark, jar: &jar, hosts: &hosts, mode, name: &name, policy: &policy.policy.name, circuits };
+    for (mode, circuits) in
+        args.baseline.then_some((Mode::Off, false)).into_iter().chain([(args.mode, true)])
+    {
+        let plan = Plan {
+            args,
+            spark: &spark,
+            jar: &jar,
+            hosts: &hosts,
+            mode,
+            name: &name,
+            policy: &policy.policy.name,
+            circuits,
+        };
         outcomes.push(one(&plan, file, &stop)?);
         if stop.load(Relaxed) || outcomes.iter().any(|o| o.failed.is_some()) {
             break;
@@ -149,33 +168,49 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         write_text(json, &super::tables::json_list(&outcomes))?;
     }
     if stop.load(Relaxed) {
-        return Err(CliError::Failed("interrupted; what had ended by then is printed above".into()));
+        return Err(CliError::Failed(
+            "interrupted; what had ended by then is printed above".into(),
+        ));
     }
     outcomes.into_iter().find_map(|o| o.failed).map_or(Ok(()), |why| Err(CliError::Failed(why)))
 }
 
-/// The hosts that get an executor: the first of every rack, then the second of every rack, and so on.
+/// The hosts that get an executor: the first of every rack, then the second of every rack, and so
+/// on.
 fn hosts(topology: &Topology, executors: Option<u32>) -> Result<Vec<String>, CliError> {
-    let mut all: Vec<_> = topology.hosts.iter().map(|h| (h.index, h.rack, topology.host_name(h.id))).collect();
+    let mut all: Vec<_> =
+        topology.hosts.iter().map(|h| (h.index, h.rack, topology.host_name(h.id))).collect();
     all.sort_unstable();
     let n = executors.map_or(all.len(), |n| n as usize);
     if n > all.len() {
-        return Err(CliError::Usage(format!("--executors {n}: {} has {} hosts, and a host has one executor", topology.name, all.len())));
+        return Err(CliError::Usage(format!(
+            "--executors {n}: {} has {} hosts, and a host has one executor",
+            topology.name,
+            all.len()
+        )));
     }
     Ok(all.into_iter().take(n).map(|h| h.2).collect())
 }
 
-/// Has `stop` become true at the first signal that asks to end. At the second this process ends at once; the network and Spark are told
-/// by the kernel then.
+/// Has `stop` become true at the first signal that asks to end. At the second this process ends at
+/// once; the network and Spark are told by the kernel then.
 fn listen(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
     let failed = |e: std::io::Error| CliError::Failed(format!("listen to signals: {e}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let entered = runtime.enter();
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::quit(), SignalKind::hangup()];
+    let kinds = [
+        SignalKind::interrupt(),
+        SignalKind::terminate(),
+        SignalKind::quit(),
+        SignalKind::hangup(),
+    ];
     let (asked, mut heard) = tokio::sync::mpsc::channel(1);
     for kind in kinds {
         let (mut signals, asked) = (signal(kind).map_err(failed)?, asked.clone());
-        runtime.spawn(async move { while signals.recv().await.is_some() && asked.send(()).await.is_ok() {} });
+        runtime.spawn(async move {
+            while signals.recv().await.is_some() && asked.send(()).await.is_ok() {}
+        });
     }
     drop(entered);
     let stop = stop.clone();
@@ -219,10 +254,13 @@ fn program() -> PathBuf {
 /// Runs the application once.
 fn one(plan: &Plan<'_>, topology: &Path, stop: &AtomicBool) -> Result<Outcome, CliError> {
     let scratch = tempfile::Builder::new().prefix("heliostat-spark-").tempdir();
-    let scratch = scratch.map_err(|e| CliError::Failed(format!("make a temporary directory: {e}")))?;
+    let scratch =
+        scratch.map_err(|e| CliError::Failed(format!("make a temporary directory: {e}")))?;
     let logs = match &plan.args.logs {
         None => scratch.path().join("logs"),
-        Some(dir) if plan.args.baseline => dir.join(if plan.circuits { "circuits" } else { "baseline" }),
+        Some(dir) if plan.args.baseline => {
+            dir.join(if plan.circuits { "circuits" } else { "baseline" })
+        }
         Some(dir) => dir.clone(),
     };
     for dir in [&logs, &scratch.path().join("conf")] {
@@ -249,7 +287,8 @@ fn kept(why: &str, scratch: tempfile::TempDir, logs: Option<&Path>) -> String {
 fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static str, String> {
     let driver = plan.hosts[0].clone();
     let tasks = plan.hosts.len() as u32 * plan.args.cores;
-    // Many JVMs share few processors: a small compiler and collector take less of them while they start.
+    // Many JVMs share few processors: a small compiler and collector take less of them while they
+    // start.
     let java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -Djava.net.preferIPv4Stack=true";
     let off = || "false".to_owned();
     BTreeMap::from([
@@ -259,7 +298,10 @@ fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static s
         ("spark.heliostat.logs", logs.display().to_string()),
         ("spark.heliostat.mode", plan.mode.name().to_owned()),
         ("spark.heliostat.report", scratch.join("report.jsonl").display().to_string()),
-        ("spark.heliostat.controller", format!("unix:{}", ownership::base().join(plan.name).join("api.sock").display())),
+        (
+            "spark.heliostat.controller",
+            format!("unix:{}", ownership::base().join(plan.name).join("api.sock").display()),
+        ),
         ("spark.driver.host", driver.clone()),
         ("spark.driver.bindAddress", driver),
         ("spark.driver.memory", "512m".into()),

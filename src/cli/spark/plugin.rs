@@ -1,7 +1,8 @@
-//! Spark, a JDK, and the plug-in that Spark needs: compiled against the Spark that is there, at first use.
+//! Spark, a JDK, and the plug-in that Spark needs: compiled against the Spark that is there, at
+//! first use.
 //!
-//! The sources are in this program, so that no file has to be shipped or found. What does not fit another version of Spark fails here
-//! with the compiler's message, not in a job.
+//! The sources are in this program, so that no file has to be shipped or found. What does not fit
+//! another version of Spark fails here with the compiler's message, not in a job.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -51,18 +52,27 @@ impl Spark {
     /// One of them is missing, and what installs it.
     pub fn find(python: Option<&Path>) -> Result<Self, CliError> {
         let from_env = || std::env::var_os("PYSPARK_PYTHON").map(PathBuf::from);
-        let python = python.map(PathBuf::from).or_else(from_env).unwrap_or_else(|| "python3".into());
+        let python =
+            python.map(PathBuf::from).or_else(from_env).unwrap_or_else(|| "python3".into());
         let ask = "import os, pyspark, sys; print(sys.executable); print(os.path.dirname(pyspark.__file__)); print(pyspark.__version__)";
         let told = Command::new(&python).args(["-c", ask]).output();
-        let told = told.ok().filter(|o| o.status.success()).map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
+        let told = told
+            .ok()
+            .filter(|o| o.status.success())
+            .map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
         let lines: Vec<String> = told.unwrap_or_default().lines().map(str::to_owned).collect();
         let [python, home, version] = <[String; 3]>::try_from(lines).map_err(|_| {
             let install = "python3 -m venv spark-env && spark-env/bin/pip install pyspark";
-            CliError::Failed(format!("pyspark is not installed for {}: `{install}`, then --python spark-env/bin/python", python.display()))
+            CliError::Failed(format!(
+                "pyspark is not installed for {}: `{install}`, then --python spark-env/bin/python",
+                python.display()
+            ))
         })?;
         let major = version.split('.').next().and_then(|v| v.parse::<u32>().ok());
         if major.is_none_or(|v| v < 4) {
-            return Err(CliError::Failed(format!("pyspark {version} is too old: 4.0 or later is needed")));
+            return Err(CliError::Failed(format!(
+                "pyspark {version} is too old: 4.0 or later is needed"
+            )));
         }
         Ok(Self { python: python.into(), home: home.into(), version })
     }
@@ -95,7 +105,9 @@ impl Spark {
 
     fn compile(&self, scratch: &Path) -> Result<(), CliError> {
         let mut javac = Command::new(program("javac"));
-        javac.args(["--release", "17", "-nowarn", "-proc:none", "-d", "classes", "-cp"]).arg(self.home.join("jars/*"));
+        javac
+            .args(["--release", "17", "-nowarn", "-proc:none", "-d", "classes", "-cp"])
+            .arg(self.home.join("jars/*"));
         for (name, text) in SOURCES {
             let java = name.ends_with(".java");
             let file = scratch.join(if java { "sources" } else { "classes" }).join(name);
@@ -109,7 +121,10 @@ impl Spark {
         let ran = javac.current_dir(scratch).output();
         succeeded(ran, &format!("compile the plug-in for pyspark {}", self.version))?;
         let mut jar = Command::new(program("jar"));
-        let ran = jar.args(["--create", "--file", "plugin.jar", "-C", "classes", "."]).current_dir(scratch).output();
+        let ran = jar
+            .args(["--create", "--file", "plugin.jar", "-C", "classes", "."])
+            .current_dir(scratch)
+            .output();
         succeeded(ran, "pack the plug-in")
     }
 }
@@ -117,22 +132,32 @@ impl Spark {
 fn succeeded(ran: std::io::Result<Output>, what: &str) -> Result<(), CliError> {
     let ran = ran.map_err(|e| CliError::Failed(format!("{what}: {e}")))?;
     let said = String::from_utf8_lossy(&ran.stderr);
-    if ran.status.success() { Ok(()) } else { Err(CliError::Failed(format!("{what}: {}", said.trim()))) }
+    if ran.status.success() {
+        Ok(())
+    } else {
+        Err(CliError::Failed(format!("{what}: {}", said.trim())))
+    }
 }
 
 /// A program of the JDK.
 fn program(name: &str) -> PathBuf {
-    std::env::var_os("JAVA_HOME").map_or_else(|| name.into(), |home| Path::new(&home).join("bin").join(name))
+    std::env::var_os("JAVA_HOME")
+        .map_or_else(|| name.into(), |home| Path::new(&home).join("bin").join(name))
 }
 
 /// Whether there is a JDK that is new enough.
 fn jdk() -> Result<(), CliError> {
-    let told = Command::new(program("javac")).arg("-version").output().ok().filter(|o| o.status.success());
+    let told =
+        Command::new(program("javac")).arg("-version").output().ok().filter(|o| o.status.success());
     let told = told.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
-    let install = format!("a JDK of version {JAVA} or later is needed: `sudo apt install openjdk-{JAVA}-jdk-headless`, or JAVA_HOME");
+    let install = format!(
+        "a JDK of version {JAVA} or later is needed: `sudo apt install openjdk-{JAVA}-jdk-headless`, or JAVA_HOME"
+    );
     match told {
         None => Err(CliError::Failed(format!("there is no javac; {install}"))),
-        Some(told) if version(&told).is_none_or(|v| v < JAVA) => Err(CliError::Failed(format!("this is {told}; {install}"))),
+        Some(told) if version(&told).is_none_or(|v| v < JAVA) => {
+            Err(CliError::Failed(format!("this is {told}; {install}")))
+        }
         Some(_) => Ok(()),
     }
 }
@@ -164,7 +189,8 @@ mod tests {
     #[test]
     fn all_sources_are_in_the_program() {
         let folder = crate::testing::repository("spark/src/heliostat/spark");
-        let files = fs::read_dir(&folder).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap());
+        let files =
+            fs::read_dir(&folder).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap());
         let mut there: Vec<String> = files.map(|f| format!("heliostat/spark/{f}")).collect();
         there.sort_unstable();
         assert_eq!(SOURCES[1..].iter().map(|s| s.0).collect::<Vec<_>>(), there);
@@ -172,7 +198,8 @@ mod tests {
 
     #[test]
     fn a_python_without_pyspark_is_told_how_to_get_it() {
-        let e = Spark::find(Some(Path::new("false"))).err().map(|e| e.to_string()).unwrap_or_default();
+        let e =
+            Spark::find(Some(Path::new("false"))).err().map(|e| e.to_string()).unwrap_or_default();
         assert!(e.contains("pip install pyspark"), "{e}");
     }
 }

@@ -141,12 +141,19 @@ impl Shuffle {
     fn line(&self) -> String {
         let mut pairs = self.pairs.clone();
         pairs.sort_by_key(|p| (std::cmp::Reverse(p.bytes), p.from, p.to));
-        let shown = pairs.iter().take(PAIRS).map(|p| format!("r{}>r{} {}", p.from, p.to, tables::bytes(Bytes(p.bytes))));
+        let shown = pairs
+            .iter()
+            .take(PAIRS)
+            .map(|p| format!("r{}>r{} {}", p.from, p.to, tables::bytes(Bytes(p.bytes))));
         let mut shown: Vec<String> = shown.collect();
         if pairs.len() > PAIRS {
             shown.push(format!("{} others", pairs.len() - PAIRS));
         }
-        let cct = self.coflow.as_ref().and_then(|c| c.cct_ns).map_or_else(String::new, |ns| format!(", CCT {}", tables::span(Span(ns))));
+        let cct = self
+            .coflow
+            .as_ref()
+            .and_then(|c| c.cct_ns)
+            .map_or_else(String::new, |ns| format!(", CCT {}", tables::span(Span(ns))));
         format!(
             "stage {}: {} of shuffle, {} between racks{cct}, {} by OCS ({})",
             self.stage,
@@ -186,12 +193,14 @@ impl Outcome {
             Err(e) => note(&format!("the plug-in reported what cannot be read: {e}")),
         }
         self.jobs_ns = covered(self.jobs.iter().map(|j| (j.started_ms, j.ended_ms)));
-        self.shuffles_ns = covered(self.shuffles.iter().map(|s| (s.started_ms, s.started_ms + s.took_ms)));
+        self.shuffles_ns =
+            covered(self.shuffles.iter().map(|s| (s.started_ms, s.started_ms + s.took_ms)));
     }
 
     /// Reads the totals of the network, if it still answers.
     pub fn total(&mut self, network: &Network) {
-        let demand = network.get("/api/v1/demand").ok().and_then(|a| client::parse::<wire::Demand>(&a).ok());
+        let demand =
+            network.get("/api/v1/demand").ok().and_then(|a| client::parse::<wire::Demand>(&a).ok());
         let sum = |m: &[Vec<u64>]| m.iter().flatten().sum();
         if let Some(d) = demand {
             (self.sent_bytes, self.over_ocs_bytes) = (sum(&d.sent_bytes), sum(&d.over_ocs_bytes));
@@ -199,7 +208,11 @@ impl Outcome {
     }
 
     fn title(&self) -> String {
-        if self.circuits { format!("{}, mode {}", self.policy, self.mode.name()) } else { "no circuits".into() }
+        if self.circuits {
+            format!("{}, mode {}", self.policy, self.mode.name())
+        } else {
+            "no circuits".into()
+        }
     }
 }
 
@@ -207,13 +220,28 @@ impl Outcome {
 pub fn tables(outcomes: &[Outcome]) -> String {
     let mut text = String::new();
     for o in outcomes.iter().filter(|o| !o.shuffles.is_empty()) {
-        let header = ["stage", "tasks", "shuffle", "between racks", "by OCS", "CCT", "bound", "stage time", "racks of tasks"];
+        let header = [
+            "stage",
+            "tasks",
+            "shuffle",
+            "between racks",
+            "by OCS",
+            "CCT",
+            "bound",
+            "stage time",
+            "racks of tasks",
+        ];
         let mut rows = Rows::new(&header);
         for s in &o.shuffles {
             let coflow = s.coflow.as_ref();
-            let length = |ns: Option<u64>| ns.map_or_else(|| "-".into(), |ns| tables::span(Span(ns)));
+            let length =
+                |ns: Option<u64>| ns.map_or_else(|| "-".into(), |ns| tables::span(Span(ns)));
             rows.rows.push(vec![
-                if s.attempt > 0 { format!("{}.{}", s.stage, s.attempt) } else { s.stage.to_string() },
+                if s.attempt > 0 {
+                    format!("{}.{}", s.stage, s.attempt)
+                } else {
+                    s.stage.to_string()
+                },
                 s.tasks.to_string(),
                 tables::bytes(Bytes(s.shuffle_bytes)),
                 tables::bytes(Bytes(s.sent_bytes)),

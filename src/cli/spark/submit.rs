@@ -34,26 +34,40 @@ logger.conf.level = error
 ///
 /// # Errors
 /// It could not be started or followed.
-pub fn submit(plan: &Plan<'_>, scratch: &Path, logs: &Path, outcome: &mut Outcome, stop: &AtomicBool) -> Result<Option<String>, String> {
+pub fn submit(
+    plan: &Plan<'_>,
+    scratch: &Path,
+    logs: &Path,
+    outcome: &mut Outcome,
+    stop: &AtomicBool,
+) -> Result<Option<String>, String> {
     let report = scratch.join("report.jsonl");
     let conf = scratch.join("conf");
     write_text(&conf.join("log4j2.properties"), LOG).map_err(|e| e.to_string())?;
     let made = open::to_write(&report, false).and_then(|_| open::to_read(&report));
-    let mut lines = BufReader::new(made.map_err(|e| format!("{}: {}", report.display(), open::plain(&e)))?);
-    let mut child = sys::ends_with_parent(sys::own_session(&mut command(plan, scratch, &conf, logs)))
-        .spawn()
-        .map_err(|e| format!("start spark-submit: {e}"))?;
+    let mut lines =
+        BufReader::new(made.map_err(|e| format!("{}: {}", report.display(), open::plain(&e)))?);
+    let mut child =
+        sys::ends_with_parent(sys::own_session(&mut command(plan, scratch, &conf, logs)))
+            .spawn()
+            .map_err(|e| format!("start spark-submit: {e}"))?;
     let followed = follow(child.id(), &mut lines, outcome, stop);
     // Executors and whatever else it started are in its session.
     let _ = sys::kill_group(child.id());
-    let status = followed.and_then(|ended| child.wait().map(|s| (ended, s))).map_err(|e| format!("follow the application: {e}"))?;
-    Ok(Some(status).filter(|(ended, s)| *ended && !s.success()).map(|(_, s)| format!("the application failed ({s})")))
+    let status = followed
+        .and_then(|ended| child.wait().map(|s| (ended, s)))
+        .map_err(|e| format!("follow the application: {e}"))?;
+    Ok(Some(status)
+        .filter(|(ended, s)| *ended && !s.success())
+        .map(|(_, s)| format!("the application failed ({s})")))
 }
 
 fn command(plan: &Plan<'_>, scratch: &Path, conf: &Path, logs: &Path) -> Command {
     let (driver, spark) = (&plan.hosts[0], plan.spark);
     let mut command = Command::new(program());
-    command.args(["exec", "--name", plan.name, driver, "--"]).arg(spark.home.join("bin/spark-submit"));
+    command
+        .args(["exec", "--name", plan.name, driver, "--"])
+        .arg(spark.home.join("bin/spark-submit"));
     command.args(["--master", "spark-heliostat", "--driver-class-path"]).arg(plan.jar);
     for (key, value) in super::settings(plan, scratch, logs) {
         command.arg("--conf").arg(format!("{key}={value}"));
@@ -65,12 +79,21 @@ fn command(plan: &Plan<'_>, scratch: &Path, conf: &Path, logs: &Path) -> Command
     command.env("SPARK_HOME", &spark.home).env("SPARK_CONF_DIR", conf);
     command.env("SPARK_LOCAL_IP", driver).env("SPARK_LOCAL_HOSTNAME", driver);
     command.env("PYSPARK_PYTHON", &spark.python).env("PYSPARK_DRIVER_PYTHON", &spark.python);
-    command.env_remove("SPARK_LOCAL_DIRS").env_remove("PYSPARK_SUBMIT_ARGS").env_remove("HELIOSTAT_CONTROLLER");
+    command
+        .env_remove("SPARK_LOCAL_DIRS")
+        .env_remove("PYSPARK_SUBMIT_ARGS")
+        .env_remove("HELIOSTAT_CONTROLLER");
     command
 }
 
-/// Waits until a child has ended, and takes what is reported until then. Says whether it ended by itself, and was not asked to.
-fn follow(child: u32, lines: &mut impl BufRead, outcome: &mut Outcome, stop: &AtomicBool) -> io::Result<bool> {
+/// Waits until a child has ended, and takes what is reported until then. Says whether it ended by
+/// itself, and was not asked to.
+fn follow(
+    child: u32,
+    lines: &mut impl BufRead,
+    outcome: &mut Outcome,
+    stop: &AtomicBool,
+) -> io::Result<bool> {
     let mut part = String::new();
     loop {
         let ended = sys::child_has_ended(child)?;

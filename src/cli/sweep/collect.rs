@@ -19,7 +19,12 @@ pub fn write(file: &Path, runs: &[&Run], out: &Path, of: RowsOf) -> Result<(), C
     let text: fn(&Rows) -> String = match file.extension().and_then(|e| e.to_str()) {
         Some("csv") => Rows::csv,
         Some("jsonl") => Rows::json_lines,
-        _ => return Err(CliError::Usage(format!("--collect {}: the name must end in .csv or .jsonl", file.display()))),
+        _ => {
+            return Err(CliError::Usage(format!(
+                "--collect {}: the name must end in .csv or .jsonl",
+                file.display()
+            )));
+        }
     };
     can_write([file])?;
     let rows = match of {
@@ -29,7 +34,12 @@ pub fn write(file: &Path, runs: &[&Run], out: &Path, of: RowsOf) -> Result<(), C
     write_text(file, &text(&rows))?;
     let count = |state: State| runs.iter().filter(|r| r.state(out) == state).count();
     let (failed, missing) = (count(State::Failed), count(State::Missing));
-    say!("{}: {} rows of {} runs; {failed} failed, {missing} missing", file.display(), rows.rows.len(), runs.len());
+    say!(
+        "{}: {} rows of {} runs; {failed} failed, {missing} missing",
+        file.display(),
+        rows.rows.len(),
+        runs.len()
+    );
     Ok(())
 }
 
@@ -50,8 +60,17 @@ fn by_run(runs: &[&Run], out: &Path) -> Result<Rows, CliError> {
     let mut rows = vec![];
     for run in runs {
         let state = run.state(out);
-        let error = if state == State::Failed { read_text(&run.error(out)).unwrap_or_default() } else { String::new() };
-        let mut row: Vec<String> = run.columns().into_iter().map(|c| c.1).chain([state.word().into(), error.trim().into()]).collect();
+        let error = if state == State::Failed {
+            read_text(&run.error(out)).unwrap_or_default()
+        } else {
+            String::new()
+        };
+        let mut row: Vec<String> = run
+            .columns()
+            .into_iter()
+            .map(|c| c.1)
+            .chain([state.word().into(), error.trim().into()])
+            .collect();
         if let Some(result) = result(run, out)? {
             let account = Account::from(&result);
             row.push(end(&result));
@@ -61,10 +80,15 @@ fn by_run(runs: &[&Run], out: &Path) -> Result<Rows, CliError> {
         }
         rows.push(row);
     }
-    let about: Vec<String> = runs.first().map(|r| r.columns().into_iter().map(|c| c.0).collect()).unwrap_or_default();
-    let header =
-        [about, ["state", "error", "end"].map(str::to_owned).to_vec(), figures, ["fallbacks", "caveats"].map(str::to_owned).to_vec()]
-            .concat();
+    let about: Vec<String> =
+        runs.first().map(|r| r.columns().into_iter().map(|c| c.0).collect()).unwrap_or_default();
+    let header = [
+        about,
+        ["state", "error", "end"].map(str::to_owned).to_vec(),
+        figures,
+        ["fallbacks", "caveats"].map(str::to_owned).to_vec(),
+    ]
+    .concat();
     rows.iter_mut().for_each(|row| row.resize(header.len(), String::new()));
     Ok(Rows { header, rows })
 }
@@ -81,11 +105,14 @@ fn end(result: &AnyResult) -> String {
 fn fallbacks(result: &AnyResult) -> u64 {
     match result {
         AnyResult::Coflows(r) => r.summary.stats.fallbacks,
-        AnyResult::Jobs(r) => r.network.stats.fallbacks.saturating_add(r.summary.counters.fallbacks),
+        AnyResult::Jobs(r) => {
+            r.network.stats.fallbacks.saturating_add(r.summary.counters.fallbacks)
+        }
     }
 }
 
-/// A figure in its base unit. Whole nanoseconds and bytes come back from their floating point unless there are more than 2^53 of them.
+/// A figure in its base unit. Whole nanoseconds and bytes come back from their floating point
+/// unless there are more than 2^53 of them.
 fn value(f: &Figure) -> String {
     match f.unit {
         Unit::Seconds | Unit::Gigabytes => format!("{:.0}", f.value * 1e9),
@@ -102,7 +129,9 @@ fn within(runs: &[&Run], out: &Path, of: RowsOf) -> Result<Rows, CliError> {
         let inner = match (&result, of) {
             (AnyResult::Jobs(r), RowsOf::Jobs) => jobs::exact(r),
             (AnyResult::Jobs(r), _) => tables::coflows_exact(&r.coflows),
-            (AnyResult::Coflows(_), RowsOf::Jobs) => return Err(CliError::Usage("--rows jobs: this grid runs coflows".into())),
+            (AnyResult::Coflows(_), RowsOf::Jobs) => {
+                return Err(CliError::Usage("--rows jobs: this grid runs coflows".into()));
+            }
             (AnyResult::Coflows(r), _) => tables::coflows_exact(&r.coflows),
         };
         let (names, values): (Vec<String>, Vec<String>) = run.columns().into_iter().unzip();

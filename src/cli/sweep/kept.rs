@@ -1,4 +1,5 @@
-//! The list of runs that a sweep leaves in its directory, so that tables can be made of it without the grid and its files.
+//! The list of runs that a sweep leaves in its directory, so that tables can be made of it without
+//! the grid and its files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,11 @@ pub fn write(runs: &[Run], out: &Path) -> Result<(), CliError> {
         let _ = writeln!(text, "{line}");
     }
     let file = list(out);
-    if open::text(&file, MOST).is_ok_and(|there| there == text) { Ok(()) } else { write_text(&file, &text) }
+    if open::text(&file, MOST).is_ok_and(|there| there == text) {
+        Ok(())
+    } else {
+        write_text(&file, &text)
+    }
 }
 
 /// The runs of the sweep that ran last in a directory.
@@ -34,8 +39,16 @@ pub fn write(runs: &[Run], out: &Path) -> Result<(), CliError> {
 /// A directory without a list, and lines that are no runs.
 pub fn read(out: &Path) -> Result<Vec<Run>, CliError> {
     let file = list(out);
-    let lacks = |e| CliError::Invalid(format!("{}; only `heliostat sweep` writes it: name the grid, too", unread(&file, &e)));
+    let lacks = |e| {
+        CliError::Invalid(format!(
+            "{}; only `heliostat sweep` writes it: name the grid, too",
+            unread(&file, &e)
+        ))
+    };
     let text = open::text(&file, MOST).map_err(lacks)?;
-    let run = |(k, line)| serde_json::from_str(line).map_err(|e| CliError::Invalid(format!("{}:{}: {e}", file.display(), k + 1)));
+    let run = |(k, line)| {
+        serde_json::from_str(line)
+            .map_err(|e| CliError::Invalid(format!("{}:{}: {e}", file.display(), k + 1)))
+    };
     text.lines().enumerate().map(run).collect()
 }

@@ -1,4 +1,5 @@
-//! `heliostat sweep`: a grid of runs in virtual time, a file each. What is there is skipped, so that starting again is the recovery.
+//! `heliostat sweep`: a grid of runs in virtual time, a file each. What is there is skipped, so
+//! that starting again is the recovery.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -19,14 +20,15 @@ mod summary;
 
 /// Runs a grid of topologies, policies, workloads, seeds and options in virtual time
 ///
-/// Each run writes its result to DIR/ID.json when it has ended, as `heliostat simulate --json` writes it. ID is a hash of the version and
-/// of all that the run depends on, contents of files included; a run whose result is there is skipped. So a sweep that was stopped or
-/// killed goes on where it was when the same command is started again. A run that fails leaves its error in DIR/ID.error, and is tried
-/// again the next time.
+/// Each run writes its result to DIR/ID.json when it has ended, as `heliostat simulate --json`
+/// writes it. ID is a hash of the version and of all that the run depends on, contents of files
+/// included; a run whose result is there is skipped. So a sweep that was stopped or killed goes on
+/// where it was when the same command is started again. A run that fails leaves its error in
+/// DIR/ID.error, and is tried again the next time.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The grid (YAML): topologies, policies, workloads or jobs, seeds, options. With --list and --collect, if left out: the one that
-    /// was swept last into the directory
+    /// The grid (YAML): topologies, policies, workloads or jobs, seeds, options. With --list and
+    /// --collect, if left out: the one that was swept last into the directory
     #[arg(required_unless_present_any = ["list", "collect"])]
     grid: Option<PathBuf>,
     /// The directory of the results
@@ -41,10 +43,12 @@ pub struct Args {
     /// Only the runs of these ids; may be given more than once
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
-    /// Prints the runs as JSON lines instead: what each is, whether its result is there, and the arguments that run it alone
+    /// Prints the runs as JSON lines instead: what each is, whether its result is there, and the
+    /// arguments that run it alone
     #[arg(long)]
     list: bool,
-    /// Writes a table of what is there instead, .csv or .jsonl; runs nothing. What failed or is missing says so
+    /// Writes a table of what is there instead, .csv or .jsonl; runs nothing. What failed or is
+    /// missing says so
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     collect: Option<PathBuf>,
     #[command(flatten)]
@@ -89,7 +93,8 @@ impl std::str::FromStr for Shard {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A grid that makes no sense, a directory that cannot be written, and after all others have run, runs that failed.
+/// A grid that makes no sense, a directory that cannot be written, and after all others have run,
+/// runs that failed.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let all = match &args.grid {
         Some(grid) => runs::read(grid, &args.out)?,
@@ -100,7 +105,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         return print(&mine.iter().map(|r| r.line(&args.out) + "\n").collect::<String>());
     }
     if args.collect.is_none() {
-        std::fs::create_dir_all(&args.out).map_err(|e| CliError::Failed(format!("{}: {e}", args.out.display())))?;
+        std::fs::create_dir_all(&args.out)
+            .map_err(|e| CliError::Failed(format!("{}: {e}", args.out.display())))?;
     }
     let kept = args.grid.as_ref().map_or(Ok(()), |_| kept::write(&all, &args.out));
     if let Some(file) = &args.collect {
@@ -110,7 +116,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     kept?;
     let (failed, stopped) = carry(&mine, args)?;
     if stopped {
-        return Err(CliError::Failed("stopped; start the same command again, and it goes on from here".into()));
+        return Err(CliError::Failed(
+            "stopped; start the same command again, and it goes on from here".into(),
+        ));
     }
     if args.shard.is_none() && args.only.is_empty() {
         print(&summary::of(&mine, &args.out, &args.grouping, args.output)?)?;
@@ -121,7 +129,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 /// The runs that are asked for.
 fn chosen<'a>(all: &'a [Run], args: &Args) -> Result<Vec<&'a Run>, CliError> {
     if let Some(id) = args.only.iter().find(|id| all.iter().all(|r| r.id != **id)) {
-        return Err(CliError::Usage(format!("--only {id}: no run of this grid; --list prints their ids")));
+        return Err(CliError::Usage(format!(
+            "--only {id}: no run of this grid; --list prints their ids"
+        )));
     }
     let in_shard = |k: usize| args.shard.is_none_or(|s| k % s.of == s.number);
     let asked = |r: &Run| args.only.is_empty() || args.only.contains(&r.id);
@@ -133,7 +143,8 @@ type Failed<'a> = Vec<(&'a Run, String)>;
 
 /// Runs what is missing: what failed, and whether it was stopped before its end.
 fn carry<'a>(mine: &[&'a Run], args: &Args) -> Result<(Failed<'a>, bool), CliError> {
-    let missing: Vec<&Run> = mine.iter().copied().filter(|r| r.state(&args.out) != State::Done).collect();
+    let missing: Vec<&Run> =
+        mine.iter().copied().filter(|r| r.state(&args.out) != State::Done).collect();
     let (stop, progress) = (stopped_by_ctrl_c(), Progress::new(missing.len(), mine.len()));
     let one = |k: usize| {
         if stop.load(Ordering::Relaxed) {
@@ -152,7 +163,8 @@ fn carry<'a>(mine: &[&'a Run], args: &Args) -> Result<(Failed<'a>, bool), CliErr
     Ok((failed, stop.load(Ordering::Relaxed)))
 }
 
-/// One run: why it failed, if it did. Its result or its error is in its file then, unless it was stopped.
+/// One run: why it failed, if it did. Its result or its error is in its file then, unless it was
+/// stopped.
 ///
 /// # Errors
 /// When that file cannot be written.
@@ -177,7 +189,15 @@ fn execute(run: &Run, out: &Path, stop: &AtomicBool) -> Result<Option<String>, C
 fn told(failed: &Failed, of: usize) -> CliError {
     /// More are in their files.
     const TOLD: usize = 5;
-    let lines: String = failed.iter().take(TOLD).map(|(run, why)| format!("\n{} ({}): {why}", run.id, run.about())).collect();
-    let more = if failed.len() > TOLD { format!("\n{} more; see *.error", failed.len() - TOLD) } else { String::new() };
+    let lines: String = failed
+        .iter()
+        .take(TOLD)
+        .map(|(run, why)| format!("\n{} ({}): {why}", run.id, run.about()))
+        .collect();
+    let more = if failed.len() > TOLD {
+        format!("\n{} more; see *.error", failed.len() - TOLD)
+    } else {
+        String::new()
+    };
     CliError::Failed(format!("{} of {of} runs failed{lines}{more}", failed.len()))
 }

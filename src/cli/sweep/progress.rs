@@ -27,7 +27,10 @@ impl Progress {
     /// `missing` runs are to be done, of `all`.
     pub fn new(missing: usize, all: usize) -> Self {
         let bar = ProgressBar::new(missing as u64);
-        bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {eta} to go{msg}").expect("a valid template"));
+        bar.set_style(
+            ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {eta} to go{msg}")
+                .expect("a valid template"),
+        );
         if missing < all {
             say!("{} of {all} runs are there already", all - missing);
         }
@@ -40,11 +43,17 @@ impl Progress {
         let mut state = self.state.lock();
         state.runs += 1;
         state.failed += usize::from(failed);
-        let failures = if state.failed == 0 { String::new() } else { format!(", {} failed", state.failed) };
+        let failures =
+            if state.failed == 0 { String::new() } else { format!(", {} failed", state.failed) };
         if self.bar.is_hidden() {
             if state.told.elapsed() >= EVERY {
                 state.told = Instant::now();
-                say!("{}/{} runs, {} to go{failures}", state.runs, self.total(), self.left(state.runs));
+                say!(
+                    "{}/{} runs, {} to go{failures}",
+                    state.runs,
+                    self.total(),
+                    self.left(state.runs)
+                );
             }
         } else {
             self.bar.set_message(failures);

@@ -12,7 +12,10 @@ use sha2::{Digest as _, Sha256};
 use crate::cli::changes::Change;
 use crate::cli::files::read_shipped;
 use crate::cli::workload::Mix;
-use crate::cli::{Cli, CliError, Command, read_policy, read_policy_with, read_text, read_topology, read_topology_with, simulate};
+use crate::cli::{
+    Cli, CliError, Command, read_policy, read_policy_with, read_text, read_topology,
+    read_topology_with, simulate,
+};
 use crate::config::nearest::did_you_mean;
 use crate::config::shipped::Shelf;
 use crate::config::sweep::{Cell, Grid};
@@ -20,8 +23,8 @@ use crate::config::{self, Flaw, Step};
 
 /// Options of `simulate` that a sweep gives itself, or that print and write.
 const NOT_HERE: [&str; 15] = [
-    "policy", "workload", "jobs", "seed", "set", "repeat", "threads", "json", "output", "events", "record", "timeline", "explain",
-    "timing", "log",
+    "policy", "workload", "jobs", "seed", "set", "repeat", "threads", "json", "output", "events",
+    "record", "timeline", "explain", "timing", "log",
 ];
 /// Options of `simulate` whose values may be files.
 const FILES: [&str; 2] = ["faults", "model"];
@@ -93,8 +96,14 @@ impl Contents<'_> {
         if beside.exists() { beside } else { name.into() }
     }
 
-    /// Reads what a name stands for: a file or what is shipped, or on no shelf, a file if there is one.
-    fn read(&mut self, shelf: Option<Shelf>, name: &str, others: &[String]) -> Result<(), CliError> {
+    /// Reads what a name stands for: a file or what is shipped, or on no shelf, a file if there is
+    /// one.
+    fn read(
+        &mut self,
+        shelf: Option<Shelf>,
+        name: &str,
+        others: &[String],
+    ) -> Result<(), CliError> {
         let path = self.path(name);
         let text = match shelf {
             _ if others.iter().any(|o| o == name) && !path.exists() => String::new(),
@@ -115,9 +124,14 @@ impl Contents<'_> {
 fn flaws(grid: &Grid, contents: &mut Contents) -> Vec<Flaw> {
     let mut flaws = vec![];
     let mixes = if grid.of_jobs { Mix::of_jobs() } else { Mix::names() };
-    let mut names = |key: &str, shelf: Shelf, list: &[String], others: &[String], check: &dyn Fn(&Path) -> Result<(), CliError>| {
+    let mut names = |key: &str,
+                     shelf: Shelf,
+                     list: &[String],
+                     others: &[String],
+                     check: &dyn Fn(&Path) -> Result<(), CliError>| {
         for (k, name) in list.iter().enumerate() {
-            let read = contents.read(Some(shelf), name, others).and_then(|()| check(&contents.path(name)));
+            let read =
+                contents.read(Some(shelf), name, others).and_then(|()| check(&contents.path(name)));
             flaws.extend(read.err().map(|e| flaw(&[key.into(), k.into()], e.to_string(), "")));
         }
     };
@@ -129,7 +143,11 @@ fn flaws(grid: &Grid, contents: &mut Contents) -> Vec<Flaw> {
             if FILES.contains(&name.as_str())
                 && let Err(e) = contents.read(None, value, &[])
             {
-                flaws.push(flaw(&["options".into(), name.as_str().into(), k.into()], e.to_string(), ""));
+                flaws.push(flaw(
+                    &["options".into(), name.as_str().into(), k.into()],
+                    e.to_string(),
+                    "",
+                ));
             }
             flaws.extend(wrong_option(grid.of_jobs, name, k, value));
         }
@@ -137,7 +155,9 @@ fn flaws(grid: &Grid, contents: &mut Contents) -> Vec<Flaw> {
     for (key, values) in &grid.set {
         for (k, value) in values.iter().enumerate() {
             let at = [Step::from("set"), key.as_str().into(), k.into()];
-            let tried = Change::new(key, value).map_err(CliError::Usage).and_then(|c| fits(&c, grid, contents));
+            let tried = Change::new(key, value)
+                .map_err(CliError::Usage)
+                .and_then(|c| fits(&c, grid, contents));
             flaws.extend(tried.err().map(|why| flaw(&at, why.to_string(), "")));
         }
     }
@@ -147,7 +167,9 @@ fn flaws(grid: &Grid, contents: &mut Contents) -> Vec<Flaw> {
 /// Whether all files of a grid make sense with a change.
 fn fits(change: &Change, grid: &Grid, contents: &Contents) -> Result<(), CliError> {
     let change = std::slice::from_ref(change);
-    grid.topologies.iter().try_for_each(|t| read_topology_with(&contents.path(t), change).map(drop))?;
+    grid.topologies
+        .iter()
+        .try_for_each(|t| read_topology_with(&contents.path(t), change).map(drop))?;
     grid.policies.iter().try_for_each(|p| read_policy_with(&contents.path(p), change).map(drop))
 }
 
@@ -159,16 +181,27 @@ fn flaw(path: &[Step], message: impl Into<String>, allowed: impl Into<String>) -
 fn wrong_option(of_jobs: bool, name: &str, k: usize, value: &str) -> Option<Flaw> {
     let at = [Step::from("options"), name.into()];
     let command = Cli::command();
-    let options = command.find_subcommand("simulate").expect("there is one").get_opts().filter_map(clap::Arg::get_long);
+    let options = command
+        .find_subcommand("simulate")
+        .expect("there is one")
+        .get_opts()
+        .filter_map(clap::Arg::get_long);
     let known: Vec<&str> = options.filter(|o| !NOT_HERE.contains(o)).collect();
     if !known.contains(&name) {
-        let message = format!("no option of simulate that a sweep can give{}", did_you_mean(name, known.iter().copied()));
+        let message = format!(
+            "no option of simulate that a sweep can give{}",
+            did_you_mean(name, known.iter().copied())
+        );
         return Some(flaw(&at, message, known.join(", ")));
     }
     let load = if of_jobs { "--jobs=x" } else { "--workload=x" };
-    let argv = ["heliostat", "simulate", "x", "--policy=x", load].into_iter().map(str::to_owned).chain(option(name, value));
+    let argv = ["heliostat", "simulate", "x", "--policy=x", load]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(option(name, value));
     let error = Cli::try_parse_from(argv).err()?.to_string();
-    let message = error.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default().to_owned();
+    let message =
+        error.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default().to_owned();
     Some(flaw(&[&at[..], &[k.into()]].concat(), message, ""))
 }
 
@@ -185,12 +218,15 @@ impl Run {
     fn new(cell: Cell, grid: &Grid, contents: &Contents) -> Self {
         let path = |name: &str| contents.path(name).display().to_string();
         let load = if grid.of_jobs { "--jobs" } else { "--workload" };
-        let mut argv: Vec<String> = ["simulate".into(), path(&cell.topology), "--policy".into(), path(&cell.policy)].into();
+        let mut argv: Vec<String> =
+            ["simulate".into(), path(&cell.topology), "--policy".into(), path(&cell.policy)].into();
         argv.extend([load.into(), path(&cell.load), "--seed".into(), cell.seed.to_string()]);
         if grid.of_jobs {
             argv.push("--place-by-seed".into());
         }
-        let value = |name: &str, value: &str| if FILES.contains(&name) { path(value) } else { value.to_owned() };
+        let value = |name: &str, value: &str| {
+            if FILES.contains(&name) { path(value) } else { value.to_owned() }
+        };
         argv.extend(cell.options.iter().filter_map(|(name, v)| option(name, &value(name, v))));
         argv.extend(cell.set.iter().map(|(key, value)| format!("--set={key}={value}")));
         Self { id: id(&cell, grid, contents), cell, of_jobs: grid.of_jobs, argv }
@@ -219,8 +255,11 @@ impl Run {
     pub fn columns(&self) -> Vec<(String, String)> {
         let load = if self.of_jobs { "jobs" } else { "workload" };
         let c = &self.cell;
-        let mut all =
-            vec![("id".to_owned(), self.id.clone()), ("topology".into(), c.topology.clone()), ("policy".into(), c.policy.clone())];
+        let mut all = vec![
+            ("id".to_owned(), self.id.clone()),
+            ("topology".into(), c.topology.clone()),
+            ("policy".into(), c.policy.clone()),
+        ];
         all.extend([(load.to_owned(), c.load.clone()), ("seed".into(), c.seed.to_string())]);
         all.extend(c.options.iter().map(|(name, value)| (name.replace('-', "_"), value.clone())));
         all.extend(c.set.iter().cloned());
@@ -229,7 +268,12 @@ impl Run {
 
     /// What it is, for people.
     pub fn about(&self) -> String {
-        let all: Vec<String> = self.columns().into_iter().skip(1).map(|(name, value)| format!("{name} {value}")).collect();
+        let all: Vec<String> = self
+            .columns()
+            .into_iter()
+            .skip(1)
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
         all.join(", ")
     }
 
@@ -240,7 +284,10 @@ impl Run {
         line.insert("seed".into(), self.cell.seed.into());
         line.insert("state".into(), self.state(out).word().into());
         let json = ["--json".to_owned(), self.result(out).display().to_string()];
-        line.insert("argv".into(), self.argv.iter().cloned().chain(json).collect::<Vec<_>>().into());
+        line.insert(
+            "argv".into(),
+            self.argv.iter().cloned().chain(json).collect::<Vec<_>>().into(),
+        );
         Value::from(line).to_string()
     }
 
@@ -249,7 +296,9 @@ impl Run {
     /// # Errors
     /// Options that do not go together.
     pub fn simulate(&self) -> Result<simulate::Args, String> {
-        let cli = Cli::try_read_from(std::iter::once("heliostat".to_owned()).chain(self.argv.clone())).map_err(|e| e.to_string())?;
+        let cli =
+            Cli::try_read_from(std::iter::once("heliostat".to_owned()).chain(self.argv.clone()))
+                .map_err(|e| e.to_string())?;
         match cli.command {
             Command::Simulate(args) => Ok(args),
             other => Err(format!("{other:?} is no simulation")),
@@ -257,7 +306,8 @@ impl Run {
     }
 }
 
-/// The name of a run: a hash of the version and of all that it depends on, each with its length, so that no two texts run together.
+/// The name of a run: a hash of the version and of all that it depends on, each with its length, so
+/// that no two texts run together.
 fn id(cell: &Cell, grid: &Grid, contents: &Contents) -> String {
     let mut hash = Sha256::new();
     let mut add = |bytes: &[u8]| {
@@ -266,7 +316,11 @@ fn id(cell: &Cell, grid: &Grid, contents: &Contents) -> String {
     };
     add(env!("CARGO_PKG_VERSION").as_bytes());
     add(grid.loads_key().as_bytes());
-    for (shelf, name) in [(Shelf::Topologies, &cell.topology), (Shelf::Policies, &cell.policy), (Shelf::Workloads, &cell.load)] {
+    for (shelf, name) in [
+        (Shelf::Topologies, &cell.topology),
+        (Shelf::Policies, &cell.policy),
+        (Shelf::Workloads, &cell.load),
+    ] {
         add(name.as_bytes());
         add(&contents.hash(Some(shelf), name));
     }

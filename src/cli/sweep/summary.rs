@@ -1,4 +1,5 @@
-//! What a sweep found: for each network, load and choice of options, its policies against the first of the grid.
+//! What a sweep found: for each network, load and choice of options, its policies against the first
+//! of the grid.
 
 use std::path::Path;
 
@@ -20,7 +21,12 @@ fn keys(run: &Run, account: &Account) -> Keys {
 ///
 /// # Errors
 /// Results that cannot be read, and runs that cannot be pooled.
-pub fn of(runs: &[&Run], out: &Path, how: &Grouping, output: DocumentOutput) -> Result<String, CliError> {
+pub fn of(
+    runs: &[&Run],
+    out: &Path,
+    how: &Grouping,
+    output: DocumentOutput,
+) -> Result<String, CliError> {
     let mut all = vec![];
     for run in runs {
         let Some(result) = result(run, out)? else { continue };
@@ -33,12 +39,17 @@ pub fn of(runs: &[&Run], out: &Path, how: &Grouping, output: DocumentOutput) -> 
     let how = Grouping { by: how.by.clone().or(Some(scenes)), ..how.clone() };
     let mut tables = vec![];
     for table in how.tables(all)? {
-        let notes = [table.said(), missing(runs, out, &table.scene)].into_iter().filter(|n| !n.is_empty());
-        let row = |(keys, runs): (Keys, Vec<Account>)| (Group { label: keys.get("policy").to_owned(), runs }, keys);
+        let notes =
+            [table.said(), missing(runs, out, &table.scene)].into_iter().filter(|n| !n.is_empty());
+        let row = |(keys, runs): (Keys, Vec<Account>)| {
+            (Group { label: keys.get("policy").to_owned(), runs }, keys)
+        };
         let mut rows: Vec<(Group, Keys)> = table.rows.into_iter().map(row).collect();
         if let Some(group) = rows.iter().find(|r| r.0.ambiguous().is_some()) {
             let what = format!("{} has several results of one seed and load", group.0.label);
-            return Err(CliError::Usage(format!("{what}; leave out what they differ in of --pool, or name it with --by")));
+            return Err(CliError::Usage(format!(
+                "{what}; leave out what they differ in of --pool, or name it with --by"
+            )));
         }
         name(&mut rows);
         tables.push(Compared::new(rows, table.scene, notes));
@@ -54,11 +65,15 @@ fn name(rows: &mut [(Group, Keys)]) {
 
 /// Keys of tables: all of the grid but policy and seed.
 fn scene(runs: &[&Run]) -> Vec<String> {
-    let options = runs.first().map(|r| r.cell.choices().map(|o| o.0.clone()).collect::<Vec<_>>()).unwrap_or_default();
+    let options = runs
+        .first()
+        .map(|r| r.cell.choices().map(|o| o.0.clone()).collect::<Vec<_>>())
+        .unwrap_or_default();
     [vec!["topology".into(), "workload".into()], options].concat()
 }
 
-/// Which policies have runs in this table that failed or are missing. The baseline is the first policy that has results.
+/// Which policies have runs in this table that failed or are missing. The baseline is the first
+/// policy that has results.
 fn missing(runs: &[&Run], out: &Path, scene: &[(String, String)]) -> String {
     let value = |run: &Run, key: &str| match key {
         "topology" => run.cell.topology.clone(),
@@ -74,6 +89,9 @@ fn missing(runs: &[&Run], out: &Path, scene: &[(String, String)]) -> String {
             None => lacking.push((&run.cell.policy, lacks, 1)),
         }
     }
-    let said = lacking.iter().filter(|l| l.1 > 0).map(|(policy, n, of)| format!("{policy}: {n} of {of} runs have no result"));
+    let said = lacking
+        .iter()
+        .filter(|l| l.1 > 0)
+        .map(|(policy, n, of)| format!("{policy}: {n} of {of} runs have no result"));
     said.collect::<Vec<_>>().join("\n")
 }

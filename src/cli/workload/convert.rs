@@ -15,8 +15,8 @@ use crate::workload::{Workload, htsim, spread, swim};
 
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// A workload in any format: our own coflows or jobs, a coflow-benchmark trace, CoflowSim classes, CSV or htsim flows, SWIM rows, TPC-H
-    /// queries, an event log of Spark
+    /// A workload in any format: our own coflows or jobs, a coflow-benchmark trace, CoflowSim
+    /// classes, CSV or htsim flows, SWIM rows, TPC-H queries, an event log of Spark
     file: PathBuf,
     /// The network over which coflows are read and written; a trace can do without
     #[arg(long)]
@@ -45,13 +45,20 @@ pub fn coflows(workload: &Workload, topology: &Topology, to: &To) -> Result<(), 
         Format::Yaml | Format::Coflows => config::workload::write(workload, topology),
         Format::Trace => as_trace(workload, topology)?.write(),
         Format::Htsim => htsim::write(workload),
-        Format::Swim => return Err(CliError::Usage("coflows have no tasks; SWIM's rows are for jobs".into())),
+        Format::Swim => {
+            return Err(CliError::Usage("coflows have no tasks; SWIM's rows are for jobs".into()));
+        }
     };
     to.put(&text)
 }
 
 /// Writes jobs; as coflows they need a network.
-pub fn jobs(list: &JobList, topology: Option<&Topology>, seed: u64, to: &To) -> Result<(), CliError> {
+pub fn jobs(
+    list: &JobList,
+    topology: Option<&Topology>,
+    seed: u64,
+    to: &To,
+) -> Result<(), CliError> {
     match to.format {
         Format::Yaml => to.put(&config::jobs::write(list)),
         Format::Swim => {
@@ -59,9 +66,11 @@ pub fn jobs(list: &JobList, topology: Option<&Topology>, seed: u64, to: &To) -> 
             to.put(&swim::write(&rows.map_err(CliError::Invalid)?))
         }
         Format::Coflows | Format::Trace | Format::Htsim => {
-            let need = || CliError::Usage("jobs become coflows only on a network: --topology FILE".into());
+            let need =
+                || CliError::Usage("jobs become coflows only on a network: --topology FILE".into());
             let topology = topology.ok_or_else(need)?;
-            let workload = spread::spread(list, topology.hosts.len(), seed).map_err(CliError::Invalid)?;
+            let workload =
+                spread::spread(list, topology.hosts.len(), seed).map_err(CliError::Invalid)?;
             coflows(&workload, topology, to)
         }
     }
@@ -70,14 +79,23 @@ pub fn jobs(list: &JobList, topology: Option<&Topology>, seed: u64, to: &To) -> 
 /// A MapReduce as a row of SWIM, which knows no tasks.
 fn row(j: &JobSpec) -> Result<Row, String> {
     if j.stages.len() > 2 || j.edges.len() + 1 != j.stages.len() {
-        return Err(format!("job `{}` is no MapReduce, and a SWIM row can say nothing else; use --format yaml", j.name));
+        return Err(format!(
+            "job `{}` is no MapReduce, and a SWIM row can say nothing else; use --format yaml",
+            j.name
+        ));
     }
     let output = j.stages.last().map_or(Bytes::ZERO, |s| s.output);
-    Ok(Row { name: j.name.clone(), arrival: j.arrival, input: j.input_bytes(), shuffle: j.shuffle_bytes(), output })
+    Ok(Row {
+        name: j.name.clone(),
+        arrival: j.arrival,
+        input: j.input_bytes(),
+        shuffle: j.shuffle_bytes(),
+        output,
+    })
 }
 
-/// A workload as a trace. The format knows only equal parts of a reducer's bytes, so every sender of a receiver must send the
-/// same, but for the rounding that reading takes back.
+/// A workload as a trace. The format knows only equal parts of a reducer's bytes, so every sender
+/// of a receiver must send the same, but for the rounding that reading takes back.
 fn as_trace(workload: &Workload, topology: &Topology) -> Result<Trace, CliError> {
     let hosts = topology.racks.iter().map(|r| r.hosts).max().unwrap_or(1);
     if topology.racks.iter().any(|r| r.hosts != hosts) {
@@ -107,12 +125,16 @@ fn as_trace(workload: &Workload, topology: &Topology) -> Result<Trace, CliError>
         coflows.push(line);
     }
     let trace = Trace { ports: racks * u64::from(hosts), coflows };
-    let back = trace.to_workload("", topology, &Mapping::default()).map_err(|e| CliError::Invalid(e.why))?;
+    let back = trace
+        .to_workload("", topology, &Mapping::default())
+        .map_err(|e| CliError::Invalid(e.why))?;
     let kept = workload.coflows.iter().filter(|c| !c.flows.is_empty());
     for (a, b) in kept.zip(&back.coflows) {
         let slack = a.flows.len() as u64;
         let same = a.flows.len() == b.flows.len()
-            && a.flows.iter().zip(&b.flows).all(|(x, y)| (x.from, x.to) == (y.from, y.to) && x.bytes.0.abs_diff(y.bytes.0) <= slack);
+            && a.flows.iter().zip(&b.flows).all(|(x, y)| {
+                (x.from, x.to) == (y.from, y.to) && x.bytes.0.abs_diff(y.bytes.0) <= slack
+            });
         if !same {
             let why = "its receivers do not get equal parts from all its senders, and a trace can say nothing else; use --format yaml";
             return Err(CliError::Invalid(format!("coflow `{}` cannot be written: {why}", a.name)));
@@ -130,7 +152,8 @@ mod tests {
     #[test]
     fn a_workload_becomes_a_trace_and_comes_back() {
         let t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
-        let trace = synth(&Synth { racks: 4, hosts: 2, coflows: 30, seed: 3, mean_gap: Span::millis(50) });
+        let trace =
+            synth(&Synth { racks: 4, hosts: 2, coflows: 30, seed: 3, mean_gap: Span::millis(50) });
         let w = trace.to_workload("w", &t, &Mapping::default()).unwrap();
         let back = as_trace(&w, &t).unwrap().to_workload("w", &t, &Mapping::default()).unwrap();
         assert_eq!(back, w);

@@ -66,21 +66,30 @@ impl To {
         self.to.as_ref().map_or_else(|| print(text), |file| write_text(file, text))
     }
 
-    /// Refuses coflows of `flows` flows in all, before they are made, if their YAML would have more bytes than Heliostat reads.
+    /// Refuses coflows of `flows` flows in all, before they are made, if their YAML would have more
+    /// bytes than Heliostat reads.
     ///
     /// # Errors
     /// How long they would be at least, and what to do.
     fn refuse_flows(&self, flows: u64) -> Result<(), CliError> {
-        self.refuse_long(flows.saturating_mul(config::workload::SHORTEST_FLOW.len() as u64), " at least")
+        self.refuse_long(
+            flows.saturating_mul(config::workload::SHORTEST_FLOW.len() as u64),
+            " at least",
+        )
     }
 
     fn refuse_long(&self, bytes: u64, least: &str) -> Result<(), CliError> {
-        let (yaml, most) = (matches!(self.format, Format::Yaml | Format::Coflows), config::MAX_BYTES);
+        let (yaml, most) =
+            (matches!(self.format, Format::Yaml | Format::Coflows), config::MAX_BYTES);
         if !yaml || bytes <= most as u64 {
             return Ok(());
         }
-        let why = format!("this would be {bytes} bytes of YAML{least}, of which at most {most} are read again");
-        Err(CliError::Usage(format!("{why}; write --format trace or htsim (jobs: swim), or fewer coflows or jobs")))
+        let why = format!(
+            "this would be {bytes} bytes of YAML{least}, of which at most {most} are read again"
+        );
+        Err(CliError::Usage(format!(
+            "{why}; write --format trace or htsim (jobs: swim), or fewer coflows or jobs"
+        )))
     }
 }
 
@@ -96,12 +105,14 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
-/// A network of `racks` racks of `hosts` hosts each, for formats whose places are numbers; its rates are never used.
+/// A network of `racks` racks of `hosts` hosts each, for formats whose places are numbers; its
+/// rates are never used.
 fn plain_network(racks: usize, hosts: usize) -> Topology {
     Topology::uniform("plain", racks, hosts, BitRate::mbit(1000), BitRate::mbit(1000), vec![])
 }
 
-/// A network with a rack of one host for every port of a trace; none for other formats and for texts that are no trace.
+/// A network with a rack of one host for every port of a trace; none for other formats and for
+/// texts that are no trace.
 fn by_ports(text: &str, format: Source) -> Option<Topology> {
     let ports = match format {
         Source::CoflowBenchmark => coflow_benchmark::parse(text).ok()?.ports,
@@ -110,7 +121,9 @@ fn by_ports(text: &str, format: Source) -> Option<Topology> {
         Source::Sincronia => sincronia::parse(text).ok()?.ports,
         // Names say nothing of how many hosts a rack has.
         Source::Csv => csv::parse(text).ok()?.hosts(),
-        Source::Htsim => htsim::parse(text).ok()?.iter().map(|f| f.from.max(f.to) + 1).max().unwrap_or(1),
+        Source::Htsim => {
+            htsim::parse(text).ok()?.iter().map(|f| f.from.max(f.to) + 1).max().unwrap_or(1)
+        }
         _ => return None,
     };
     Some(plain_network(ports.min(100_000) as usize, 1))
@@ -125,9 +138,16 @@ mod tests {
         let to = |format| To { format, to: None };
         let least = config::workload::SHORTEST_FLOW.len() as u64;
         let most = config::MAX_BYTES as u64 / least;
-        assert!(to(Format::Yaml).refuse_flows(most).is_ok() && to(Format::Htsim).refuse_flows(u64::MAX).is_ok());
+        assert!(
+            to(Format::Yaml).refuse_flows(most).is_ok()
+                && to(Format::Htsim).refuse_flows(u64::MAX).is_ok()
+        );
         let told = to(Format::Coflows).refuse_flows(most + 1).unwrap_err().to_string();
-        assert!(told.contains(&format!("{} bytes of YAML at least", (most + 1) * least)) && told.contains("--format trace"), "{told}");
+        assert!(
+            told.contains(&format!("{} bytes of YAML at least", (most + 1) * least))
+                && told.contains("--format trace"),
+            "{told}"
+        );
         let t = plain_network(1, 2);
         let workload = "name: w\ncoflows: [{flows: [{from: h0-0, to: h0-1, bytes: 1B}]}]";
         let w = config::read_workload(workload, "f", &t, &Default::default()).unwrap();

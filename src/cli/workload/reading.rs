@@ -36,8 +36,9 @@ pub struct Reading {
     /// What happens to flows of a trace that stay in one host
     #[arg(help_heading = "Workload", long, value_enum, default_value_t)]
     pub local: Local,
-    /// Lets ports or nodes of a trace that the network has no host for fall on hosts that it has. Port p on host (p / R) mod H of rack p
-    /// mod R, node n on host n mod H. Results say so; else it is an error
+    /// Lets ports or nodes of a trace that the network has no host for fall on hosts that it has.
+    /// Port p on host (p / R) mod H of rack p mod R, node n on host n mod H. Results say so; else
+    /// it is an error
     #[arg(help_heading = "Workload", long)]
     pub fold: bool,
     /// Which flows of an htsim file, or of a CSV file without a column coflow, make a coflow
@@ -48,7 +49,11 @@ pub struct Reading {
 impl Reading {
     /// What is done to the workload once it is read.
     pub fn adjust(&self) -> Adjust {
-        Adjust { first: self.coflows, scale: self.scale.unwrap_or(1), time_scale: self.time_scale.max(1) }
+        Adjust {
+            first: self.coflows,
+            scale: self.scale.unwrap_or(1),
+            time_scale: self.time_scale.max(1),
+        }
     }
 
     /// Reads a file of any format over `topology`; nothing is scaled yet.
@@ -59,8 +64,9 @@ impl Reading {
         self.parse(&read_workload(file)?, file, topology)
     }
 
-    /// What is sent with one seed: a file of coflows over `topology`, a file of jobs spread over it, or a mix drawn over it, with
-    /// `coflows` coflows or jobs (50 by default). Nothing is scaled yet.
+    /// What is sent with one seed: a file of coflows over `topology`, a file of jobs spread over
+    /// it, or a mix drawn over it, with `coflows` coflows or jobs (50 by default). Nothing is
+    /// scaled yet.
     ///
     /// # Errors
     /// A file that cannot be read or makes no sense.
@@ -72,7 +78,11 @@ impl Reading {
         if !config::format_of(&text).is_jobs() {
             return self.parse(&text, what, topology);
         }
-        let how = JobsReading { seed, queries: decima::Ask { seed, ..Default::default() }, ..Default::default() };
+        let how = JobsReading {
+            seed,
+            queries: decima::Ask { seed, ..Default::default() },
+            ..Default::default()
+        };
         let list = config::read_any_jobs(&text, &what.display().to_string(), &how)?;
         spread::spread(&list, topology.hosts.len(), seed).map_err(CliError::Invalid)
     }
@@ -82,16 +92,29 @@ impl Reading {
     /// # Errors
     /// A file that cannot be read.
     pub fn depends_on_seed(&self, what: &Path) -> Result<bool, CliError> {
-        Ok(Mix::named(what).is_some() || config::format_of(&read_shipped(Shelf::Workloads, what, &Mix::names())?).is_jobs())
+        Ok(Mix::named(what).is_some()
+            || config::format_of(&read_shipped(Shelf::Workloads, what, &Mix::names())?).is_jobs())
     }
 
     /// [`Self::read`] of a text that is there already.
     ///
     /// # Errors
     /// A text that makes no sense.
-    pub fn parse(&self, text: &str, file: &Path, topology: &Topology) -> Result<Workload, CliError> {
+    pub fn parse(
+        &self,
+        text: &str,
+        file: &Path,
+        topology: &Topology,
+    ) -> Result<Workload, CliError> {
         let (first, most) = (self.coflows, limits::most_flows()?);
-        let mapping = Mapping { sizes: self.sizes, local: self.local, first, group: self.group, fold: self.fold, most };
+        let mapping = Mapping {
+            sizes: self.sizes,
+            local: self.local,
+            first,
+            group: self.group,
+            fold: self.fold,
+            most,
+        };
         Ok(config::read_workload(text, &file.display().to_string(), topology, &mapping)?)
     }
 }
@@ -99,8 +122,9 @@ impl Reading {
 /// The model of tasks: how bytes become jobs
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct ModelArgs {
-    /// default, jobpacker, co-scheduler, corral, puma, pushbox, or a YAML file with any of the keys block, map_rate, reduce_rate, setup,
-    /// reduce_bytes, reduce_share, port_block, max_tasks, noise, recurring, queues
+    /// default, jobpacker, co-scheduler, corral, puma, pushbox, or a YAML file with any of the keys
+    /// block, map_rate, reduce_rate, setup, reduce_bytes, reduce_share, port_block, max_tasks,
+    /// noise, recurring, queues
     #[arg(help_heading = "Model of tasks", long, value_name = "NAME|FILE")]
     pub model: Option<String>,
     /// Bytes that a map task reads
@@ -121,7 +145,8 @@ pub struct ModelArgs {
     /// Reduce tasks in per cent of the blocks of the input or the shuffle, whichever has more
     #[arg(help_heading = "Model of tasks", long, value_name = "PERCENT")]
     pub reduce_share: Option<u32>,
-    /// The most bytes of a task of a trace of coflows, whose ports are cut into tasks; 0B: a port is a task
+    /// The most bytes of a task of a trace of coflows, whose ports are cut into tasks; 0B: a port
+    /// is a task
     #[arg(help_heading = "Model of tasks", long, value_name = "SIZE")]
     pub port_block: Option<Bytes>,
     /// The most tasks of a stage
@@ -166,11 +191,18 @@ impl ModelArgs {
             None => fallback.model(),
             Some(name) => match Preset::from_str(name, false) {
                 Ok(preset) => preset.model(),
-                Err(_) if Path::new(name).is_file() => config::read_job_model(&read_workload(Path::new(name))?, name)?,
+                Err(_) if Path::new(name).is_file() => {
+                    config::read_job_model(&read_workload(Path::new(name))?, name)?
+                }
                 Err(_) => {
-                    let names: Vec<_> =
-                        Preset::value_variants().iter().filter_map(|p| Some(p.to_possible_value()?.get_name().to_owned())).collect();
-                    return Err(CliError::Usage(format!("--model {name}: no such model or file; models: {}", names.join(", "))));
+                    let names: Vec<_> = Preset::value_variants()
+                        .iter()
+                        .filter_map(|p| Some(p.to_possible_value()?.get_name().to_owned()))
+                        .collect();
+                    return Err(CliError::Usage(format!(
+                        "--model {name}: no such model or file; models: {}",
+                        names.join(", ")
+                    )));
                 }
             },
         };
@@ -225,7 +257,8 @@ pub struct JobsArgs {
     /// TPC-H queries: mean time between two arrivals
     #[arg(help_heading = "Jobs", long, default_value_t = MEAN_GAP)]
     pub mean_gap: Span,
-    /// TPC-H queries: times are those of the greatest measured number of executors up to N, or else of the smallest
+    /// TPC-H queries: times are those of the greatest measured number of executors up to N, or else
+    /// of the smallest
     #[arg(help_heading = "Jobs", long, value_name = "N", default_value_t = EXECUTORS)]
     pub executors: u32,
     /// TPC-H queries: what a stage passes on of what it received
@@ -270,11 +303,17 @@ pub enum Source {
     Jobs(JobList),
 }
 
-/// Reads and shrinks a file of any format. Coflows of a trace need no topology: each of its ports then is a rack of one host.
+/// Reads and shrinks a file of any format. Coflows of a trace need no topology: each of its ports
+/// then is a rack of one host.
 ///
 /// # Errors
 /// Files that cannot be read or make no sense, and our own coflows without a topology.
-pub fn source(file: &Path, topology: Option<&PathBuf>, reading: &Reading, jobs: &JobsArgs) -> Result<Source, CliError> {
+pub fn source(
+    file: &Path,
+    topology: Option<&PathBuf>,
+    reading: &Reading,
+    jobs: &JobsArgs,
+) -> Result<Source, CliError> {
     let text = read_workload(file)?;
     let format = config::format_of(&text);
     if format.is_jobs() {
@@ -283,8 +322,12 @@ pub fn source(file: &Path, topology: Option<&PathBuf>, reading: &Reading, jobs: 
     }
     let topology = match topology {
         Some(t) => read_topology(t)?,
-        None => by_ports(&text, file, format)?
-            .ok_or_else(|| CliError::Usage(format!("{} names racks and hosts; say of which network: --topology FILE", file.display())))?,
+        None => by_ports(&text, file, format)?.ok_or_else(|| {
+            CliError::Usage(format!(
+                "{} names racks and hosts; say of which network: --topology FILE",
+                file.display()
+            ))
+        })?,
     };
     let workload = reading.parse(&text, file, &topology)?.adjusted(&reading.adjust());
     say_taken(file, &workload.taken);
@@ -320,7 +363,10 @@ mod tests {
             "facebook-jobs",
         ] {
             let draw = |seed| reading.draw(Path::new(mix), &t, seed).unwrap();
-            assert!(!draw(1).coflows.is_empty() && draw(1).name == format!("{mix}-seed-1"), "{mix}");
+            assert!(
+                !draw(1).coflows.is_empty() && draw(1).name == format!("{mix}-seed-1"),
+                "{mix}"
+            );
             assert_ne!(draw(1).coflows, draw(2).coflows, "{mix}");
             assert_eq!(reading.depends_on_seed(Path::new(mix)), Ok(true));
         }
@@ -334,15 +380,31 @@ mod tests {
 
     #[test]
     fn a_model_is_named_and_then_changed() {
-        let args = ModelArgs { model: Some("co-scheduler".into()), reduce_bytes: Some(Bytes(5)), noise: Some(7), ..ModelArgs::default() };
+        let args = ModelArgs {
+            model: Some("co-scheduler".into()),
+            reduce_bytes: Some(Bytes(5)),
+            noise: Some(7),
+            ..ModelArgs::default()
+        };
         let m = args.model(Preset::Default).unwrap();
-        assert_eq!((m.block, m.queues, m.reduce_share, m.reduce_bytes, m.noise), (Bytes(256_000_000), 20, 0, Bytes(5), 7));
+        assert_eq!(
+            (m.block, m.queues, m.reduce_share, m.reduce_bytes, m.noise),
+            (Bytes(256_000_000), 20, 0, Bytes(5), 7)
+        );
         assert_eq!(ModelArgs::default().model(Preset::Corral), Ok(Preset::Corral.model()));
         let wrong = |args: ModelArgs| args.model(Preset::Default).unwrap_err().to_string();
-        assert!(wrong(ModelArgs { model: Some("hadoop".into()), ..ModelArgs::default() }).contains("models: default, jobpacker"));
-        assert!(wrong(ModelArgs { recurring: Some(101), ..ModelArgs::default() }).contains("0 to 100"));
+        assert!(
+            wrong(ModelArgs { model: Some("hadoop".into()), ..ModelArgs::default() })
+                .contains("models: default, jobpacker")
+        );
+        assert!(
+            wrong(ModelArgs { recurring: Some(101), ..ModelArgs::default() }).contains("0 to 100")
+        );
         let file = config::read_job_model("block: 64MB\nnoise: 10\n", "m").unwrap();
-        assert_eq!((file.block, file.noise, file.map_rate), (Bytes(64_000_000), 10, JobModel::default().map_rate));
+        assert_eq!(
+            (file.block, file.noise, file.map_rate),
+            (Bytes(64_000_000), 10, JobModel::default().map_rate)
+        );
         let e = config::read_job_model("block: 64MB\nnoise: 101\n", "m").unwrap_err().to_string();
         assert!(e.starts_with("m:2:8: noise: "), "{e}");
     }

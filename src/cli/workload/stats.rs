@@ -11,8 +11,8 @@ use crate::workload::stats::{Percentiles, stats};
 
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// A workload in any format: our own coflows or jobs, a coflow-benchmark trace, CoflowSim classes, CSV or htsim flows, SWIM rows, TPC-H
-    /// queries
+    /// A workload in any format: our own coflows or jobs, a coflow-benchmark trace, CoflowSim
+    /// classes, CSV or htsim flows, SWIM rows, TPC-H queries
     file: PathBuf,
     /// The network over which coflows are read; a trace can do without
     #[arg(long)]
@@ -48,7 +48,10 @@ pub fn run(a: &Args) -> Result<(), CliError> {
             sum("first to last arrival", tables::span(s.arrivals));
             for class in s.classes {
                 let of = |part: f64, whole: f64| tables::percent(part / whole.max(1.0));
-                let (n, bytes) = (of(class.coflows as f64, s.coflows as f64), of(class.bytes.0 as f64, s.bytes.0 as f64));
+                let (n, bytes) = (
+                    of(class.coflows as f64, s.coflows as f64),
+                    of(class.bytes.0 as f64, s.bytes.0 as f64),
+                );
                 sum(&format!("{}: coflows, bytes", class.name), format!("{n}, {bytes}"));
             }
             let rows = vec![
@@ -65,7 +68,10 @@ pub fn run(a: &Args) -> Result<(), CliError> {
             sum("jobs (recurring)", format!("{} ({})", s.jobs, s.recurring));
             sum("queues", s.queues.to_string());
             sum("tasks", s.tasks.to_string());
-            sum("input / shuffle / output", [s.input, s.shuffle, s.output].map(tables::bytes).join(" / "));
+            sum(
+                "input / shuffle / output",
+                [s.input, s.shuffle, s.output].map(tables::bytes).join(" / "),
+            );
             sum("slot time", tables::span(s.work));
             sum("first to last arrival", tables::span(s.arrivals));
             let rows = vec![

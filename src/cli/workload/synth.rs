@@ -97,14 +97,19 @@ impl ValueEnum for Mix {
     }
 }
 
-/// Single flows of a named mix together send at this share, in per cent, of what all hosts can, or all racks if that is less.
+/// Single flows of a named mix together send at this share, in per cent, of what all hosts can, or
+/// all racks if that is less.
 const LOAD: u64 = 30;
 
 /// That rate: of the hosts' interfaces together, or of the racks' uplinks and circuits.
 fn load(topology: &Topology) -> BitRate {
     let hosts: u64 = topology.hosts.iter().map(|h| h.nic.0).sum();
     let circuits: u64 = topology.planes.iter().map(|p| p.rate.0).sum();
-    let racks: u64 = topology.racks.iter().map(|r| r.uplink.0.saturating_add(circuits)).fold(0, u64::saturating_add);
+    let racks: u64 = topology
+        .racks
+        .iter()
+        .map(|r| r.uplink.0.saturating_add(circuits))
+        .fold(0, u64::saturating_add);
     BitRate((u128::from(hosts.min(racks)) * u128::from(LOAD) / 100).max(1) as u64)
 }
 
@@ -115,8 +120,8 @@ impl Mix {
         (!name.exists()).then_some(mix)
     }
 
-    /// Its coflows over a network: `n` of them, or those of `n` jobs; arrivals a second apart in the mean, of single flows so that they
-    /// load the network by 30 %.
+    /// Its coflows over a network: `n` of them, or those of `n` jobs; arrivals a second apart in
+    /// the mean, of single flows so that they load the network by 30 %.
     ///
     /// # Errors
     /// A network without hosts, or more than fits into memory.
@@ -124,14 +129,28 @@ impl Mix {
         let name = format!("{}-seed-{seed}", self.name());
         let mean_gap = Span::secs(1);
         if let Some(mix) = self.jobs() {
-            let list = synth_jobs(&SynthJobs { mix, model: mix.preset().model(), jobs: n, seed, mean_gap });
-            return spread(&JobList { name, ..list }, topology.hosts.len(), seed).map_err(CliError::Invalid);
+            let list = synth_jobs(&SynthJobs {
+                mix,
+                model: mix.preset().model(),
+                jobs: n,
+                seed,
+                mean_gap,
+            });
+            return spread(&JobList { name, ..list }, topology.hosts.len(), seed)
+                .map_err(CliError::Invalid);
         }
         if let Self::Flows(sizes) = self {
-            let ask = Flows { sizes, hosts: topology.hosts.len(), flows: n, seed, mean_gap: sizes.gap(load(topology)) };
+            let ask = Flows {
+                sizes,
+                hosts: topology.hosts.len(),
+                flows: n,
+                seed,
+                mean_gap: sizes.gap(load(topology)),
+            };
             return Ok(flows(&name, &ask));
         }
-        let (racks, hosts) = (topology.rack_count(), topology.hosts.len().div_ceil(topology.rack_count().max(1)));
+        let (racks, hosts) =
+            (topology.rack_count(), topology.hosts.len().div_ceil(topology.rack_count().max(1)));
         let trace = match self {
             Self::Facebook => synth(&Synth { racks, hosts, coflows: n, seed, mean_gap }),
             _ => coflowsim_trace((racks * hosts) as u64, n as u64, seed)?,
@@ -139,17 +158,27 @@ impl Mix {
         to_workload(&trace, &name, topology)
     }
 
-    /// Its `n` jobs as jobs, with the mix's own model of tasks as far as `model` does not say otherwise; arrivals a second apart in the
-    /// mean.
+    /// Its `n` jobs as jobs, with the mix's own model of tasks as far as `model` does not say
+    /// otherwise; arrivals a second apart in the mean.
     ///
     /// # Errors
     /// A mix of coflows, or a model that makes no sense.
     pub fn draw_jobs(self, model: &ModelArgs, n: usize, seed: u64) -> Result<JobList, CliError> {
         let name = self.name();
-        let coflows =
-            || CliError::Usage(format!("{name} is a mix of coflows, for --workload; of jobs there are {}", Self::of_jobs().join(", ")));
+        let coflows = || {
+            CliError::Usage(format!(
+                "{name} is a mix of coflows, for --workload; of jobs there are {}",
+                Self::of_jobs().join(", ")
+            ))
+        };
         let mix = self.jobs().ok_or_else(coflows)?;
-        let list = synth_jobs(&SynthJobs { mix, model: model.model(mix.preset())?, jobs: n, seed, mean_gap: Span::secs(1) });
+        let list = synth_jobs(&SynthJobs {
+            mix,
+            model: model.model(mix.preset())?,
+            jobs: n,
+            seed,
+            mean_gap: Span::secs(1),
+        });
         Ok(JobList { name: format!("{name}-seed-{seed}"), ..list })
     }
 
@@ -160,7 +189,11 @@ impl Mix {
 
     /// The names of all mixes, and what each is.
     pub fn described() -> Vec<(String, String)> {
-        let about = |m: &Self| m.to_possible_value().and_then(|v| v.get_help().map(ToString::to_string)).unwrap_or_default();
+        let about = |m: &Self| {
+            m.to_possible_value()
+                .and_then(|v| v.get_help().map(ToString::to_string))
+                .unwrap_or_default()
+        };
         Self::value_variants().iter().map(|m| (m.name(), about(m))).collect()
     }
 
@@ -184,7 +217,8 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     if let Some(mix) = a.mix.jobs() {
         let model = a.model.model(mix.preset())?;
         let jobs = a.jobs.ok_or_else(|| need("--jobs N"))? as usize;
-        let mut list = synth_jobs(&SynthJobs { mix, model, jobs, seed: a.seed, mean_gap: a.mean_gap });
+        let mut list =
+            synth_jobs(&SynthJobs { mix, model, jobs, seed: a.seed, mean_gap: a.mean_gap });
         crate::config::Select { scale: a.scale, ..Default::default() }.shrink(&mut list.jobs);
         let network = racks.map(|r| plain_network(r, hosts));
         return convert::jobs(&list, network.as_ref(), a.seed, &a.to);
@@ -193,10 +227,20 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     let coflows = a.coflows.ok_or_else(|| need("--coflows N"))?;
     if let Mix::Flows(sizes) = a.mix {
         let (topology, n) = (plain_network(racks, hosts), coflows as usize);
-        let ask = Flows { sizes, hosts: topology.hosts.len(), flows: n, seed: a.seed, mean_gap: a.mean_gap };
+        let ask = Flows {
+            sizes,
+            hosts: topology.hosts.len(),
+            flows: n,
+            seed: a.seed,
+            mean_gap: a.mean_gap,
+        };
         a.to.refuse_flows(n as u64)?;
         let workload = flows(&format!("synth-{racks}x{hosts}-seed-{}", a.seed), &ask);
-        return convert::coflows(&workload.adjusted(&Adjust { scale: a.scale, ..Adjust::default() }), &topology, &a.to);
+        return convert::coflows(
+            &workload.adjusted(&Adjust { scale: a.scale, ..Adjust::default() }),
+            &topology,
+            &a.to,
+        );
     }
     let trace = trace(a, racks, hosts, coflows)?;
     if a.to.format == Format::Trace && a.scale == 1 {
@@ -206,11 +250,15 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     let topology = plain_network(racks, hosts);
     let name = format!("synth-{racks}x{hosts}-seed-{}", a.seed);
     let workload = to_workload(&trace, &name, &topology)?;
-    convert::coflows(&workload.adjusted(&Adjust { scale: a.scale, ..Adjust::default() }), &topology, &a.to)
+    convert::coflows(
+        &workload.adjusted(&Adjust { scale: a.scale, ..Adjust::default() }),
+        &topology,
+        &a.to,
+    )
 }
 
-/// The coflows of a trace, if there is memory for their flows. It was drawn over as many ports as the racks have hosts; where some racks
-/// have fewer, ports share hosts, and results say so.
+/// The coflows of a trace, if there is memory for their flows. It was drawn over as many ports as
+/// the racks have hosts; where some racks have fewer, ports share hosts, and results say so.
 fn to_workload(trace: &Trace, name: &str, topology: &Topology) -> Result<Workload, CliError> {
     let mapping = Mapping { most: limits::most_flows()?, fold: true, ..Mapping::default() };
     trace.to_workload(name, topology, &mapping).map_err(|e| CliError::Invalid(e.why))
@@ -218,14 +266,21 @@ fn to_workload(trace: &Trace, name: &str, topology: &Topology) -> Result<Workloa
 
 fn trace(a: &Args, racks: usize, hosts: usize, coflows: u32) -> Result<Trace, CliError> {
     if a.mix == Mix::Facebook {
-        return Ok(synth(&Synth { racks, hosts, coflows: coflows as usize, seed: a.seed, mean_gap: a.mean_gap }));
+        return Ok(synth(&Synth {
+            racks,
+            hosts,
+            coflows: coflows as usize,
+            seed: a.seed,
+            mean_gap: a.mean_gap,
+        }));
     }
     coflowsim_trace((racks * hosts) as u64, coflows.into(), a.seed)
 }
 
 fn coflowsim_trace(ports: u64, coflows: u64, seed: u64) -> Result<Trace, CliError> {
     let seed = i64::try_from(seed).ok().filter(|s| *s <= i64::from(i32::MAX));
-    let seed = seed.ok_or_else(|| CliError::Usage(format!("CoflowSim takes seeds of 0 to {}", i32::MAX)))?;
+    let seed =
+        seed.ok_or_else(|| CliError::Usage(format!("CoflowSim takes seeds of 0 to {}", i32::MAX)))?;
     if coflows.saturating_mul(ports * ports) > 500_000_000 {
         return Err(CliError::Usage("that number of coflows over that number of hosts does not fit into memory; ask for fewer".into()));
     }

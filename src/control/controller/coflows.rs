@@ -11,7 +11,8 @@ use crate::units::{Span, Time};
 use crate::{Action, ProgressBy, Rejected};
 
 impl Controller {
-    /// Goes on from the records of an earlier controller: its open coflows are lost, and the numbers of events go on.
+    /// Goes on from the records of an earlier controller: its open coflows are lost, and the
+    /// numbers of events go on.
     ///
     /// # Errors
     /// This controller has begun already, or it is of another network.
@@ -22,7 +23,8 @@ impl Controller {
         let seq = past.seq;
         let lost = self.accounts.resume(past, now, self.topology.rack_count())?;
         self.seq = seq;
-        lost.into_iter().for_each(|id| self.log(now, What::CoflowCancelled { id, why: Some(LOST.into()) }));
+        lost.into_iter()
+            .for_each(|id| self.log(now, What::CoflowCancelled { id, why: Some(LOST.into()) }));
         Ok(())
     }
 
@@ -32,7 +34,10 @@ impl Controller {
     /// What cannot be accepted; the state is then as before.
     pub(super) fn proposed(&mut self, promise: ProposalView, now: Time) -> Result<(), Rejected> {
         let (id, finish, expires) = (promise.id, promise.proposal.chosen.finish(), promise.expires);
-        check_racks(promise.proposal.pairs.iter().map(|w| (w.from, w.to)), self.topology.rack_count())?;
+        check_racks(
+            promise.proposal.pairs.iter().map(|w| (w.from, w.to)),
+            self.topology.rack_count(),
+        )?;
         self.promises.expect_room(&promise, now)?;
         self.accounts.claim(id)?;
         self.promises.hold(promise);
@@ -57,20 +62,37 @@ impl Controller {
             let gone = Rejected::Gone(format!("coflow {} was taken back", id.0));
             return if self.accounts.is_cancelled(id) { Err(gone) } else { Ok(()) };
         };
-        let new = Opening { id, name: p.name.clone(), weight: p.weight.max(1), pairs, bound, progress, priorities };
+        let new = Opening {
+            id,
+            name: p.name.clone(),
+            weight: p.weight.max(1),
+            pairs,
+            bound,
+            progress,
+            priorities,
+        };
         let bytes = self.accounts.open(new, now, racks)?;
         self.log(now, What::CoflowArrived { id, bytes });
         Ok(())
     }
 
-    /// Flows of an open coflow get other strict priorities. What is as it was is neither logged nor asked for.
+    /// Flows of an open coflow get other strict priorities. What is as it was is neither logged nor
+    /// asked for.
     ///
     /// # Errors
     /// What cannot be accepted; the state is then as before.
-    pub(super) fn prioritised(&mut self, id: CoflowId, change: &Change, now: Time) -> Result<(), Rejected> {
+    pub(super) fn prioritised(
+        &mut self,
+        id: CoflowId,
+        change: &Change,
+        now: Time,
+    ) -> Result<(), Rejected> {
         let change = self.accounts.prioritise(id, change)?;
         if !change.is_empty() {
-            self.log(now, What::CoflowPrioritised { id, priority: change.all, flows: change.flows.len() });
+            self.log(
+                now,
+                What::CoflowPrioritised { id, priority: change.all, flows: change.flows.len() },
+            );
             self.actions.push_back(Action::Prioritise { id, change });
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! The middle of a cycle: from what was observed over demand to the circuits that are wanted, by a scheduler or by a program.
+//! The middle of a cycle: from what was observed over demand to the circuits that are wanted, by a
+//! scheduler or by a program.
 
 use super::{Controller, Phase};
 use crate::circuits::external::{Advice, NoAnswer, Question};
@@ -33,7 +34,13 @@ pub(super) struct Pending {
 
 impl Pending {
     /// All that a scheduler may look at.
-    fn ask<'a>(&'a self, demand: &'a DemandMatrix, topology: &'a Topology, policy: &CircuitPolicy, cycle: u64) -> Ask<'a> {
+    fn ask<'a>(
+        &'a self,
+        demand: &'a DemandMatrix,
+        topology: &'a Topology,
+        policy: &CircuitPolicy,
+        cycle: u64,
+    ) -> Ask<'a> {
         Ask {
             demand,
             current: &self.current,
@@ -49,8 +56,8 @@ impl Pending {
 }
 
 impl Controller {
-    /// Whether an observation is one of this controller's network; all others are refused, and its state stays. O(planes + circuits +
-    /// damage).
+    /// Whether an observation is one of this controller's network; all others are refused, and its
+    /// state stays. O(planes + circuits + damage).
     ///
     /// # Errors
     /// What does not fit.
@@ -76,7 +83,11 @@ impl Controller {
             Err(e) => return self.failed(Trouble::Observe, e.to_string(), now),
         };
         if let Err(e) = self.takes(&seen) {
-            return self.failed(Trouble::Observe, format!("what it shows does not fit the network: {e}"), now);
+            return self.failed(
+                Trouble::Observe,
+                format!("what it shows does not fit the network: {e}"),
+                now,
+            );
         }
         self.failures.remove(&Trouble::Observe);
         self.look_at_the_world(&seen, now);
@@ -102,12 +113,22 @@ impl Controller {
 
     /// Takes the scheduler's decision.
     fn schedule(&mut self, pending: &Pending, now: Time) {
-        let decision = self.scheduler.decide(&pending.ask(&self.demand, &self.topology, &self.policy, self.cycle));
+        let decision = self.scheduler.decide(&pending.ask(
+            &self.demand,
+            &self.topology,
+            &self.policy,
+            self.cycle,
+        ));
         match self.lay(decision, pending) {
             Ok(()) => drop(self.failures.remove(&Trouble::Follow)),
             Err(clash) => {
-                self.failed(Trouble::Follow, format!("{}: {clash}", self.policy.scheduler.name()), now);
-                // A scheduler whose decision no switch can follow has not decided, as little as a program.
+                self.failed(
+                    Trouble::Follow,
+                    format!("{}: {clash}", self.policy.scheduler.name()),
+                    now,
+                );
+                // A scheduler whose decision no switch can follow has not decided, as little as a
+                // program.
                 self.stats.fallbacks += 1;
                 self.stats.first_fallback.get_or_insert(clash);
             }
@@ -126,7 +147,11 @@ impl Controller {
         match done {
             Ok(()) => drop(self.failures.remove(&Trouble::Follow)),
             Err(why) => {
-                self.failed(Trouble::Follow, format!("{}: {why}", self.policy.scheduler.name()), now);
+                self.failed(
+                    Trouble::Follow,
+                    format!("{}: {why}", self.policy.scheduler.name()),
+                    now,
+                );
                 self.stats.fallbacks += 1;
                 self.stats.late_answers += u64::from(why.is_late());
                 self.stats.first_fallback.get_or_insert(why.to_string());
@@ -139,9 +164,14 @@ impl Controller {
     /// Takes the fallback's decision; without one the circuits stay as they are.
     fn fall_back(&mut self, pending: &Pending, now: Time) {
         let Some(fallback) = &mut self.fallback else { return };
-        let decision = fallback.decide(&pending.ask(&self.demand, &self.topology, &self.policy, self.cycle));
+        let decision =
+            fallback.decide(&pending.ask(&self.demand, &self.topology, &self.policy, self.cycle));
         if let Err(why) = self.lay(decision, pending) {
-            self.failed(Trouble::Follow, format!("the fallback of {}: {why}", self.policy.scheduler.name()), now);
+            self.failed(
+                Trouble::Follow,
+                format!("the fallback of {}: {why}", self.policy.scheduler.name()),
+                now,
+            );
         }
     }
 
@@ -151,7 +181,11 @@ impl Controller {
         self.account(&seen, now);
         let by_coflow = self.policy.demand.reads_coflows();
         let threshold = self.policy.elephant_threshold;
-        let declared = if by_coflow { self.accounts.remaining(racks, threshold) } else { self.nothing.clone() };
+        let declared = if by_coflow {
+            self.accounts.remaining(racks, threshold)
+        } else {
+            self.nothing.clone()
+        };
         let inputs = Inputs {
             sent: &seen.sent,
             backlog: &seen.backlog,
@@ -168,7 +202,8 @@ impl Controller {
         }
         let coflows = if by_coflow { self.accounts.open_coflows(threshold) } else { vec![] };
         let asked = deadline + self.policy.lead + self.notice;
-        // Half of the lead is for polling, half for deciding and writing: a decision with less time left would be refused by the fabric.
+        // Half of the lead is for polling, half for deciding and writing: a decision with less time
+        // left would be refused by the fabric.
         let soonest = now + Span(self.policy.lead.0 / 2) + self.notice;
         // A cycle that decides nothing has no instant to be late for.
         let late = soonest > asked && !self.is_passive();
@@ -207,7 +242,15 @@ impl Controller {
         let plan = self.plan(&seen.programmed, now);
         if let Some(d) = decided {
             let ops = plan.as_ref().map_or(0, |p| p.ops.len());
-            self.log(now, What::Cycle { cycle: self.cycle, demand: Bytes(self.demand.total()), ops, late: d.late });
+            self.log(
+                now,
+                What::Cycle {
+                    cycle: self.cycle,
+                    demand: Bytes(self.demand.total()),
+                    ops,
+                    late: d.late,
+                },
+            );
             self.cycle += 1;
         }
         let effective = decided.map_or(now + self.notice, |d| d.at);
@@ -221,8 +264,12 @@ impl Controller {
     fn account(&mut self, seen: &Observation, now: Time) {
         let last = self.last.as_ref();
         let gained = |from, to| {
-            let (sent, ocs) = last.map_or((0, 0), |l| (l.sent.get(from, to), l.over_ocs.get(from, to)));
-            (seen.sent.get(from, to).saturating_sub(sent), seen.over_ocs.get(from, to).saturating_sub(ocs))
+            let (sent, ocs) =
+                last.map_or((0, 0), |l| (l.sent.get(from, to), l.over_ocs.get(from, to)));
+            (
+                seen.sent.get(from, to).saturating_sub(sent),
+                seen.over_ocs.get(from, to).saturating_sub(ocs),
+            )
         };
         for id in self.accounts.count(gained, now) {
             if let Ok(cct) = self.accounts.finish(id, seen.at) {
@@ -235,13 +282,18 @@ impl Controller {
     /// Circuits that are up, being set up, or promised for `at`, by plane.
     pub(super) fn current(&self, at: Time) -> Vec<Matching> {
         let racks = self.topology.rack_count();
-        self.topology.planes.iter().map(|p| self.wanted.timetable.matching_at(p.id, racks, at)).collect()
+        self.topology
+            .planes
+            .iter()
+            .map(|p| self.wanted.timetable.matching_at(p.id, racks, at))
+            .collect()
     }
 
     /// Ports that a scheduler may use: not faulty, not held by hand.
     pub(super) fn usable(&self) -> Vec<Usable> {
         let racks = self.topology.rack_count();
-        let mut all: Vec<Usable> = self.topology.planes.iter().map(|_| Usable::all(racks)).collect();
+        let mut all: Vec<Usable> =
+            self.topology.planes.iter().map(|_| Usable::all(racks)).collect();
         for (plane, rack) in self.faults.ports() {
             all[plane.index()].input[rack.index()] = false;
             all[plane.index()].output[rack.index()] = false;
@@ -256,16 +308,30 @@ impl Controller {
     /// Adds the circuits set by hand, and takes out what a scheduler should not have used.
     fn add_manual(&self, decision: &mut Decision, usable: &[Usable], at: Time) {
         let works = |p: PlaneId, rack: RackId| self.faults.why((p, rack)).is_none();
-        let manual = |p: PlaneId| self.manual.iter().filter(move |&(plane, i, o)| plane == p && works(p, i) && works(p, o));
+        let manual = |p: PlaneId| {
+            self.manual
+                .iter()
+                .filter(move |&(plane, i, o)| plane == p && works(p, i) && works(p, o))
+        };
         for (k, decided) in decision.0.iter_mut().enumerate() {
-            let (plane, may) = (PlaneId::from(k), |i: RackId, j: RackId| usable[k].input[i.index()] && usable[k].output[j.index()]);
+            let (plane, may) = (PlaneId::from(k), |i: RackId, j: RackId| {
+                usable[k].input[i.index()] && usable[k].output[j.index()]
+            });
             match decided {
                 PlaneDecision::Sequence(slots) => {
                     if slots.is_empty() && manual(plane).next().is_some() {
-                        slots.push(Slot { matching: Matching::empty(self.topology.rack_count()), hold: None });
+                        slots.push(Slot {
+                            matching: Matching::empty(self.topology.rack_count()),
+                            hold: None,
+                        });
                     }
                     for slot in slots {
-                        let bad: Vec<RackId> = slot.matching.pairs().filter(|&(i, j)| !may(i, j)).map(|(i, _)| i).collect();
+                        let bad: Vec<RackId> = slot
+                            .matching
+                            .pairs()
+                            .filter(|&(i, j)| !may(i, j))
+                            .map(|(i, _)| i)
+                            .collect();
                         bad.into_iter().for_each(|i| slot.matching.disconnect(i));
                         for (_, input, output) in manual(plane) {
                             slot.matching.connect(input, output);
@@ -274,16 +340,35 @@ impl Controller {
                 }
                 PlaneDecision::Reservations(list) => {
                     list.retain(|r| may(r.input, r.output));
-                    list.extend(manual(plane).map(|(plane, input, output)| self.manual_reservation(plane, input, output, at)));
+                    list.extend(manual(plane).map(|(plane, input, output)| {
+                        self.manual_reservation(plane, input, output, at)
+                    }));
                 }
             }
         }
     }
 
-    fn manual_reservation(&self, plane: PlaneId, input: RackId, output: RackId, at: Time) -> Reservation {
-        let held = self.wanted.timetable.port(plane, input).iter().find(|r| r.output == output && r.setup_at < at && r.until > at);
-        let fresh =
-            Reservation { plane, input, output, setup_at: at, up_from: at + self.topology.planes[plane.index()].delta, until: Time::MAX };
+    fn manual_reservation(
+        &self,
+        plane: PlaneId,
+        input: RackId,
+        output: RackId,
+        at: Time,
+    ) -> Reservation {
+        let held = self
+            .wanted
+            .timetable
+            .port(plane, input)
+            .iter()
+            .find(|r| r.output == output && r.setup_at < at && r.until > at);
+        let fresh = Reservation {
+            plane,
+            input,
+            output,
+            setup_at: at,
+            up_from: at + self.topology.planes[plane.index()].delta,
+            until: Time::MAX,
+        };
         held.map_or(fresh, |r| Reservation { until: Time::MAX, ..*r })
     }
 }

@@ -26,9 +26,10 @@ impl Controller {
         }
     }
 
-    /// Skips the cycles whose deadlines have come by `now`, and says whether it did; else they are due as before. They are counted as
-    /// cycles that cost nothing, and logged where a cycle could have decided something else ([`Skip::IfQuiet`]; there only at the
-    /// deadline itself, one by one). The caller has looked at [`Wake::skip`](crate::Wake::skip). O(1).
+    /// Skips the cycles whose deadlines have come by `now`, and says whether it did; else they are
+    /// due as before. They are counted as cycles that cost nothing, and logged where a cycle could
+    /// have decided something else ([`Skip::IfQuiet`]; there only at the deadline itself, one by
+    /// one). The caller has looked at [`Wake::skip`](crate::Wake::skip). O(1).
     pub fn skip_until(&mut self, now: Time) -> bool {
         match self.skip() {
             _ if self.phase != Phase::Idle || now < self.next_cycle => false,
@@ -45,27 +46,36 @@ impl Controller {
                 self.next_cycle = now + self.policy.interval;
                 self.last.iter_mut().for_each(|seen| seen.at = now);
                 self.count_cycles(1);
-                self.log(now, What::Cycle { cycle: self.cycle - 1, demand: Bytes::ZERO, ops: 0, late: false });
+                self.log(
+                    now,
+                    What::Cycle { cycle: self.cycle - 1, demand: Bytes::ZERO, ops: 0, late: false },
+                );
                 true
             }
         }
     }
 
-    /// Whether every cycle provably decides nothing: the network or the policy has no circuits, nothing is set or set by hand, and
-    /// no progress is read from the counters.
+    /// Whether every cycle provably decides nothing: the network or the policy has no circuits,
+    /// nothing is set or set by hand, and no progress is read from the counters.
     pub(super) fn is_passive(&self) -> bool {
-        let nothing = self.wanted.timetable.is_empty() && self.manual.is_empty() && self.failures.is_empty();
+        let nothing =
+            self.wanted.timetable.is_empty() && self.manual.is_empty() && self.failures.is_empty();
         let dark = self.last.as_ref().is_none_or(|l| l.programmed.timetable.is_empty());
-        let without = self.topology.planes.is_empty() || self.scheduler.set_by() == SetBy::NoCircuits;
+        let without =
+            self.topology.planes.is_empty() || self.scheduler.set_by() == SetBy::NoCircuits;
         without && nothing && dark && !self.accounts.read_counters()
     }
 
-    /// Whether the next cycle will do what the one that saw this did, which was nothing: there was nothing to carry, no circuit is
-    /// about to change, and no estimate is fading. O(R^2 + circuits).
+    /// Whether the next cycle will do what the one that saw this did, which was nothing: there was
+    /// nothing to carry, no circuit is about to change, and no estimate is fading. O(R^2 +
+    /// circuits).
     pub(super) fn may_rest(&self, seen: &Observation, now: Time) -> bool {
-        let steady = |table: &Timetable| table.iter().all(|r| r.up_from <= now && r.until == Time::MAX);
-        let by_hand = !self.manual.is_empty() || !self.failures.is_empty() || self.top_up_at.is_some();
-        let unchanged = self.wanted.timetable == seen.programmed.timetable && steady(&self.wanted.timetable);
+        let steady =
+            |table: &Timetable| table.iter().all(|r| r.up_from <= now && r.until == Time::MAX);
+        let by_hand =
+            !self.manual.is_empty() || !self.failures.is_empty() || self.top_up_at.is_some();
+        let unchanged =
+            self.wanted.timetable == seen.programmed.timetable && steady(&self.wanted.timetable);
         let asked = !self.demand.is_zero() || !seen.backlog.is_zero() || self.accounts.any_open();
         !by_hand && unchanged && !asked && self.estimator.rests() && self.scheduler.rests()
     }
@@ -73,7 +83,12 @@ impl Controller {
     fn count_cycles(&mut self, n: u64) {
         self.cycle += n;
         self.stats.cycles += n;
-        for meter in [&mut self.meters.poll, &mut self.meters.decide, &mut self.meters.apply, &mut self.meters.cycle] {
+        for meter in [
+            &mut self.meters.poll,
+            &mut self.meters.decide,
+            &mut self.meters.apply,
+            &mut self.meters.cycle,
+        ] {
             meter.add_many(Span::ZERO, n);
         }
     }
@@ -95,12 +110,25 @@ mod tests {
     const RACKS: usize = 5;
 
     fn planes(stop: StopMode, duplex: bool) -> Vec<Plane> {
-        let plane = |k| Plane { id: PlaneId(k), rate: BitRate::mbit(1000), delta: Span::millis(10), stop, duplex };
+        let plane = |k| Plane {
+            id: PlaneId(k),
+            rate: BitRate::mbit(1000),
+            delta: Span::millis(10),
+            stop,
+            duplex,
+        };
         vec![plane(0), plane(1)]
     }
 
-    /// Asks for these cells at the cycle of this number; says what it decided, and what is up from then on.
-    fn ask(s: &mut dyn Scheduler, planes: &[Plane], cells: &[(u32, u32, u64)], up: &[Matching], cycle: u64) -> (Decision, Vec<Matching>) {
+    /// Asks for these cells at the cycle of this number; says what it decided, and what is up from
+    /// then on.
+    fn ask(
+        s: &mut dyn Scheduler,
+        planes: &[Plane],
+        cells: &[(u32, u32, u64)],
+        up: &[Matching],
+        cycle: u64,
+    ) -> (Decision, Vec<Matching>) {
         let mut demand = DemandMatrix::zero(RACKS);
         cells.iter().for_each(|&(i, j, b)| demand.add(RackId(i), RackId(j), b));
         let (at, interval) = (Time(cycle * 100_000_000), Span::millis(100));
@@ -109,7 +137,17 @@ mod tests {
         let coflows = if coflow.rest.is_empty() { vec![] } else { vec![coflow] };
         let usable = vec![Usable::all(RACKS); planes.len()];
         let (eps, demand, coflows) = (BitRate::mbit(100), &demand, &coflows[..]);
-        let decision = s.decide(&Ask { demand, current: up, planes, usable: &usable, at, interval, cycle, eps, coflows });
+        let decision = s.decide(&Ask {
+            demand,
+            current: up,
+            planes,
+            usable: &usable,
+            at,
+            interval,
+            cycle,
+            eps,
+            coflows,
+        });
         let before = up.iter().zip(planes).flat_map(|(m, p)| {
             m.pairs().map(|(input, output)| {
                 let (setup_at, up_from, until) = (Time::ZERO, Time::ZERO, Time::MAX);
@@ -118,15 +156,16 @@ mod tests {
         });
         let table = lay_out(&before.collect(), &decision, planes, RACKS, at);
         // Of every plane what it joins when the interval ends.
-        let then = planes.iter().map(|p| table.matching_at(p.id, RACKS, at + Span::millis(99))).collect();
+        let then =
+            planes.iter().map(|p| table.matching_at(p.id, RACKS, at + Span::millis(99))).collect();
         (decision, then)
     }
 
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// Of two that are asked the same, one is asked three times more while nothing is wanted and its circuits stay: both decide the
-        /// same ever after.
+        /// Of two that are asked the same, one is asked three times more while nothing is wanted
+        /// and its circuits stay: both decide the same ever after.
         #[test]
         fn a_scheduler_that_rests_does_not_miss_what_it_is_not_asked(
             k in 0..SchedulerKind::ALL.len(), duplex: bool, all_stop: bool,
@@ -160,7 +199,8 @@ mod tests {
 
     #[test]
     fn only_a_rotation_never_rests() {
-        let restless: Vec<_> = SchedulerKind::ALL.into_iter().filter(|k| !k.build().rests()).collect();
+        let restless: Vec<_> =
+            SchedulerKind::ALL.into_iter().filter(|k| !k.build().rests()).collect();
         assert_eq!(restless, [SchedulerKind::RoundRobin, SchedulerKind::External]);
     }
 }

@@ -11,7 +11,13 @@ use crate::{Action, Rejected};
 impl Controller {
     pub(super) fn probed(&mut self, report: &ProbeReport, now: Time) {
         let &ProbeReport { plane, input, output, at, arrived, dark } = report;
-        let asked = self.wanted.timetable.port(plane, input).iter().find(|r| r.output == output && r.is_up(at)).copied();
+        let asked = self
+            .wanted
+            .timetable
+            .port(plane, input)
+            .iter()
+            .find(|r| r.output == output && r.is_up(at))
+            .copied();
         let why = match arrived {
             Some((rack, _)) if rack == output => {
                 self.stats.probes_ok += 1;
@@ -29,7 +35,8 @@ impl Controller {
                 let changes = self.faults.passed(plane, input, output);
                 return self.blame_moved(changes, now);
             }
-            // A circuit that was over before its probe was given up proves nothing, wherever its frames went.
+            // A circuit that was over before its probe was given up proves nothing, wherever its
+            // frames went.
             _ if asked.is_none_or(|r| !r.is_up(now)) => return,
             Some((rack, _)) => {
                 self.stats.probes_wrong += 1;
@@ -42,14 +49,27 @@ impl Controller {
         };
         match self.faults.failed(plane, input, output, why) {
             Some(changes) => self.blame_moved(changes, now),
-            None => self.actions.push_back(Action::Probe { plane, input, output, dark_from: now, at: now }),
+            None => self.actions.push_back(Action::Probe {
+                plane,
+                input,
+                output,
+                dark_from: now,
+                at: now,
+            }),
         }
     }
 
-    pub(super) fn repaired(&mut self, plane: PlaneId, rack: RackId, now: Time) -> Result<(), Rejected> {
+    pub(super) fn repaired(
+        &mut self,
+        plane: PlaneId,
+        rack: RackId,
+        now: Time,
+    ) -> Result<(), Rejected> {
         self.port_exists(plane, rack)?;
         if let Some(why) = self.faults.why_down((plane, rack)) {
-            return Err(Rejected::Conflict(format!("{why}; the port is used again when that is mended")));
+            return Err(Rejected::Conflict(format!(
+                "{why}; the port is used again when that is mended"
+            )));
         }
         let none = || Rejected::NotFound(format!("a fault of plane {} port {}", plane.0, rack.0));
         let changes = self.faults.repaired((plane, rack)).ok_or_else(none)?;

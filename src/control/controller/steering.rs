@@ -28,8 +28,12 @@ impl Controller {
                 return Ok(());
             }
             Event::SwitchFault { switch, over } => self.paths.fault(switch, over)?,
-            Event::ManualList { from, to, ports, list } => self.paths.set(Ends { from, to, ports }, list)?,
-            Event::ManualListEnds { from, to, ports } => self.paths.unset(Ends { from, to, ports })?,
+            Event::ManualList { from, to, ports, list } => {
+                self.paths.set(Ends { from, to, ports }, list)?
+            }
+            Event::ManualListEnds { from, to, ports } => {
+                self.paths.unset(Ends { from, to, ports })?
+            }
             Event::Steered { .. } if !self.paths.is_asked() => return Ok(()),
             Event::Steered { results } => {
                 match self.paths.answered(results) {

@@ -23,8 +23,9 @@ mod misfits;
 const MS: Span = Span::millis(1);
 const NOTICE: Span = Span::millis(2);
 
-/// A controller, and the world around it: time passes only where the test says so, also between a question and its answer. The driver of
-/// the product (`runtime::drive`), a room below this one, stands behind the tests of the API and of the runs.
+/// A controller, and the world around it: time passes only where the test says so, also between a
+/// question and its answer. The driver of the product (`runtime::drive`), a room below this one,
+/// stands behind the tests of the API and of the runs.
 struct World {
     c: Controller,
     now: Time,
@@ -64,7 +65,8 @@ fn plane(id: u32, stop: StopMode, duplex: bool) -> Plane {
     Plane { id: PlaneId(id), rate: BitRate::mbit(1000), delta: MS * 10, stop, duplex }
 }
 
-/// Four racks; a cycle every 100 ms from 100 ms on, 5 ms of lead, 2 ms of notice, 10 ms of dark time.
+/// Four racks; a cycle every 100 ms from 100 ms on, 5 ms of lead, 2 ms of notice, 10 ms of dark
+/// time.
 fn world(policy: CircuitPolicy) -> World {
     let planes = vec![plane(0, StopMode::NotAllStop, false)];
     world_of(policy, Topology::uniform("t", 4, 1, BitRate::mbit(1000), BitRate::mbit(100), planes))
@@ -110,16 +112,29 @@ impl World {
                     self.now += self.thinking;
                     self.tell(Event::Observed { result: seen }).unwrap();
                 }
-                Action::Consult { .. } => self.tell(Event::Advised { result: Err("no program".to_owned().into()) }).unwrap(),
+                Action::Consult { .. } => self
+                    .tell(Event::Advised { result: Err("no program".to_owned().into()) })
+                    .unwrap(),
                 Action::Apply { ops } => {
                     let refuse = |&op: &Op| OpResult { op, outcome: Err(OpError::NoCircuits) };
-                    let results = if self.refuses { ops.iter().map(refuse).collect() } else { self.fabric.get_mut().apply(&ops, self.now) };
+                    let results = if self.refuses {
+                        ops.iter().map(refuse).collect()
+                    } else {
+                        self.fabric.get_mut().apply(&ops, self.now)
+                    };
                     self.asked.push(ops);
                     self.tell(Event::Applied { results }).unwrap();
                 }
                 Action::Probe { plane, input, output, at, .. } => {
                     let found = (self.probe)(input, output).map(|rack| (rack, at));
-                    probes.push(ProbeReport { plane, input, output, at, arrived: found, dark: found.map(|_| MS * 10) });
+                    probes.push(ProbeReport {
+                        plane,
+                        input,
+                        output,
+                        at,
+                        arrived: found,
+                        dark: found.map(|_| MS * 10),
+                    });
                 }
                 Action::Steer { ops } => {
                     let results = self.fabric.get_mut().steer(&ops, self.now);
@@ -159,7 +174,10 @@ impl World {
 
     fn observe(&self) -> Result<Observation, FabricError> {
         if self.blind {
-            return Err(FabricError::Refused { what: "read the counters".into(), why: "no".into() });
+            return Err(FabricError::Refused {
+                what: "read the counters".into(),
+                why: "no".into(),
+            });
         }
         let mut seen = Observation {
             at: self.now,
@@ -169,7 +187,13 @@ impl World {
             backlog: self.backlog.clone(),
             flows: None,
             elephants: None,
-            ports: vec![vec![PortCounters { crossed_bytes: self.crossed, ..PortCounters::default() }; 4]; self.c.topology.planes.len()],
+            ports: vec![
+                vec![
+                    PortCounters { crossed_bytes: self.crossed, ..PortCounters::default() };
+                    4
+                ];
+                self.c.topology.planes.len()
+            ],
             damage: self.damage.clone(),
         };
         (self.warp)(&mut seen);
@@ -194,7 +218,12 @@ impl World {
     }
 
     fn up(&self) -> Vec<(u32, u32)> {
-        self.programmed().timetable.iter().filter(|r| r.is_up(self.now)).map(|r| (r.input.0, r.output.0)).collect()
+        self.programmed()
+            .timetable
+            .iter()
+            .filter(|r| r.is_up(self.now))
+            .map(|r| (r.input.0, r.output.0))
+            .collect()
     }
 
     fn faulty(&self) -> Vec<u32> {
@@ -210,7 +239,11 @@ fn a_decision_takes_effect_at_deadline_lead_and_notice_however_fast_it_was() {
         w.thinking = MS * thinking;
         w.wake(at(100));
         let r = w.reserved()[0];
-        assert_eq!((r.input, r.output, r.setup_at, r.up_from), (RackId(0), RackId(1), at(107), at(117)), "thought {thinking} ms");
+        assert_eq!(
+            (r.input, r.output, r.setup_at, r.up_from),
+            (RackId(0), RackId(1), at(107), at(117)),
+            "thought {thinking} ms"
+        );
         assert_eq!(w.snapshot().stats.late_cycles, 0);
     }
 }
@@ -221,7 +254,11 @@ fn what_thinks_too_long_is_late_and_pays_for_it() {
     w.backlog.set(RackId(0), RackId(1), 1_000_000);
     w.thinking = MS * 30;
     w.wake(at(100));
-    assert_eq!(w.reserved()[0].setup_at, at(134) + Span::micros(500), "30 ms of thought, half the lead to write, and the notice");
+    assert_eq!(
+        w.reserved()[0].setup_at,
+        at(134) + Span::micros(500),
+        "30 ms of thought, half the lead to write, and the notice"
+    );
     let s = w.snapshot().stats;
     assert_eq!((s.cycles, s.late_cycles, s.missed_cycles), (1, 1, 0));
     assert!(matches!(w.log[0].what, What::Cycle { late: true, .. }), "{:?}", w.log);
@@ -234,7 +271,8 @@ fn deadlines_that_pass_are_counted_and_never_served_twice() {
     w.wake(at(99));
     assert_eq!(w.snapshot().stats.cycles, 0, "not before its time");
     w.wake(at(100));
-    // Asleep over the deadlines of 200, 300 and 400 ms: the last is served, late, and two are missed.
+    // Asleep over the deadlines of 200, 300 and 400 ms: the last is served, late, and two are
+    // missed.
     w.wake(at(450));
     let s = w.snapshot().stats;
     assert_eq!((s.cycles, s.late_cycles, s.missed_cycles), (2, 1, 2));
@@ -256,7 +294,10 @@ fn a_fabric_that_cannot_be_seen_keeps_its_circuits() {
     w.run_until(at(350));
     assert_eq!(w.up(), [(0, 1)]);
     let f = w.snapshot().failures;
-    assert_eq!((f.len(), f[0].trouble, f[0].attempts, f[0].retry_at), (1, Trouble::Observe, 2, at(400)));
+    assert_eq!(
+        (f.len(), f[0].trouble, f[0].attempts, f[0].retry_at),
+        (1, Trouble::Observe, 2, at(400))
+    );
     assert!(f[0].why.contains("read the counters"), "{f:?}");
     assert_eq!(w.snapshot().circuits.len(), 1, "the API still shows it");
     w.blind = false;
@@ -295,18 +336,38 @@ fn what_was_refused_is_tried_again_in_the_next_cycle() {
 #[test]
 fn a_fabric_that_shows_two_circuits_on_a_port_is_a_failure_until_it_does_not() {
     let mut w = world(policy(SchedulerKind::Bipartite));
-    let held =
-        |i| Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(1), setup_at: at(0), up_from: at(10), until: Time::MAX };
+    let held = |i| Reservation {
+        plane: PlaneId(0),
+        input: RackId(i),
+        output: RackId(1),
+        setup_at: at(0),
+        up_from: at(10),
+        until: Time::MAX,
+    };
     w.foreign = vec![held(0), held(2)];
     w.run_until(at(250));
     assert_eq!(w.asked, Vec::<Vec<Op>>::new(), "nothing is asked for over a world that cannot be");
     let f = w.snapshot().failures;
-    let told = |what: &str| f.iter().find(|f| f.trouble.to_string() == what).unwrap_or_else(|| panic!("{what}: {f:?}")).clone();
+    let told = |what: &str| {
+        f.iter()
+            .find(|f| f.trouble.to_string() == what)
+            .unwrap_or_else(|| panic!("{what}: {f:?}"))
+            .clone()
+    };
     assert_eq!((f.len(), told("plan the operations").attempts), (2, 2));
-    assert!(told("plan the operations").why.starts_with("the fabric holds what no OCS could follow: p0: output port of r1"), "{f:?}");
+    assert!(
+        told("plan the operations")
+            .why
+            .starts_with("the fabric holds what no OCS could follow: p0: output port of r1"),
+        "{f:?}"
+    );
     assert!(told("follow the circuit scheduler").why.contains("held by two circuits"), "{f:?}");
     let ops = |r: &Record| if let What::Cycle { ops, .. } = r.what { Some(ops) } else { None };
-    assert_eq!(w.log.iter().filter_map(ops).collect::<Vec<_>>(), [0, 0], "the log says what was handed over");
+    assert_eq!(
+        w.log.iter().filter_map(ops).collect::<Vec<_>>(),
+        [0, 0],
+        "the log says what was handed over"
+    );
     w.foreign.clear();
     w.run_until(at(350));
     assert_eq!((w.snapshot().failures, w.asked.len()), (vec![], 1));
@@ -333,19 +394,34 @@ fn a_circuit_set_by_hand_survives_whatever_is_decided() {
             w.run_until(at(k * 100 + 5));
             assert!(w.up().contains(&(0, 2)), "{scheduler:?} at {}: {:?}", w.now, w.up());
         }
-        assert_eq!(w.reserved().iter().filter(|r| r.input == hand.1).count(), 1, "{scheduler:?}: set once, never blinked");
+        assert_eq!(
+            w.reserved().iter().filter(|r| r.input == hand.1).count(),
+            1,
+            "{scheduler:?}: set once, never blinked"
+        );
         w.tell(Event::ManualDisconnect { plane: hand.0, input: hand.1 }).unwrap();
         w.run_until(at(850));
-        assert!(scheduler == SchedulerKind::RoundRobin || !w.up().contains(&(0, 2)), "{scheduler:?}: {:?}", w.up());
+        assert!(
+            scheduler == SchedulerKind::RoundRobin || !w.up().contains(&(0, 2)),
+            "{scheduler:?}: {:?}",
+            w.up()
+        );
     }
 }
 
 #[test]
 fn a_faulty_port_is_not_used_until_it_is_mended() {
-    for scheduler in [SchedulerKind::RoundRobin, SchedulerKind::Edmonds, SchedulerKind::Bvn, SchedulerKind::Sunflow] {
+    for scheduler in [
+        SchedulerKind::RoundRobin,
+        SchedulerKind::Edmonds,
+        SchedulerKind::Bvn,
+        SchedulerKind::Sunflow,
+    ] {
         let mut w = world(policy(scheduler));
         for i in 0..4 {
-            (1..4).for_each(|s| w.backlog.set(RackId(i), RackId((i + s) % 4), 2_000_000 + u64::from(i * s)));
+            (1..4).for_each(|s| {
+                w.backlog.set(RackId(i), RackId((i + s) % 4), 2_000_000 + u64::from(i * s))
+            });
         }
         // Nothing that rack 1 sends comes out.
         w.probe = |input, output| (input != RackId(1)).then_some(output);
@@ -357,8 +433,12 @@ fn a_faulty_port_is_not_used_until_it_is_mended() {
         let seen = w.asked.len();
         w.run_until(at(1050));
         let used: Vec<Reservation> = w.reserved();
-        let later = &used[w.asked[..seen].iter().flatten().filter(|o| matches!(o, Op::Reserve(_))).count()..];
-        assert!(later.iter().all(|r| r.input != RackId(1) && r.output != RackId(1)), "{scheduler:?}: {later:?}");
+        let later = &used
+            [w.asked[..seen].iter().flatten().filter(|o| matches!(o, Op::Reserve(_))).count()..];
+        assert!(
+            later.iter().all(|r| r.input != RackId(1) && r.output != RackId(1)),
+            "{scheduler:?}: {later:?}"
+        );
         assert!(w.up().iter().all(|c| c.0 != 1 && c.1 != 1), "{scheduler:?}: {:?}", w.up());
         assert!(!w.up().is_empty(), "{scheduler:?}: the others go on");
         w.probe = |_, output| Some(output);
@@ -366,7 +446,10 @@ fn a_faulty_port_is_not_used_until_it_is_mended() {
         assert!(w.tell(Event::PortRepaired { plane: PlaneId(0), rack: RackId(1) }).is_err());
         w.run_until(at(1500));
         assert!(w.faulty().is_empty());
-        let again = w.reserved().iter().any(|r| r.setup_at > at(1050) && (r.input == RackId(1) || r.output == RackId(1)));
+        let again = w
+            .reserved()
+            .iter()
+            .any(|r| r.setup_at > at(1050) && (r.input == RackId(1) || r.output == RackId(1)));
         assert!(again, "{scheduler:?}: used again");
     }
 }
@@ -376,10 +459,21 @@ fn a_probe_that_is_lost_once_blames_nobody() {
     let mut w = world(policy(SchedulerKind::Bipartite));
     w.backlog.set(RackId(0), RackId(1), 1_000_000);
     w.run_until(at(150));
-    let lost = ProbeReport { plane: PlaneId(0), input: RackId(0), output: RackId(1), at: at(117), arrived: None, dark: None };
+    let lost = ProbeReport {
+        plane: PlaneId(0),
+        input: RackId(0),
+        output: RackId(1),
+        at: at(117),
+        arrived: None,
+        dark: None,
+    };
     w.probed(lost.clone());
     let s = w.snapshot();
-    assert_eq!((s.stats.probes_ok, s.stats.probes_lost, w.faulty().len()), (2, 1, 0), "the second came out");
+    assert_eq!(
+        (s.stats.probes_ok, s.stats.probes_lost, w.faulty().len()),
+        (2, 1, 0),
+        "the second came out"
+    );
     // Over before the probe was given up: nothing is known.
     w.backlog = DemandMatrix::zero(4);
     w.run_until(at(250));
@@ -392,7 +486,11 @@ fn a_new_policy_does_not_take_the_history_for_an_interval() {
     let mut w = world(policy(SchedulerKind::Manual));
     w.sent.set(RackId(0), RackId(1), 8_000_000_000);
     w.run_until(at(150));
-    let next = CircuitPolicy { demand: Estimator::Counters, scheduler: SchedulerKind::Bipartite, ..CircuitPolicy::default() };
+    let next = CircuitPolicy {
+        demand: Estimator::Counters,
+        scheduler: SchedulerKind::Bipartite,
+        ..CircuitPolicy::default()
+    };
     w.tell(Event::PolicyReplaced { policy: Box::new(next.clone()) }).unwrap();
     w.sent.set(RackId(0), RackId(1), 8_000_000_700);
     w.run_until(at(250));
@@ -433,20 +531,36 @@ fn other_priorities_are_asked_for_once_and_only_of_what_is_open() {
         priorities,
     };
     w.tell(arrived(1, Priorities { all: None, flows: vec![Some(2)] })).unwrap();
-    let change = |all, flows: &[(u32, u8)]| Change { all, flows: flows.iter().map(|&(f, p)| (FlowId(f), p)).collect() };
+    let change = |all, flows: &[(u32, u8)]| Change {
+        all,
+        flows: flows.iter().map(|&(f, p)| (FlowId(f), p)).collect(),
+    };
     let mut tell = |id: u32, change: &Change| {
         let told = w.tell(Event::CoflowPrioritised { id: CoflowId(id), change: change.clone() });
         w.wake(w.now);
         (told, std::mem::take(&mut w.prioritised))
     };
     let asked = |c: Change| (Ok(()), vec![(CoflowId(1), c)]);
-    assert_eq!(tell(1, &change(None, &[(0, 2), (7, 1)])), asked(change(None, &[(7, 1)])), "flow 0 has had it since it began");
+    assert_eq!(
+        tell(1, &change(None, &[(0, 2), (7, 1)])),
+        asked(change(None, &[(7, 1)])),
+        "flow 0 has had it since it began"
+    );
     assert_eq!(tell(1, &change(None, &[(7, 1)])), (Ok(()), vec![]));
     assert_eq!(tell(1, &change(Some(0), &[])), asked(change(Some(0), &[])));
-    for (id, bad) in [(1, change(Some(8), &[])), (1, change(Some(1), &[(0, 9)])), (2, change(Some(1), &[]))] {
-        assert!(matches!(tell(id, &bad), (Err(Rejected::Invalid(_) | Rejected::NotFound(_)), asked) if asked.is_empty()), "{bad:?}");
+    for (id, bad) in
+        [(1, change(Some(8), &[])), (1, change(Some(1), &[(0, 9)])), (2, change(Some(1), &[]))]
+    {
+        assert!(
+            matches!(tell(id, &bad), (Err(Rejected::Invalid(_) | Rejected::NotFound(_)), asked) if asked.is_empty()),
+            "{bad:?}"
+        );
     }
-    assert_eq!(w.snapshot().coflows.get(CoflowId(1)).unwrap().priority, Some(0), "what is refused changes nothing");
+    assert_eq!(
+        w.snapshot().coflows.get(CoflowId(1)).unwrap().priority,
+        Some(0),
+        "what is refused changes nothing"
+    );
     w.tell(Event::CoflowFinished { id: CoflowId(1), at: w.now }).unwrap();
     let over = w.tell(Event::CoflowPrioritised { id: CoflowId(1), change: change(Some(1), &[]) });
     assert!(matches!(over, Err(Rejected::Conflict(_))), "{over:?}");
@@ -457,13 +571,24 @@ fn a_port_that_is_down_is_left_told_of_once_and_used_again() {
     let mut w = world(policy(SchedulerKind::Edmonds));
     w.backlog.set(RackId(0), RackId(1), 50_000_000);
     w.run_until(at(250));
-    let joined = |w: &World| w.snapshot().circuits.iter().any(|c| c.input == RackId(0) && c.until.is_none());
+    let joined =
+        |w: &World| w.snapshot().circuits.iter().any(|c| c.input == RackId(0) && c.until.is_none());
     assert!(joined(&w));
-    w.damage = vec![Damage { what: "link ocs0 of tor0 is gone".into(), port: Some((PlaneId(0), RackId(0))), ..Damage::default() }];
+    w.damage = vec![Damage {
+        what: "link ocs0 of tor0 is gone".into(),
+        port: Some((PlaneId(0), RackId(0))),
+        ..Damage::default()
+    }];
     w.run_until(at(650));
     let s = w.snapshot();
     assert!(!joined(&w) && s.ports[0].faulty.as_deref() == Some("link ocs0 of tor0 is gone"));
-    assert!(s.failures.len() == 1 && s.failures[0].attempts == 4 && s.failures[0].why == "link ocs0 of tor0 is gone", "{:?}", s.failures);
+    assert!(
+        s.failures.len() == 1
+            && s.failures[0].attempts == 4
+            && s.failures[0].why == "link ocs0 of tor0 is gone",
+        "{:?}",
+        s.failures
+    );
     let refused = w.tell(Event::PortRepaired { plane: PlaneId(0), rack: RackId(0) });
     assert!(matches!(refused, Err(Rejected::Conflict(_))), "{refused:?}");
     w.damage.clear();
@@ -473,8 +598,20 @@ fn a_port_that_is_down_is_left_told_of_once_and_used_again() {
     let t = s.tampered.expect("it stays known");
     assert_eq!((t.from, t.until, t.found), (at(300), at(600), 1));
     let count = |of: fn(&What) -> bool| w.log.iter().filter(|r| of(&r.what)).count();
-    assert_eq!((count(|w| matches!(w, What::Failed { .. })), count(|w| matches!(w, What::Recovered { .. }))), (1, 1));
-    assert_eq!((count(|w| matches!(w, What::PortFaulty { .. })), count(|w| matches!(w, What::PortRepaired { .. }))), (1, 1));
+    assert_eq!(
+        (
+            count(|w| matches!(w, What::Failed { .. })),
+            count(|w| matches!(w, What::Recovered { .. }))
+        ),
+        (1, 1)
+    );
+    assert_eq!(
+        (
+            count(|w| matches!(w, What::PortFaulty { .. })),
+            count(|w| matches!(w, What::PortRepaired { .. }))
+        ),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -492,7 +629,11 @@ fn a_circuit_that_carries_nothing_though_bytes_wait_is_probed_and_left_if_it_is_
     let s = gains(&mut w, 10_000_000, 600);
     assert_eq!(s.stats.probes_ok, s.stats.circuits_set, "only the probes of their set-ups");
     let s = gains(&mut w, 100_000, 900);
-    assert!(s.stats.probes_ok > s.stats.circuits_set + 1 && s.ports.iter().all(|p| p.faulty.is_none()), "it has light: {:?}", s.stats);
+    assert!(
+        s.stats.probes_ok > s.stats.circuits_set + 1 && s.ports.iter().all(|p| p.faulty.is_none()),
+        "it has light: {:?}",
+        s.stats
+    );
     w.probe = |_, _| None;
     let s = gains(&mut w, 0, 1100);
     assert!(s.ports[0].faulty.is_some() && s.stats.probes_lost >= 2, "{:?}", s.stats);

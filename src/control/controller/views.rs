@@ -12,7 +12,8 @@ use crate::record::{self, CircuitState, CircuitView, PlaneDark, PortView, Snapsh
 use crate::units::Time;
 
 impl Controller {
-    /// Everything that the API shows, at `now`. O(planes x racks + circuits), whatever number of coflows is open.
+    /// Everything that the API shows, at `now`. O(planes x racks + circuits), whatever number of
+    /// coflows is open.
     pub fn snapshot(&self, now: Time, mechanism: &str) -> Snapshot {
         let zero = DemandMatrix::zero(self.topology.rack_count());
         let seen = self.last.as_ref();
@@ -41,7 +42,8 @@ impl Controller {
         }
     }
 
-    /// What placements are judged by, at `now`. O(planes x racks + circuits + open coflows, and the pairs of those that have changed).
+    /// What placements are judged by, at `now`. O(planes x racks + circuits + open coflows, and the
+    /// pairs of those that have changed).
     pub fn standing(&self, now: Time) -> NetworkState {
         record::standing(self.ground(now), self.accounts.live(), self.promises.held(now))
     }
@@ -126,7 +128,10 @@ impl Controller {
                 sends_to: up.output(rack.id),
                 receives_from: from[rack.id.index()],
                 faulty: self.faults.why((plane.id, rack.id)).map(str::to_owned),
-                counters: self.last.as_ref().map_or_else(Default::default, |s| s.ports[plane.id.index()][rack.id.index()]),
+                counters:
+                    self.last.as_ref().map_or_else(Default::default, |s| {
+                        s.ports[plane.id.index()][rack.id.index()]
+                    }),
             }));
         }
         views

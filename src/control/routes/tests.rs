@@ -38,14 +38,18 @@ fn lists(p: &Paths) -> Vec<Vec<u32>> {
 #[test]
 fn under_ecmp_nothing_is_asked_and_the_default_ways_are_shown() {
     let mut p = Paths::new(leaves(None), PathPolicy::Ecmp, 1);
-    p.begin(CoflowId(0), &[flow(0, 7, 100), flow(0, 1, 50), flow(3, 3, 9)], &Types::default()).unwrap();
+    p.begin(CoflowId(0), &[flow(0, 7, 100), flow(0, 1, 50), flow(3, 3, 9)], &Types::default())
+        .unwrap();
     let d = p.decide().unwrap();
     assert_eq!((carry(&mut p), d), (0, Decided { saturated: 0, before: 350, after: 350 }));
     let view = p.view().unwrap();
     assert!(view.pairs.iter().all(|v| v.held && v.by == DecidedBy::Default));
     assert_eq!(view.pairs[0].list, List(vec![0]));
     // 150 bytes from host 0 at 100 b/s: 12 s.
-    assert_eq!((view.switches[3].load, view.switches[0].load, view.switches[3].pairs), (BitRate(66), BitRate(99), 1));
+    assert_eq!(
+        (view.switches[3].load, view.switches[0].load, view.switches[3].pairs),
+        (BitRate(66), BitRate(99), 1)
+    );
     assert!(p.end(CoflowId(0)) && !p.end(CoflowId(0)));
     assert_eq!((p.view().unwrap().pairs.len(), p.view().unwrap().cost), (0, 0));
 }
@@ -101,16 +105,22 @@ fn flows_leave_a_link_that_is_down() {
     p.decide();
     carry(&mut p);
     let graph = leaves(None).eps.graph().unwrap().clone();
-    let cable = |a: u32, b: u32| graph.cables.iter().position(|c| c.ends == (a, b) || c.ends == (b, a)).unwrap() as u32;
+    let cable = |a: u32, b: u32| {
+        graph.cables.iter().position(|c| c.ends == (a, b) || c.ends == (b, a)).unwrap() as u32
+    };
     let spine = lists(&p)[0][1];
-    assert!(p.down([cable(0, spine)].into_iter()) && !p.down([cable(0, spine)].into_iter()), "said twice it is no news");
+    assert!(
+        p.down([cable(0, spine)].into_iter()) && !p.down([cable(0, spine)].into_iter()),
+        "said twice it is no news"
+    );
     assert_eq!(p.decide().unwrap().saturated, 0);
     carry(&mut p);
     assert!(lists(&p).iter().all(|l| l[0] != 0 || l[1] == 9 - spine), "{:?}", lists(&p));
     let view = p.view().unwrap();
     assert_eq!(view.apart, [(0, spine)]);
     assert_eq!(Paths::of(leaves(None), &view).view().unwrap().apart, view.apart);
-    let by_hand = p.set(Ends::pair(HostId(0), HostId(7)), List(vec![0, spine, 3])).unwrap_err().to_string();
+    let by_hand =
+        p.set(Ends::pair(HostId(0), HostId(7)), List(vec![0, spine, 3])).unwrap_err().to_string();
     assert!(by_hand.contains("a link of the list is down"), "{by_hand}");
     assert!(p.down(std::iter::empty()));
     p.set(Ends::pair(HostId(0), HostId(7)), List(vec![0, spine, 3])).unwrap();
@@ -127,7 +137,9 @@ fn what_goes_back_to_a_sender_leaves_a_link_that_is_down_too() {
     let (back, web) = (Ends::pair(HostId(7), HostId(0)), p.web.clone().unwrap());
     let default = p.default_list(&web, back.hosts());
     let graph = leaves(None).eps.graph().unwrap().clone();
-    let link = |c: &crate::topology::graph::Cable| [c.ends.0, c.ends.1].iter().all(|end| default.0[..2].contains(end));
+    let link = |c: &crate::topology::graph::Cable| {
+        [c.ends.0, c.ends.1].iter().all(|end| default.0[..2].contains(end))
+    };
     let down = graph.cables.iter().position(link).unwrap() as u32;
     p.down([down].into_iter());
     p.decide();
@@ -144,9 +156,11 @@ fn what_goes_back_to_a_sender_leaves_a_link_that_is_down_too() {
 fn a_flow_without_a_way_leaves_the_others_theirs() {
     let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
     // The largest flow, which is looked at first, leaves a leaf whose links are all down.
-    p.begin(CoflowId(0), &[flow(4, 0, 900), flow(0, 2, 100), flow(1, 3, 100)], &Types::default()).unwrap();
+    p.begin(CoflowId(0), &[flow(4, 0, 900), flow(0, 2, 100), flow(1, 3, 100)], &Types::default())
+        .unwrap();
     let graph = leaves(None).eps.graph().unwrap().clone();
-    let of_leaf_2 = (0..).zip(&graph.cables).filter(|(_, c)| c.ends.0 == 2 || c.ends.1 == 2).map(|(k, _)| k);
+    let of_leaf_2 =
+        (0..).zip(&graph.cables).filter(|(_, c)| c.ends.0 == 2 || c.ends.1 == 2).map(|(k, _)| k);
     p.down(of_leaf_2.collect::<Vec<u32>>().into_iter());
     assert_eq!(p.decide().unwrap().saturated, 1);
     let by_default = vec![2, 4, 0];
@@ -212,9 +226,14 @@ fn what_is_set_by_hand_stays_and_mistakes_change_nothing() {
 
 #[test]
 fn costs_of_switches_are_those_of_the_policy() {
-    // Two racks joined by an aggregation switch (2), which carries one flow of 100 b/s, and by three core switches (3 to 5) in a row.
+    // Two racks joined by an aggregation switch (2), which carries one flow of 100 b/s, and by
+    // three core switches (3 to 5) in a row.
     let mut t = Topology::uniform("t", 2, 2, BitRate(100), BitRate(100), vec![]);
-    let switch = |name: &str, tier, rate: Option<u64>| Switch { name: name.into(), tier, rate: rate.map(BitRate) };
+    let switch = |name: &str, tier, rate: Option<u64>| Switch {
+        name: name.into(),
+        tier,
+        rate: rate.map(BitRate),
+    };
     let switches = vec![
         switch("a", Tier::Access, None),
         switch("b", Tier::Access, None),
@@ -225,14 +244,21 @@ fn costs_of_switches_are_those_of_the_policy() {
     let cables = vec![cable(0, 2), cable(2, 1), cable(0, 3), cable(3, 1)];
     t.eps.core = Core::Graph(Box::new(Graph { switches, cables, racks: vec![0, 1] }));
     let t = Arc::new(t);
-    for (units, over) in [(Units { access: 1, aggregation: 5, core: 9 }, 2), (Units { access: 1, aggregation: 9, core: 5 }, 3)] {
+    for (units, over) in [
+        (Units { access: 1, aggregation: 5, core: 9 }, 2),
+        (Units { access: 1, aggregation: 9, core: 5 }, 3),
+    ] {
         let mut p = Paths::new(t.clone(), PathPolicy::Hit, 1).priced(units);
         p.begin(CoflowId(0), &[flow(0, 2, 100)], &Types::default()).unwrap();
         assert_eq!(p.decide().unwrap().after, 100 * 7);
         carry(&mut p);
         let view = p.view().unwrap();
         assert_eq!((lists(&p), view.units), (vec![vec![0, over, 1]], units));
-        assert_eq!(&Paths::of(t.clone(), &view).view().unwrap(), &view, "what is tried on a copy has the same costs");
+        assert_eq!(
+            &Paths::of(t.clone(), &view).view().unwrap(),
+            &view,
+            "what is tried on a copy has the same costs"
+        );
         p.price(Units::default());
         assert_eq!(p.view().unwrap().cost, 300);
     }
@@ -260,14 +286,26 @@ fn a_flow_has_its_list_beside_that_of_its_pair() {
     p.set(pair, List(vec![0, 4, 3])).unwrap();
     p.decide();
     let before = p.view().unwrap();
-    let seen: Vec<_> = before.pairs.iter().map(|v| (v.ports, v.list.0.clone(), v.held, v.bytes)).collect();
-    assert_eq!(seen, [(None, vec![0, 4, 3], false, Bytes(1000)), (single.ports, vec![0, 5, 3], false, Bytes::ZERO)]);
+    let seen: Vec<_> =
+        before.pairs.iter().map(|v| (v.ports, v.list.0.clone(), v.held, v.bytes)).collect();
+    assert_eq!(
+        seen,
+        [
+            (None, vec![0, 4, 3], false, Bytes(1000)),
+            (single.ports, vec![0, 5, 3], false, Bytes::ZERO)
+        ]
+    );
     assert_eq!(carry(&mut p), 2);
     assert!(p.view().unwrap().pairs.iter().all(|v| v.held && v.by == DecidedBy::Manual));
     let copy = Paths::of(leaves(Some(1000)), &p.view().unwrap());
-    assert_eq!(copy.view().unwrap().pairs, p.view().unwrap().pairs, "a view is enough to try changes on");
+    assert_eq!(
+        copy.view().unwrap().pairs,
+        p.view().unwrap().pairs,
+        "a view is enough to try changes on"
+    );
     p.unset(pair).unwrap();
-    let why = p.unset(Ends { ports: Some(Ports { from: 1, to: 5201 }), ..pair }).unwrap_err().to_string();
+    let why =
+        p.unset(Ends { ports: Some(Ports { from: 1, to: 5201 }), ..pair }).unwrap_err().to_string();
     assert!(why.contains("from h0-0 to h3-1 of the flow from port 1 to port 5201"), "{why}");
     p.decide();
     carry(&mut p);
@@ -283,7 +321,8 @@ fn a_refusal_is_told_and_tried_again() {
     p.begin(CoflowId(0), &[flow(0, 7, 10)], &Types::default()).unwrap();
     p.decide();
     let op = p.ops().remove(0);
-    let why = p.answered(vec![SteerResult { op: op.clone(), outcome: Err(PathError::Full(7)) }]).unwrap();
+    let why =
+        p.answered(vec![SteerResult { op: op.clone(), outcome: Err(PathError::Full(7)) }]).unwrap();
     assert!(why.starts_with("from h0-0 to h3-1: all 7 lists"), "{why}");
     assert!(p.is_refused() && !p.view().unwrap().pairs[0].held);
     assert_eq!((carry(&mut p), p.is_refused(), p.view().unwrap().pairs[0].held), (1, false, true));
@@ -292,8 +331,8 @@ fn a_refusal_is_told_and_tried_again() {
 proptest! {
     #![proptest_config(crate::testing::drawn(256))]
 
-    /// Whatever begins and ends: lists hold together, the load of each switch is the sum of its flows, a state made of a view shows
-    /// the same, and at the end nothing is left.
+    /// Whatever begins and ends: lists hold together, the load of each switch is the sum of its
+    /// flows, a state made of a view shows the same, and at the end nothing is left.
     #[test]
     fn loads_are_sums_and_nothing_is_left(
         coflows in prop::collection::vec(prop::collection::vec((0u32..8, 0u32..8, 0u64..1000), 0..6), 1..8),
@@ -335,7 +374,8 @@ fn types(names: &[Tier]) -> Types {
     Types(names.to_vec())
 }
 
-/// Two hosts at each of four racks of VL2(4, 4): all aggregation switches are below all cores, and racks 0 and 2 share theirs.
+/// Two hosts at each of four racks of VL2(4, 4): all aggregation switches are below all cores, and
+/// racks 0 and 2 share theirs.
 fn vl2() -> Arc<Topology> {
     let mut t = Topology::uniform("t", 4, 2, BitRate(100), BitRate(100), vec![]);
     t.eps.core = Core::Graph(Box::new(Graph::vl2(4, 4, BitRate(100), None)));
@@ -364,13 +404,25 @@ fn types_bind_lists_under_every_policy_as_long_as_the_coflow_is_open() {
         assert!(!p.rests());
         p.decide();
         carry(&mut p);
-        assert_eq!((tiers(&p, 0), p.unmet_of(CoflowId(1))), (OVER_A_CORE.to_vec(), 0), "{policy:?}");
+        assert_eq!(
+            (tiers(&p, 0), p.unmet_of(CoflowId(1))),
+            (OVER_A_CORE.to_vec(), 0),
+            "{policy:?}"
+        );
         let view = p.view().unwrap();
-        assert!(view.pairs[0].held && !view.pairs[0].unmet && view.pairs[0].types == types(&OVER_A_CORE));
+        assert!(
+            view.pairs[0].held
+                && !view.pairs[0].unmet
+                && view.pairs[0].types == types(&OVER_A_CORE)
+        );
         p.end(CoflowId(1));
         p.decide();
         carry(&mut p);
-        assert_eq!((tiers(&p, 0), p.view().unwrap().pairs[0].types.clone()), (before, Types::default()), "{policy:?}");
+        assert_eq!(
+            (tiers(&p, 0), p.view().unwrap().pairs[0].types.clone()),
+            (before, Types::default()),
+            "{policy:?}"
+        );
     }
 }
 
@@ -382,9 +434,16 @@ fn a_pair_without_a_list_of_its_types_goes_as_others_do_and_is_counted() {
         p.begin(CoflowId(0), &[flow(0, 1, 1000), flow(0, 4, 1000)], &types(&OVER_A_CORE)).unwrap();
         p.decide();
         carry(&mut p);
-        assert_eq!((tiers(&p, 0), tiers(&p, 1)), (vec![Access], OVER_A_CORE.to_vec()), "{policy:?}");
+        assert_eq!(
+            (tiers(&p, 0), tiers(&p, 1)),
+            (vec![Access], OVER_A_CORE.to_vec()),
+            "{policy:?}"
+        );
         assert_eq!(p.unmet_of(CoflowId(0)), 1);
-        assert_eq!(p.view().unwrap().pairs.iter().map(|v| v.unmet).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(
+            p.view().unwrap().pairs.iter().map(|v| v.unmet).collect::<Vec<_>>(),
+            [true, false]
+        );
     }
     // Two coflows with different types between the same hosts: the first has them.
     let mut p = Paths::new(vl2(), PathPolicy::Hit, 1);
@@ -406,7 +465,10 @@ fn a_list_by_hand_has_the_types_of_the_flows_under_way() {
     let near = List(vec![far.0[0], far.0[1], far.0[4]]);
     let ends = Ends::pair(HostId(0), HostId(4));
     let why = p.set(ends, near.clone()).unwrap_err();
-    assert!(matches!(&why, Rejected::Conflict(w) if w.contains("is of the tier access, and the flow's types want core")), "{why:?}");
+    assert!(
+        matches!(&why, Rejected::Conflict(w) if w.contains("is of the tier access, and the flow's types want core")),
+        "{why:?}"
+    );
     p.set(ends, far).unwrap();
     // On a copy of what is shown as well.
     let mut copy = Paths::of(vl2(), &p.view().unwrap());
@@ -422,16 +484,21 @@ fn a_list_by_hand_has_the_types_of_the_flows_under_way() {
 #[test]
 fn types_that_no_list_has_are_refused() {
     let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
-    let why = p.begin(CoflowId(0), &[flow(0, 7, 1)], &types(&[Access, Aggregation, Access])).unwrap_err();
-    assert!(matches!(&why, Rejected::Invalid(w) if w.contains("[access] or [access, core, access]")), "{why:?}");
+    let why =
+        p.begin(CoflowId(0), &[flow(0, 7, 1)], &types(&[Access, Aggregation, Access])).unwrap_err();
+    assert!(
+        matches!(&why, Rejected::Invalid(w) if w.contains("[access] or [access, core, access]")),
+        "{why:?}"
+    );
     assert_eq!(p.view().unwrap().pairs, []);
 }
 
 proptest! {
     #![proptest_config(crate::testing::drawn(64))]
 
-    /// In any order of coflows that begin and end, the list of two hosts has the types of the open coflow with types that has the lowest
-    /// number, if the network has a list of these types between them. The view marks each pair of hosts whose list has not.
+    /// In any order of coflows that begin and end, the list of two hosts has the types of the open
+    /// coflow with types that has the lowest number, if the network has a list of these types
+    /// between them. The view marks each pair of hosts whose list has not.
     #[test]
     fn lists_have_their_types_whatever_begins_and_ends(
         steps in prop::collection::vec((0u32..6, prop::collection::vec((0u32..8, 0u32..8), 1..5), 0usize..4, any::<bool>()), 1..16),

@@ -21,18 +21,25 @@ impl Paths {
         if types.are_free() || self.of_types().flatten().any(|f| f.types == *types) {
             return Ok(());
         }
-        let told = |(what, allowed): (String, String)| Rejected::Invalid(format!("{what}; allowed: {allowed}"));
+        let told = |(what, allowed): (String, String)| {
+            Rejected::Invalid(format!("{what}; allowed: {allowed}"))
+        };
         possible(&self.topology, types).map_err(told)
     }
 
     /// The types of a pair of hosts: those of the open coflow with the lowest number that has any.
     fn types_of(&self, pair: Pair) -> Types {
-        let own = |flows: &Vec<Flow>| flows.binary_search_by_key(&pair, |f| (f.from, f.to)).ok().map(|k| flows[k].types.clone());
+        let own = |flows: &Vec<Flow>| {
+            flows
+                .binary_search_by_key(&pair, |f| (f.from, f.to))
+                .ok()
+                .map(|k| flows[k].types.clone())
+        };
         self.of_types().find_map(own).unwrap_or_default()
     }
 
-    /// Gives these pairs of hosts the types that they have now; one whose types are others than before gets its list again.
-    /// O(pairs x coflows with types x log flows).
+    /// Gives these pairs of hosts the types that they have now; one whose types are others than
+    /// before gets its list again. O(pairs x coflows with types x log flows).
     pub(super) fn retype(&mut self, pairs: impl IntoIterator<Item = Pair>) {
         for pair in pairs {
             let types = self.types_of(pair);
@@ -42,8 +49,9 @@ impl Paths {
         }
     }
 
-    /// Finds lists for pairs of hosts whose flows have types and no list yet, under every policy but `hit`, which finds its own. Flows
-    /// between two hosts that no list of these types joins get the list that they would have without types.
+    /// Finds lists for pairs of hosts whose flows have types and no list yet, under every policy
+    /// but `hit`, which finds its own. Flows between two hosts that no list of these types joins
+    /// get the list that they would have without types.
     pub(super) fn decide_types(&mut self, web: &Web) {
         if self.policy == PathPolicy::Hit {
             return;
@@ -63,12 +71,16 @@ impl Paths {
 
     /// The same of all open coflows, each pair once.
     pub(super) fn unmet(&self, web: &Web) -> BTreeSet<Pair> {
-        let of_coflows = self.of_types().flatten().chain(self.flows.values().filter(|_| self.coflows.is_empty()));
+        let of_coflows = self
+            .of_types()
+            .flatten()
+            .chain(self.flows.values().filter(|_| self.coflows.is_empty()));
         of_coflows.filter(|f| self.is_unmet(web, f)).map(|f| (f.from, f.to)).collect()
     }
 
     fn is_unmet(&self, web: &Web, f: &Flow) -> bool {
-        !f.types.are_free() && web.net.check_types(&self.list_of(web, (f.from, f.to)), &f.types).is_err()
+        !f.types.are_free()
+            && web.net.check_types(&self.list_of(web, (f.from, f.to)), &f.types).is_err()
     }
 
     /// The flows of the open coflows with types.
@@ -78,6 +90,10 @@ impl Paths {
 
     /// The types of pairs of hosts that have any.
     pub(super) fn typed(&self) -> BTreeMap<Pair, &Types> {
-        self.flows.iter().filter(|f| !f.1.types.are_free()).map(|(&pair, f)| (pair, &f.types)).collect()
+        self.flows
+            .iter()
+            .filter(|f| !f.1.types.are_free())
+            .map(|(&pair, f)| (pair, &f.types))
+            .collect()
     }
 }

@@ -1,4 +1,5 @@
-//! What a task scheduler that works on this network says of its jobs, for viewers: the daemon itself knows coflows only.
+//! What a task scheduler that works on this network says of its jobs, for viewers: the daemon
+//! itself knows coflows only.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,7 +9,8 @@ use parking_lot::Mutex;
 use super::wire::{Job, Jobs, JobsReport, SlotsHeld, SlotsSample};
 use crate::units::Time;
 
-/// The most samples that are remembered: ten minutes of a scheduler that reports four times a second.
+/// The most samples that are remembered: ten minutes of a scheduler that reports four times a
+/// second.
 const SAMPLES: usize = 2400;
 /// The most jobs of a sample: those that hold most slots.
 const HOLDERS: usize = 64;
@@ -32,13 +34,15 @@ struct Inner {
 }
 
 impl Board {
-    /// Takes a report in, which is of `now` by the daemon's clock. One of another run replaces everything; jobs of a number from
-    /// [`JOBS`] on are left out. O(jobs).
+    /// Takes a report in, which is of `now` by the daemon's clock. One of another run replaces
+    /// everything; jobs of a number from [`JOBS`] on are left out. O(jobs).
     ///
     /// # Errors
     /// Why it is refused as a whole: a name that is too long.
     pub fn take(&self, report: JobsReport, now: Time) -> Result<(), String> {
-        let names = [&report.workload, &report.policy].into_iter().chain(report.jobs.iter().map(|j| &j.name));
+        let names = [&report.workload, &report.policy]
+            .into_iter()
+            .chain(report.jobs.iter().map(|j| &j.name));
         if let Some(name) = names.map(String::len).find(|n| *n > NAME) {
             return Err(format!("a name has {name} bytes; at most {NAME} are kept"));
         }
@@ -49,10 +53,15 @@ impl Board {
         (b.workload, b.policy, b.slots) = (report.workload, report.policy, report.slots);
         // The scheduler's clock has another zero.
         let own = |at: u64| now.0.saturating_sub(report.now_ns.saturating_sub(at));
-        let slots = |held: &Job| SlotsHeld { job: held.id, computing: held.computing, waiting: held.waiting };
+        let slots = |held: &Job| SlotsHeld {
+            job: held.id,
+            computing: held.computing,
+            waiting: held.waiting,
+        };
         for j in report.jobs.into_iter().filter(|j| (j.id as usize) < JOBS) {
             let (started_ns, finished_ns) = (j.started_ns.map(own), j.finished_ns.map(own));
-            b.jobs.insert(j.id, Job { arrival_ns: own(j.arrival_ns), started_ns, finished_ns, ..j });
+            b.jobs
+                .insert(j.id, Job { arrival_ns: own(j.arrival_ns), started_ns, finished_ns, ..j });
         }
         let all = |s: &SlotsHeld| s.computing.saturating_add(s.waiting);
         let mut held: Vec<SlotsHeld> = b.jobs.values().map(slots).filter(|s| all(s) > 0).collect();
@@ -91,7 +100,18 @@ mod tests {
     fn job(id: u32, computing: u64, waiting: u64) -> Job {
         let (queue, tasks, tasks_finished) = (0, 9, 1);
         let (arrival_ns, started_ns, finished_ns) = (100, Some(150), None);
-        Job { id, name: format!("j{id}"), queue, tasks, tasks_finished, computing, waiting, arrival_ns, started_ns, finished_ns }
+        Job {
+            id,
+            name: format!("j{id}"),
+            queue,
+            tasks,
+            tasks_finished,
+            computing,
+            waiting,
+            arrival_ns,
+            started_ns,
+            finished_ns,
+        }
     }
 
     fn report(run: u64, now_ns: u64, jobs: Vec<Job>) -> JobsReport {
@@ -105,14 +125,22 @@ mod tests {
         b.take(report(1, 200, vec![job(0, 2, 1), job(1, 0, 0)]), Time(10_000)).unwrap();
         b.take(report(1, 300, vec![job(1, 3, 0)]), Time(10_100)).unwrap();
         let all = b.show(Time(0), Time(10_150));
-        let times: Vec<_> = all.jobs.iter().map(|j| (j.id, j.computing, j.arrival_ns, j.started_ns)).collect();
+        let times: Vec<_> =
+            all.jobs.iter().map(|j| (j.id, j.computing, j.arrival_ns, j.started_ns)).collect();
         assert_eq!(times, [(0, 2, 9_900, Some(9_950)), (1, 3, 9_900, Some(9_950))]);
-        let held: Vec<Vec<_>> = all.samples.iter().map(|s| s.held.iter().map(|h| (h.job, h.computing, h.waiting)).collect()).collect();
+        let held: Vec<Vec<_>> = all
+            .samples
+            .iter()
+            .map(|s| s.held.iter().map(|h| (h.job, h.computing, h.waiting)).collect())
+            .collect();
         assert_eq!(held, [vec![(0, 2, 1)], vec![(0, 2, 1), (1, 3, 0)]]);
         assert_eq!(b.show(Time(10_000), Time(10_150)).samples, all.samples[1..]);
         // Another scheduler begins again.
         b.take(report(2, 0, vec![]), Time(20_000)).unwrap();
-        assert_eq!((b.show(Time(0), Time(20_000)).jobs.len(), b.show(Time(0), Time(20_000)).samples.len()), (0, 1));
+        assert_eq!(
+            (b.show(Time(0), Time(20_000)).jobs.len(), b.show(Time(0), Time(20_000)).samples.len()),
+            (0, 1)
+        );
     }
 
     #[test]
@@ -120,12 +148,17 @@ mod tests {
         let b = Board::default();
         let long = Job { name: "n".repeat(NAME + 1), ..job(0, 1, 0) };
         assert!(b.take(report(1, 0, vec![long]), Time(1)).unwrap_err().contains("257 bytes"));
-        assert_eq!(b.show(Time(0), Time(1)).workload, "", "nothing of a report that is refused is kept");
+        assert_eq!(
+            b.show(Time(0), Time(1)).workload,
+            "",
+            "nothing of a report that is refused is kept"
+        );
         b.take(report(1, 0, vec![job(JOBS as u32, 1, 0)]), Time(1)).unwrap();
         assert_eq!(b.show(Time(0), Time(1)).jobs, []);
         let many = (0..100).map(|k| job(k, u64::from(k) + 1, u64::MAX - 200)).collect();
         b.take(report(1, 0, many), Time(2)).unwrap();
-        let held: Vec<u32> = b.show(Time(1), Time(2)).samples[0].held.iter().map(|h| h.job).collect();
+        let held: Vec<u32> =
+            b.show(Time(1), Time(2)).samples[0].held.iter().map(|h| h.job).collect();
         assert_eq!(held, (36..100).collect::<Vec<u32>>());
     }
 

@@ -1,4 +1,5 @@
-//! The two ways in, TCP and the unix socket: each has limits of its own, so that the clients of one never lock out those of the other.
+//! The two ways in, TCP and the unix socket: each has limits of its own, so that the clients of one
+//! never lock out those of the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -35,7 +36,8 @@ pub struct Listener {
     pub slots: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     refused: AtomicU64,
-    /// Times until requests were answered, from when their head was read: those that change nothing, and the others.
+    /// Times until requests were answered, from when their head was read: those that change
+    /// nothing, and the others.
     answered: Mutex<[Histogram; 2]>,
 }
 
@@ -43,7 +45,14 @@ impl Listener {
     fn new(name: &'static str, limits: Limits) -> Self {
         let room = |n| Arc::new(Semaphore::new(n));
         let (slots, streams) = (room(limits.connections), room(limits.streams));
-        Self { name, limits, slots, streams, refused: AtomicU64::new(0), answered: Mutex::default() }
+        Self {
+            name,
+            limits,
+            slots,
+            streams,
+            refused: AtomicU64::new(0),
+            answered: Mutex::default(),
+        }
     }
 
     /// Takes room for an event stream.
@@ -54,7 +63,10 @@ impl Listener {
         self.streams.clone().try_acquire_owned().map_err(|_| {
             self.refused.fetch_add(1, Relaxed);
             let (most, name) = (self.limits.streams, self.name);
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("{most} clients over {name} follow the events already"))
+            Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("{most} clients over {name} follow the events already"),
+            )
         })
     }
 
@@ -78,7 +90,8 @@ impl Listener {
         self.refused.load(Relaxed)
     }
 
-    /// Times until requests were answered: those that change nothing (`read`), and the others (`change`).
+    /// Times until requests were answered: those that change nothing (`read`), and the others
+    /// (`change`).
     pub fn times(&self) -> [(&'static str, Histogram); 2] {
         let [read, change] = self.answered.lock().clone();
         [("read", read), ("change", change)]
@@ -95,7 +108,10 @@ pub struct Listeners {
 
 impl Default for Listeners {
     fn default() -> Self {
-        Self { tcp: Arc::new(Listener::new("tcp", TCP)), unix: Arc::new(Listener::new("unix", UNIX)) }
+        Self {
+            tcp: Arc::new(Listener::new("tcp", TCP)),
+            unix: Arc::new(Listener::new("unix", UNIX)),
+        }
     }
 }
 

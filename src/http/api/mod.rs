@@ -1,12 +1,14 @@
-//! REST over a [`Handle`](crate::runtime::handle::Handle) to the controller, under `/api/v1`, with `/metrics`, `/livez`,
-//! `/readyz`, `/openapi.json` and its page `/docs`; at `/` a page that shows the network live ([`page`]). It never touches a fabric.
+//! REST over a [`Handle`](crate::runtime::handle::Handle) to the controller, under `/api/v1`, with
+//! `/metrics`, `/livez`, `/readyz`, `/openapi.json` and its page `/docs`; at `/` a page that shows
+//! the network live ([`page`]). It never touches a fabric.
 //!
-//! Every answer comes from the newest snapshot and does not wait; changes are events that the controller takes or refuses. Errors are
-//! RFC 9457 problems. GET never changes anything. The server listens on a loopback address, on any other only with a bearer token, and
-//! on a unix socket of mode 0600.
+//! Every answer comes from the newest snapshot and does not wait; changes are events that the
+//! controller takes or refuses. Errors are RFC 9457 problems. GET never changes anything. The
+//! server listens on a loopback address, on any other only with a bearer token, and on a unix
+//! socket of mode 0600.
 //!
-//! The server runs on one thread of its own, so that it starts and stops from code that is not async and never takes a
-//! turn of the traffic's runtime.
+//! The server runs on one thread of its own, so that it starts and stops from code that is not
+//! async and never takes a turn of the traffic's runtime.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Errors as RFC 9457 `application/problem+json`, with a JSON pointer into the request's body where there is one.
+//! Errors as RFC 9457 `application/problem+json`, with a JSON pointer into the request's body where
+//! there is one.
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, OptionalFromRequest, Request};
@@ -69,10 +70,20 @@ impl Problem {
     pub fn query(e: &QueryRejection) -> Self {
         let text = e.body_text();
         let why = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
-        let why = why.replace("invalid digit found in string", "it is not a whole number").replace("invalid type: string", "it is");
+        let why = why
+            .replace("invalid digit found in string", "it is not a whole number")
+            .replace("invalid type: string", "it is");
         // Of an unknown one its name is said before the sentence, too.
-        let why = why.split_once(": ").map(|w| w.1).filter(|w| w.starts_with("unknown field ")).unwrap_or(&why);
-        Self::bad(yaml::plain(why).replacen("unknown key ", "unknown parameter ", 1).replacen("missing key ", "missing parameter ", 1))
+        let why = why
+            .split_once(": ")
+            .map(|w| w.1)
+            .filter(|w| w.starts_with("unknown field "))
+            .unwrap_or(&why);
+        Self::bad(yaml::plain(why).replacen("unknown key ", "unknown parameter ", 1).replacen(
+            "missing key ",
+            "missing parameter ",
+            1,
+        ))
     }
 
     /// 404.
@@ -92,7 +103,10 @@ impl Problem {
         let detail = |f: &Flaw| format!("{}; allowed: {}", text::told(&f.message), f.allowed);
         let first = flaws.first().map(|f| (f.pointer(), detail(f))).unwrap_or_default();
         let mut p = Self::value(first.0, first.1);
-        p.errors = flaws.iter().map(|f| ValueProblem { pointer: f.pointer(), detail: detail(f) }).collect();
+        p.errors = flaws
+            .iter()
+            .map(|f| ValueProblem { pointer: f.pointer(), detail: detail(f) })
+            .collect();
         p
     }
 }
@@ -119,9 +133,9 @@ impl IntoResponse for Problem {
     }
 }
 
-/// A JSON body, read strictly: its content type must say so (which also keeps other sites' forms out), its size is limited,
-/// and errors point at the value.
-/// With `YAML` it may be YAML as well, as a file would be.
+/// A JSON body, read strictly: its content type must say so (which also keeps other sites' forms
+/// out), its size is limited, and errors point at the value. With `YAML` it may be YAML as well, as
+/// a file would be.
 pub struct Body<T, const YAML: bool = false> {
     /// What it says.
     pub value: T,
@@ -142,7 +156,9 @@ impl<S: Send + Sync, T: DeserializeOwned, const YAML: bool> FromRequest<S> for B
         let read = axum::body::Bytes::from_request(req, state);
         let raw = tokio::time::timeout(super::CLIENT_TIMEOUT, read)
             .await
-            .map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))?
+            .map_err(|_| {
+                Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+            })?
             .map_err(|e| Problem::new(e.status(), e.body_text()))?;
         let raw = if yaml { from_yaml(&raw)? } else { raw };
         Ok(Self { value: parse(&raw)?, raw })
@@ -176,13 +192,15 @@ fn is_yaml(headers: &HeaderMap) -> bool {
 /// YAML as the JSON that says the same.
 fn from_yaml(raw: &[u8]) -> Reply<axum::body::Bytes> {
     let text = std::str::from_utf8(raw).map_err(|_| Problem::bad("the body is not UTF-8"))?;
-    let value: serde_json::Value = yaml::read(text, "the body").map_err(|e| Problem::bad(e.to_string()))?;
+    let value: serde_json::Value =
+        yaml::read(text, "the body").map_err(|e| Problem::bad(e.to_string()))?;
     Ok(serde_json::to_vec(&value).unwrap_or_default().into())
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
     let essence = essence(headers);
-    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+    essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
 /// Reads JSON: 400 for what is not JSON, 422 with a pointer for what is not this type.
@@ -193,12 +211,16 @@ fn parse<T: DeserializeOwned>(raw: &[u8]) -> Reply<T> {
     }
     let mut de = serde_json::Deserializer::from_slice(raw);
     let mut track = serde_path_to_error::Track::new();
-    let result = T::deserialize(serde_path_to_error::Deserializer::new(&mut de, &mut track)).and_then(|v| de.end().map(|()| v));
+    let result = T::deserialize(serde_path_to_error::Deserializer::new(&mut de, &mut track))
+        .and_then(|v| de.end().map(|()| v));
     result.map_err(|e| match e.classify() {
         serde_json::error::Category::Data => {
             let text = e.to_string();
             // The pointer says where.
-            Problem::value(pointer(&track.path()), yaml::plain(text.rsplit_once(" at line ").map_or(&text, |t| t.0)))
+            Problem::value(
+                pointer(&track.path()),
+                yaml::plain(text.rsplit_once(" at line ").map_or(&text, |t| t.0)),
+            )
         }
         _ => Problem::bad(format!("the body is not JSON: {e}")),
     })

@@ -35,8 +35,8 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// A unix socket, made with mode 0600. `None`: no socket.
     pub socket: Option<PathBuf>,
-    /// Requests over TCP must carry it as `Authorization: Bearer`. One of the tokens is needed to listen on an address that is not
-    /// loopback.
+    /// Requests over TCP must carry it as `Authorization: Bearer`. One of the tokens is needed to
+    /// listen on an address that is not loopback.
     pub token: Option<String>,
     /// The same for requests that change nothing.
     pub read_token: Option<String>,
@@ -44,7 +44,8 @@ pub struct Options {
     pub sender: Option<Arc<dyn Sender>>,
     /// What the run is called, and when it began.
     pub run: super::state::Run,
-    /// The daemon's records on disk. Events are streamed and changes are answered once they are there.
+    /// The daemon's records on disk. Events are streamed and changes are answered once they are
+    /// there.
     pub journal: Option<Journaled>,
 }
 
@@ -82,7 +83,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// How a client names this server: `http://127.0.0.1:7447`, or the socket's path if there is no TCP address.
+    /// How a client names this server: `http://127.0.0.1:7447`, or the socket's path if there is no
+    /// TCP address.
     pub fn url(&self) -> String {
         match (self.address, &self.socket) {
             (Some(a), _) => format!("http://{a}"),
@@ -123,8 +125,8 @@ impl Drop for Server {
     }
 }
 
-/// Takes the TCP address of a server to come, so that it is known to be free before anything is built. Clients that connect meanwhile
-/// wait.
+/// Takes the TCP address of a server to come, so that it is known to be free before anything is
+/// built. Clients that connect meanwhile wait.
 ///
 /// # Errors
 /// When the address cannot be had, or would be open to others without a token.
@@ -137,7 +139,9 @@ pub fn reserve(options: &Options) -> Result<Option<TcpListener>, ServeError> {
         return Err(ServeError::SameToken);
     }
     match options.listen {
-        Some(a) if !a.ip().is_loopback() && tokens.iter().all(|t| t.is_none()) => Err(ServeError::NeedsToken(a)),
+        Some(a) if !a.ip().is_loopback() && tokens.iter().all(|t| t.is_none()) => {
+            Err(ServeError::NeedsToken(a))
+        }
         Some(a) => bind_tcp(a).map(Some).map_err(|e| ServeError::Listen(a.to_string(), e)),
         None => Ok(None),
     }
@@ -156,12 +160,18 @@ pub fn serve(handle: Handle, options: Options) -> Result<Server, ServeError> {
 ///
 /// # Errors
 /// When the socket cannot be had.
-pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> Result<Server, ServeError> {
+pub fn serve_on(
+    handle: Handle,
+    options: Options,
+    tcp: Option<TcpListener>,
+) -> Result<Server, ServeError> {
     let unix = options.socket.as_deref().map(bind_unix).transpose()?;
     let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
     let (stop, stopping) = watch::channel(false);
-    let events = options.journal.as_ref().and_then(Journaled::told).unwrap_or_else(|| handle.events());
-    let (log, mut ledger, doors) = (Log::default(), Ledger::default(), Arc::new(Listeners::default()));
+    let events =
+        options.journal.as_ref().and_then(Journaled::told).unwrap_or_else(|| handle.events());
+    let (log, mut ledger, doors) =
+        (Log::default(), Ledger::default(), Arc::new(Listeners::default()));
     if let Some(journal) = &options.journal {
         journal.events.iter().for_each(|r| log.push(r.clone()));
         journal.keys.iter().for_each(|k| ledger.remember(k.clone()));
@@ -183,7 +193,10 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (tcp, unix) = {
         let _inside = runtime.enter();
-        (tcp.map(tokio::net::TcpListener::from_std).transpose()?, unix.map(tokio::net::UnixListener::from_std).transpose()?)
+        (
+            tcp.map(tokio::net::TcpListener::from_std).transpose()?,
+            unix.map(tokio::net::UnixListener::from_std).transpose()?,
+        )
     };
     let guard = Guard::tcp(options.token, options.read_token);
     let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
@@ -196,7 +209,10 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
 }
 
 /// Copies the controller's events into the ring.
-async fn fill(log: Arc<Log>, mut events: tokio::sync::broadcast::Receiver<Arc<crate::control::record::Record>>) {
+async fn fill(
+    log: Arc<Log>,
+    mut events: tokio::sync::broadcast::Receiver<Arc<crate::control::record::Record>>,
+) {
     loop {
         match events.recv().await {
             Ok(record) => log.push(record),
@@ -207,8 +223,8 @@ async fn fill(log: Arc<Log>, mut events: tokio::sync::broadcast::Receiver<Arc<cr
     }
 }
 
-/// Does `work` to its end, or until `task` has died, without which the server would serve on with half of it. A task that only ends changes
-/// nothing.
+/// Does `work` to its end, or until `task` has died, without which the server would serve on with
+/// half of it. A task that only ends changes nothing.
 async fn while_alive(task: JoinHandle<()>, work: impl Future<Output = ()>) {
     let dies = async {
         if task.await.is_ok() {
@@ -221,7 +237,12 @@ async fn while_alive(task: JoinHandle<()>, work: impl Future<Output = ()>) {
     }
 }
 
-async fn run(app: App, tcp: Option<tokio::net::TcpListener>, unix: Option<tokio::net::UnixListener>, guard: Guard) {
+async fn run(
+    app: App,
+    tcp: Option<tokio::net::TcpListener>,
+    unix: Option<tokio::net::UnixListener>,
+    guard: Guard,
+) {
     let mut tasks = JoinSet::new();
     if let Some(listener) = tcp {
         let app = App { door: app.doors.tcp.clone(), ..app.clone() };
@@ -243,8 +264,8 @@ async fn run(app: App, tcp: Option<tokio::net::TcpListener>, unix: Option<tokio:
     while tasks.join_next().await.is_some_and(|ended| ended.is_ok()) {}
 }
 
-/// Accepts until the server stops, no more at once than the door of `app` admits, then waits until the open ones and their requests have
-/// ended, for [`GRACE`] at most.
+/// Accepts until the server stops, no more at once than the door of `app` admits, then waits until
+/// the open ones and their requests have ended, for [`GRACE`] at most.
 async fn accept<S, F>(next: impl Fn() -> F, router: &Router, app: &App)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -268,7 +289,8 @@ where
                     let (router, stopping) = (router.clone(), app.stopping.clone());
                     open.spawn(connection(stream, (router, slot), stopping));
                 }
-                // Out of file descriptors, most likely: give others the time to close theirs. Said once.
+                // Out of file descriptors, most likely: give others the time to close theirs. Said
+                // once.
                 Err(e) => {
                     if !std::mem::replace(&mut refused, true) {
                         tracing::warn!("cannot accept connections to the API: {e}");
@@ -279,7 +301,8 @@ where
         }
         while open.try_join_next().is_some() {}
     }
-    let _ = tokio::time::timeout(GRACE, slots.acquire_many(app.door.limits.connections as u32)).await;
+    let _ =
+        tokio::time::timeout(GRACE, slots.acquire_many(app.door.limits.connections as u32)).await;
 }
 
 /// Waits until the server stops.
@@ -287,8 +310,11 @@ async fn stop_asked(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|s| *s).await;
 }
 
-async fn connection<S>(stream: S, (router, slot): (Router, Slot), mut stopping: watch::Receiver<bool>)
-where
+async fn connection<S>(
+    stream: S,
+    (router, slot): (Router, Slot),
+    mut stopping: watch::Receiver<bool>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let router = TowerToHyperService::new(router);
@@ -297,11 +323,16 @@ where
         router.call(request)
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(super::CLIENT_TIMEOUT).max_headers(64).max_buf_size(BUFFER);
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(super::CLIENT_TIMEOUT)
+        .max_headers(64)
+        .max_buf_size(BUFFER);
     // A client that does not read what it asked for loses its connection.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(super::CLIENT_TIMEOUT));
-    let mut conn = std::pin::pin!(builder.serve_connection(TokioIo::new(Box::pin(stream)), service));
+    let mut conn =
+        std::pin::pin!(builder.serve_connection(TokioIo::new(Box::pin(stream)), service));
     tokio::select! {
         _ = conn.as_mut() => return,
         () = stop_asked(&mut stopping) => conn.as_mut().graceful_shutdown(),
@@ -315,13 +346,17 @@ fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Makes the socket under a name of its own, closes it to others, and only then gives it its name. A socket on which no process answers
-/// is a leftover and is replaced; anything else of that name is not ours and stays.
+/// Makes the socket under a name of its own, closes it to others, and only then gives it its name.
+/// A socket on which no process answers is a leftover and is replaced; anything else of that name
+/// is not ours and stays.
 fn bind_unix(path: &Path) -> Result<UnixListener, ServeError> {
     let fail = |e| ServeError::Listen(path.display().to_string(), e);
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         if !meta.file_type().is_socket() {
-            return Err(fail(io::Error::new(io::ErrorKind::AlreadyExists, "a file of that name is not a socket")));
+            return Err(fail(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "a file of that name is not a socket",
+            )));
         }
         if UnixStream::connect(path).is_ok() {
             return Err(ServeError::SocketTaken(path.into()));

@@ -26,10 +26,12 @@ pub const RING: usize = journal::EVENTS;
 /// How many `Idempotency-Key`s are remembered.
 const KEYS: usize = journal::KEYS;
 
-/// Sends the bytes of coflows that are posted with `send: true`; given by the code that runs traffic on the fabric.
+/// Sends the bytes of coflows that are posted with `send: true`; given by the code that runs
+/// traffic on the fabric.
 pub trait Sender: Send + Sync {
-    /// Starts sending; the sender then reports [`Event::CoflowProgress`] and [`Event::CoflowFinished`] itself, and before that
-    /// [`Event::FlowFinished`] of every flow if the report is of flows.
+    /// Starts sending; the sender then reports [`Event::CoflowProgress`] and
+    /// [`Event::CoflowFinished`] itself, and before that [`Event::FlowFinished`] of every flow if
+    /// the report is of flows.
     ///
     /// # Errors
     /// Why it cannot, in words for the client.
@@ -38,7 +40,8 @@ pub trait Sender: Send + Sync {
     /// Stops sending a coflow that was cancelled.
     fn cancel(&self, _id: CoflowId) {}
 
-    /// How far the flows of a coflow are, in their order; nothing of a coflow that it did not send, or has forgotten.
+    /// How far the flows of a coflow are, in their order; nothing of a coflow that it did not send,
+    /// or has forgotten.
     fn flows(&self, _id: CoflowId) -> Option<Vec<FlowProgress>> {
         None
     }
@@ -53,7 +56,8 @@ pub trait Sender: Send + Sync {
         None
     }
 
-    /// The largest number of a coflow of the daemon's own workload, while it runs one: numbers up to there are not for clients.
+    /// The largest number of a coflow of the daemon's own workload, while it runs one: numbers up
+    /// to there are not for clients.
     fn last_own(&self) -> Option<CoflowId> {
         None
     }
@@ -86,8 +90,8 @@ impl Sender for ApiSender {
     }
 }
 
-/// A connection's place among those that are open at once; also held by a request that goes on when its client has hung up, so that their
-/// number has a bound.
+/// A connection's place among those that are open at once; also held by a request that goes on when
+/// its client has hung up, so that their number has a bound.
 pub type Slot = Arc<OwnedSemaphorePermit>;
 
 /// What a run is called, and when it began.
@@ -144,7 +148,9 @@ impl App {
         match tokio::time::timeout(self.patience, self.handle.tell(event)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(rejected)) => Err(rejected.into()),
-            Err(_) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the controller does not answer")),
+            Err(_) => {
+                Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the controller does not answer"))
+            }
         }
     }
 
@@ -152,14 +158,21 @@ impl App {
     pub fn plane(&self, text: &str) -> Reply<PlaneId> {
         let n = self.handle.topology.planes.len();
         let found = wire::PlaneRef::text(text).ok().filter(|k| (k.0 as usize) < n);
-        found.map(|k| PlaneId(k.0)).ok_or_else(|| Problem::not_found(format!("no plane `{text}`: {}", up_to(n, "plane"))))
+        found
+            .map(|k| PlaneId(k.0))
+            .ok_or_else(|| Problem::not_found(format!("no plane `{text}`: {}", up_to(n, "plane"))))
     }
 
     /// The host of a path, by name or number.
     pub fn host(&self, text: &str) -> Reply<HostId> {
         let n = self.handle.topology.hosts.len();
         let found = wire::HostRef::text(text).ok().and_then(|h| h.find(&self.handle.topology).ok());
-        found.ok_or_else(|| Problem::not_found(format!("no host `{text}`: they have names such as h0-0, or {}", up_to(n, "host"))))
+        found.ok_or_else(|| {
+            Problem::not_found(format!(
+                "no host `{text}`: they have names such as h0-0, or {}",
+                up_to(n, "host")
+            ))
+        })
     }
 
     /// The rack of a path.
@@ -167,7 +180,9 @@ impl App {
         let n = self.handle.topology.rack_count();
         let found = wire::RackRef::text(text).ok().filter(|k| (k.0 as usize) < n);
         let those = || format!("they have names such as r0, or {}", up_to(n, "rack"));
-        found.map(|k| RackId(k.0)).ok_or_else(|| Problem::not_found(format!("no rack `{text}`: {}", those())))
+        found
+            .map(|k| RackId(k.0))
+            .ok_or_else(|| Problem::not_found(format!("no rack `{text}`: {}", those())))
     }
 }
 
@@ -232,22 +247,31 @@ impl Log {
     }
 }
 
-/// The first number that is given to a coflow that is posted: a daemon's own workload has smaller ones, unless its file says otherwise.
+/// The first number that is given to a coflow that is posted: a daemon's own workload has smaller
+/// ones, unless its file says otherwise.
 pub const FIRST_POSTED: u32 = 1 << 20;
 
 /// Which ids and idempotency keys have been given.
 #[derive(Default)]
 pub struct Ledger {
     last_id: Option<CoflowId>,
-    /// By key: the hash of its body, since the body itself may have megabytes, and the coflow that it made.
+    /// By key: the hash of its body, since the body itself may have megabytes, and the coflow that
+    /// it made.
     keys: BTreeMap<String, (String, CoflowId)>,
     order: VecDeque<String>,
 }
 
 impl Ledger {
-    /// A coflow id above all that are known, all that were given and the `own` ones of the daemon's workload; `None` when they are used up.
+    /// A coflow id above all that are known, all that were given and the `own` ones of the daemon's
+    /// workload; `None` when they are used up.
     pub fn next_id(&mut self, known: &Snapshot, own: Option<CoflowId>) -> Option<CoflowId> {
-        let top = known.coflows.used.max().max(self.last_id).max(own).map_or(FIRST_POSTED - 1, |id| id.0.max(FIRST_POSTED - 1));
+        let top = known
+            .coflows
+            .used
+            .max()
+            .max(self.last_id)
+            .max(own)
+            .map_or(FIRST_POSTED - 1, |id| id.0.max(FIRST_POSTED - 1));
         self.last_id = Some(CoflowId(top.checked_add(1)?));
         self.last_id
     }

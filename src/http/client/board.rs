@@ -15,7 +15,8 @@ const EVERY: Duration = Duration::from_millis(250);
 /// The most jobs of one report, some 165 bytes each: a daemon takes bodies of 4 MiB.
 const JOBS: usize = 5000;
 
-/// A thread that reports. A daemon that answers slowly does not hold up the scheduler: it is told less often.
+/// A thread that reports. A daemon that answers slowly does not hold up the scheduler: it is told
+/// less often.
 pub struct Reporter {
     to: Option<SyncSender<Snapshot>>,
     thread: Option<JoinHandle<()>>,
@@ -26,14 +27,21 @@ impl Reporter {
     /// Of jobs that work on `slots` slots. Without a thread nothing is told.
     pub fn new(client: Arc<Client>, workload: &str, slots: u64) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut work = Work { client, run: since_1970.as_nanos() as u64, workload: workload.into(), slots, told: BTreeMap::new() };
+        let mut work = Work {
+            client,
+            run: since_1970.as_nanos() as u64,
+            workload: workload.into(),
+            slots,
+            told: BTreeMap::new(),
+        };
         let (to, snapshots) = sync_channel(1);
         let body = move || snapshots.into_iter().for_each(|s| work.report(&s));
         let thread = std::thread::Builder::new().name("reports".into()).spawn(body).ok();
         Self { to: Some(to), thread, last: None }
     }
 
-    /// Reports jobs, at most four times a second. A report that is lost changes no decision of the daemon.
+    /// Reports jobs, at most four times a second. A report that is lost changes no decision of the
+    /// daemon.
     pub fn tell(&mut self, s: &Snapshot) {
         if self.last.is_some_and(|t| t.elapsed() < EVERY) {
             return;
@@ -67,9 +75,16 @@ struct Work {
 impl Work {
     /// Tells what has changed, in as many reports as it needs.
     fn report(&mut self, s: &Snapshot) {
-        let changed: Vec<Job> = s.jobs.iter().zip(&s.tasks).map(job).filter(|j| self.told.get(&j.id) != Some(j)).collect();
+        let changed: Vec<Job> = s
+            .jobs
+            .iter()
+            .zip(&s.tasks)
+            .map(job)
+            .filter(|j| self.told.get(&j.id) != Some(j))
+            .collect();
         // One without a job tells of the slots.
-        let parts = changed.chunks(JOBS).map(<[Job]>::to_vec).chain(changed.is_empty().then(Vec::new));
+        let parts =
+            changed.chunks(JOBS).map(<[Job]>::to_vec).chain(changed.is_empty().then(Vec::new));
         for jobs in parts.collect::<Vec<_>>() {
             if !self.send(s, jobs) {
                 return;
@@ -80,7 +95,14 @@ impl Work {
     /// Sends one report; returns whether it was taken.
     fn send(&mut self, s: &Snapshot, jobs: Vec<Job>) -> bool {
         let (workload, policy) = (self.workload.clone(), s.policy.clone());
-        let report = JobsReport { run: self.run, now_ns: s.now.0, workload, policy, slots: self.slots, jobs };
+        let report = JobsReport {
+            run: self.run,
+            now_ns: s.now.0,
+            workload,
+            policy,
+            slots: self.slots,
+            jobs,
+        };
         let body = serde_json::to_string(&report).unwrap_or_default();
         match self.client.ask("PUT", "/api/v1/jobs", &[], &body) {
             Ok((204, _)) => {

@@ -1,4 +1,5 @@
-//! Coflows over the API: declared, confirmed, looked at, taken back. All of it can be repeated, and is when an answer is lost.
+//! Coflows over the API: declared, confirmed, looked at, taken back. All of it can be repeated, and
+//! is when an answer is lost.
 
 use super::{Client, Error, again, parse};
 use crate::api::problem::Problem;
@@ -6,10 +7,12 @@ use crate::api::wire;
 
 /// A body as JSON.
 fn json(body: &impl serde::Serialize) -> Result<String, Error> {
-    serde_json::to_string(body).map_err(|e| Error::Address(format!("the body cannot be written: {e}")))
+    serde_json::to_string(body)
+        .map_err(|e| Error::Address(format!("the body cannot be written: {e}")))
 }
 
-/// Whether a proposal was refused since its tasks have no room, or too much is held, and not for a fault of the request.
+/// Whether a proposal was refused since its tasks have no room, or too much is held, and not for a
+/// fault of the request.
 fn has_no_room(status: u16, text: &str) -> bool {
     let Ok(problem) = serde_json::from_str::<Problem>(text) else { return false };
     match problem.pointer {
@@ -19,15 +22,16 @@ fn has_no_room(status: u16, text: &str) -> bool {
 }
 
 impl Client {
-    /// Declares a coflow; `key` is this request's own, so that it makes no second one when it is repeated. The answer shows the coflow as
-    /// it is by then: it may be over already.
+    /// Declares a coflow; `key` is this request's own, so that it makes no second one when it is
+    /// repeated. The answer shows the coflow as it is by then: it may be over already.
     ///
     /// # Errors
     /// No daemon, no answer in time, or why it was refused.
     pub fn declare(&self, body: &wire::CoflowBody, key: &str) -> Result<wire::Coflow, Error> {
         let body = json(body)?;
         again(|| {
-            let (status, text) = self.ask("POST", "/api/v1/coflows", &[("idempotency-key", key)], &body)?;
+            let (status, text) =
+                self.ask("POST", "/api/v1/coflows", &[("idempotency-key", key)], &body)?;
             if status == 201 { parse(&text) } else { Err(self.refused(status, &text)) }
         })
     }
@@ -36,10 +40,15 @@ impl Client {
     ///
     /// # Errors
     /// No daemon, no answer in time, or why it was refused.
-    pub fn propose(&self, body: &wire::CoflowBody, key: &str) -> Result<Option<wire::Coflow>, Error> {
+    pub fn propose(
+        &self,
+        body: &wire::CoflowBody,
+        key: &str,
+    ) -> Result<Option<wire::Coflow>, Error> {
         let body = json(body)?;
         again(|| {
-            let (status, text) = self.ask("POST", "/api/v1/coflows", &[("idempotency-key", key)], &body)?;
+            let (status, text) =
+                self.ask("POST", "/api/v1/coflows", &[("idempotency-key", key)], &body)?;
             match status {
                 201 => parse(&text).map(Some),
                 _ if has_no_room(status, &text) => Ok(None),
@@ -52,10 +61,15 @@ impl Client {
     ///
     /// # Errors
     /// No daemon, no answer in time, or why it was refused.
-    pub fn confirm(&self, id: u32, body: &wire::Confirmation) -> Result<Option<wire::Coflow>, Error> {
+    pub fn confirm(
+        &self,
+        id: u32,
+        body: &wire::Confirmation,
+    ) -> Result<Option<wire::Coflow>, Error> {
         let body = json(body)?;
         again(|| {
-            let (status, text) = self.ask("POST", &format!("/api/v1/coflows/{id}/confirm"), &[], &body)?;
+            let (status, text) =
+                self.ask("POST", &format!("/api/v1/coflows/{id}/confirm"), &[], &body)?;
             match status {
                 200 => parse(&text).map(Some),
                 404 | 410 => Ok(None),
@@ -64,7 +78,8 @@ impl Client {
         })
     }
 
-    /// A coflow as the controller shows it; nothing if it has none of this number, or has forgotten it.
+    /// A coflow as the controller shows it; nothing if it has none of this number, or has forgotten
+    /// it.
     ///
     /// # Errors
     /// No daemon, no answer in time, or why it was refused.
@@ -87,7 +102,11 @@ impl Client {
         let body = json(body)?;
         again(|| {
             let (status, text) = self.ask("PATCH", &format!("/api/v1/coflows/{id}"), &[], &body)?;
-            if matches!(status, 200 | 404 | 409 | 410) { Ok(()) } else { Err(self.refused(status, &text)) }
+            if matches!(status, 200 | 404 | 409 | 410) {
+                Ok(())
+            } else {
+                Err(self.refused(status, &text))
+            }
         })
     }
 
@@ -99,18 +118,24 @@ impl Client {
         again(|| parse(&self.get("/api/v1/flows?state=open")?))
     }
 
-    /// Takes a coflow or a proposal back; one that is over already, or was never there, is no error.
+    /// Takes a coflow or a proposal back; one that is over already, or was never there, is no
+    /// error.
     ///
     /// # Errors
     /// No daemon, no answer in time, or why it was refused.
     pub fn take_back(&self, id: u32) -> Result<(), Error> {
         again(|| {
             let (status, text) = self.ask("DELETE", &format!("/api/v1/coflows/{id}"), &[], "")?;
-            if matches!(status, 204 | 404 | 409 | 410) { Ok(()) } else { Err(self.refused(status, &text)) }
+            if matches!(status, 204 | 404 | 409 | 410) {
+                Ok(())
+            } else {
+                Err(self.refused(status, &text))
+            }
         })
     }
 
-    /// The coflows that have ended since `ended` of an earlier answer was `after`, as far as they are remembered.
+    /// The coflows that have ended since `ended` of an earlier answer was `after`, as far as they
+    /// are remembered.
     ///
     /// # Errors
     /// No daemon, no answer in time, or why it was refused.

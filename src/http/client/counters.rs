@@ -41,7 +41,8 @@ impl Counters {
         })
     }
 
-    /// The counters once they include everything that was sent before now: after the second cycle from now.
+    /// The counters once they include everything that was sent before now: after the second cycle
+    /// from now.
     ///
     /// # Errors
     /// No daemon, or no answer.
@@ -56,7 +57,8 @@ impl Counters {
         }
     }
 
-    /// What was counted since `before`. Distributions cannot be taken apart: those of the control loop are the daemon's whole life.
+    /// What was counted since `before`. Distributions cannot be taken apart: those of the control
+    /// loop are the daemon's whole life.
     pub fn since(&self, before: &Self, ended: Time) -> Counted {
         let mut stats = Stats::from(&self.stats);
         let old = &before.stats;
@@ -77,16 +79,21 @@ impl Counters {
         Counted {
             sent: Bytes(self.sent.saturating_sub(before.sent)),
             over_ocs: Bytes(self.over_ocs.saturating_sub(before.over_ocs)),
-            sent_again: self.stats.sent_again_bytes.map(|n| Bytes(n.saturating_sub(old.sent_again_bytes.unwrap_or(0)))),
+            sent_again: self
+                .stats
+                .sent_again_bytes
+                .map(|n| Bytes(n.saturating_sub(old.sent_again_bytes.unwrap_or(0)))),
             late_packets: self.late_packets.saturating_sub(before.late_packets),
             misdelivered: self.misdelivered.saturating_sub(before.misdelivered),
             faulty_ports: self.faulty_ports,
             ended,
-            tampered: self.stats.tampered.as_ref().filter(|t| t.until_ns > old.now_ns).map(|t| Tampered {
-                from: Time(t.from_ns.saturating_sub(old.now_ns)),
-                until: Time(t.until_ns - old.now_ns),
-                what: t.what.clone(),
-                found: t.found.saturating_sub(old.tampered.as_ref().map_or(0, |t| t.found)),
+            tampered: self.stats.tampered.as_ref().filter(|t| t.until_ns > old.now_ns).map(|t| {
+                Tampered {
+                    from: Time(t.from_ns.saturating_sub(old.now_ns)),
+                    until: Time(t.until_ns - old.now_ns),
+                    what: t.what.clone(),
+                    found: t.found.saturating_sub(old.tampered.as_ref().map_or(0, |t| t.found)),
+                }
             }),
             stats,
         }

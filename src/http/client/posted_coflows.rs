@@ -1,7 +1,9 @@
-//! What is known of the coflows that a run has posted: under which number the controller has them, and what has arrived.
+//! What is known of the coflows that a run has posted: under which number the controller has them,
+//! and what has arrived.
 //!
-//! Word comes by two ways, events and the coflow's own resource, in any order and more than once; each thing is passed on once.
-//! Events may name a coflow before the answer to its POST has told to which of our coflows it belongs.
+//! Word comes by two ways, events and the coflow's own resource, in any order and more than once;
+//! each thing is passed on once. Events may name a coflow before the answer to its POST has told to
+//! which of our coflows it belongs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +40,8 @@ pub struct PostedCoflows {
     early: Vec<(u32, Heard)>,
     received: BTreeMap<(CoflowId, FlowId), Bytes>,
     ccts: BTreeMap<CoflowId, Span>,
-    /// By coflow whose end was looked up: the share of its bytes that went over circuits, and the completion time.
+    /// By coflow whose end was looked up: the share of its bytes that went over circuits, and the
+    /// completion time.
     looked_up: BTreeMap<CoflowId, (f64, Option<Span>)>,
     /// How many endings of all the controller's coflows were looked at.
     ended: u64,
@@ -78,7 +81,11 @@ impl PostedCoflows {
             return Ok(None);
         };
         Ok(match heard {
-            Heard::Flow(flow, bytes) => self.received.insert((id, flow), bytes).is_none().then_some(NetworkEvent::Flow(id, flow)),
+            Heard::Flow(flow, bytes) => self
+                .received
+                .insert((id, flow), bytes)
+                .is_none()
+                .then_some(NetworkEvent::Flow(id, flow)),
             Heard::Finished(cct) => self.ccts.insert(id, cct).is_none().then(|| {
                 self.open.remove(&id);
                 NetworkEvent::Coflow(id)
@@ -159,10 +166,23 @@ mod tests {
         b.posting(CoflowId(0));
         assert_eq!(b.posted(CoflowId(0), 70), Ok(vec![]));
         assert_eq!(b.hear(70, FLOW(1)), Ok(Some(NetworkEvent::Flow(CoflowId(0), FlowId(1)))));
-        assert_eq!((b.hear(70, FLOW(1)), b.hear(71, FLOW(1))), (Ok(None), Ok(None)), "again, and somebody else's");
-        assert_eq!(b.hear(70, Heard::Finished(Span(5))), Ok(Some(NetworkEvent::Coflow(CoflowId(0)))));
-        assert_eq!((b.hear(70, Heard::Finished(Span(5))), b.hear(70, Heard::Gone)), (Ok(None), Ok(None)));
-        assert_eq!((b.received(), b.of(CoflowId(0)), b.open()), (Bytes(10), (Some(70), Some(Span(5))), vec![]));
+        assert_eq!(
+            (b.hear(70, FLOW(1)), b.hear(71, FLOW(1))),
+            (Ok(None), Ok(None)),
+            "again, and somebody else's"
+        );
+        assert_eq!(
+            b.hear(70, Heard::Finished(Span(5))),
+            Ok(Some(NetworkEvent::Coflow(CoflowId(0))))
+        );
+        assert_eq!(
+            (b.hear(70, Heard::Finished(Span(5))), b.hear(70, Heard::Gone)),
+            (Ok(None), Ok(None))
+        );
+        assert_eq!(
+            (b.received(), b.of(CoflowId(0)), b.open()),
+            (Bytes(10), (Some(70), Some(Span(5))), vec![])
+        );
     }
 
     #[test]
@@ -173,8 +193,14 @@ mod tests {
         let text = r#"{"revision": 1, "now_ns": 1, "ended": 9, "coflows": [{"id": 70, "name": "c", "state": "finished", "arrival_ns": 0,
             "pairs": [], "asked_bytes": 8, "received_bytes": 8, "over_ocs_bytes": 2, "finished_ns": 7, "cct_ns": 7, "bound_ns": 1}]}"#;
         b.note_ended(&serde_json::from_str(text).unwrap());
-        assert_eq!((b.ended(), b.share(CoflowId(0)), b.of(CoflowId(0)).1), (9, 0.25, Some(Span(7))));
-        assert_eq!(b.hear(70, Heard::Finished(Span(7))), Ok(Some(NetworkEvent::Coflow(CoflowId(0)))));
+        assert_eq!(
+            (b.ended(), b.share(CoflowId(0)), b.of(CoflowId(0)).1),
+            (9, 0.25, Some(Span(7)))
+        );
+        assert_eq!(
+            b.hear(70, Heard::Finished(Span(7))),
+            Ok(Some(NetworkEvent::Coflow(CoflowId(0))))
+        );
     }
 
     #[test]
@@ -186,10 +212,16 @@ mod tests {
         assert_eq!(b.hear(80, FLOW(2)), Ok(None));
         assert_eq!(b.hear(81, Heard::Finished(Span(1))), Ok(None));
         assert_eq!(b.posted(CoflowId(0), 80), Ok(vec![NetworkEvent::Flow(CoflowId(0), FlowId(2))]));
-        assert_eq!(b.posted(CoflowId(1), 81), Ok(vec![NetworkEvent::Flow(CoflowId(1), FlowId(0)), NetworkEvent::Coflow(CoflowId(1))]));
+        assert_eq!(
+            b.posted(CoflowId(1), 81),
+            Ok(vec![NetworkEvent::Flow(CoflowId(1), FlowId(0)), NetworkEvent::Coflow(CoflowId(1))])
+        );
         assert!(b.early.is_empty() && b.open() == [(CoflowId(0), 80)]);
         b.hear(99, FLOW(0)).unwrap();
-        assert!(b.early.is_empty(), "with nothing on the way to be answered, it is somebody else's");
+        assert!(
+            b.early.is_empty(),
+            "with nothing on the way to be answered, it is somebody else's"
+        );
     }
 
     #[test]
@@ -199,8 +231,14 @@ mod tests {
             b.posting(CoflowId(k));
             b.posted(CoflowId(k), 70 + k).unwrap();
         }
-        assert_eq!((b.cancelled(CoflowId(0)), b.cancelled(CoflowId(0)), b.cancelled(CoflowId(9))), (Some(70), None, None));
-        assert_eq!((b.hear(70, Heard::Gone), b.hear(71, Heard::Gone)), (Ok(None), Err(Broken(CoflowId(1)))));
+        assert_eq!(
+            (b.cancelled(CoflowId(0)), b.cancelled(CoflowId(0)), b.cancelled(CoflowId(9))),
+            (Some(70), None, None)
+        );
+        assert_eq!(
+            (b.hear(70, Heard::Gone), b.hear(71, Heard::Gone)),
+            (Ok(None), Err(Broken(CoflowId(1))))
+        );
         b.partly(CoflowId(1), FlowId(0), Bytes(3));
         assert_eq!(b.received(), Bytes(3));
     }

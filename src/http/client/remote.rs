@@ -1,7 +1,9 @@
-//! A controller's network over its REST API: coflows go out by POST, word of them comes back as events.
+//! A controller's network over its REST API: coflows go out by POST, word of them comes back as
+//! events.
 //!
-//! Two threads beside the caller's: one posts and cancels, in order; one follows the events. When the stream of events breaks it is
-//! resumed where it ended, and every open coflow is looked at: events hurry things, the coflow's resource is the truth.
+//! Two threads beside the caller's: one posts and cancels, in order; one follows the events. When
+//! the stream of events breaks it is resumed where it ended, and every open coflow is looked at:
+//! events hurry things, the coflow's resource is the truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -68,7 +70,8 @@ struct Held {
     asked: u32,
 }
 
-/// How long the controller shall hold a proposal: tasks must have started by then, or their shuffle begins as any other coflow.
+/// How long the controller shall hold a proposal: tasks must have started by then, or their shuffle
+/// begins as any other coflow.
 const HOLD: Span = Span::secs(60);
 
 impl Remote {
@@ -80,7 +83,13 @@ impl Remote {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let run = format!("{:x}-{:x}", since.as_nanos(), std::process::id());
         let (tell, words) = mpsc::channel();
-        let shared = Shared { client, book: Mutex::default(), words: Mutex::new(tell), over: AtomicBool::new(false), run };
+        let shared = Shared {
+            client,
+            book: Mutex::default(),
+            words: Mutex::new(tell),
+            over: AtomicBool::new(false),
+            run,
+        };
         let shared = Arc::new(shared);
         // What ended before the run is of no interest.
         let before = shared.client.ended(u64::MAX)?;
@@ -90,11 +99,19 @@ impl Remote {
         let (a, b) = (shared.clone(), shared.clone());
         spawn(&shared, "events", move || a.follow(first))?;
         let poster = spawn(&shared, "posts", move || b.post_all(&todo))?;
-        Ok(Self { shared, orders: Some(orders), poster: Some(poster), words, asked: BTreeMap::new(), lost: None, held: Held::default() })
+        Ok(Self {
+            shared,
+            orders: Some(orders),
+            poster: Some(poster),
+            words,
+            asked: BTreeMap::new(),
+            lost: None,
+            held: Held::default(),
+        })
     }
 
-    /// Ends the run: nothing more is posted, and coflows on their way are cancelled once it is known how far they came. Gives what was
-    /// asked and what is known of it.
+    /// Ends the run: nothing more is posted, and coflows on their way are cancelled once it is
+    /// known how far they came. Gives what was asked and what is known of it.
     ///
     /// # Errors
     /// Why a coflow could not be cancelled, the first one of several.
@@ -110,7 +127,8 @@ impl Remote {
         all_in(LAST_TRIES, held.chain(open.into_iter().map(|(id, _)| self.shared.cancel(id))))
     }
 
-    /// Notes which coflows have ended since the last time: at the end of a run, once the controller's counters have settled.
+    /// Notes which coflows have ended since the last time: at the end of a run, once the
+    /// controller's counters have settled.
     ///
     /// # Errors
     /// No controller, or no answer.
@@ -172,10 +190,20 @@ impl Network for Remote {
         self.order(Order::Start(coflow.clone(), held))
     }
 
-    fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
+    fn place(
+        &mut self,
+        what: (JobId, usize),
+        request: &Request,
+    ) -> Result<Option<Vec<(RackId, u32)>>, String> {
         let Shuffle::Open { maps, reduces, free, .. } = &request.shuffle else { return Ok(None) };
         let place = wire::Place {
-            maps: maps.iter().map(|&(r, b)| wire::RackOutput { rack: wire::RackRef(r.0), bytes: wire::Amount(b.0) }).collect(),
+            maps: maps
+                .iter()
+                .map(|&(r, b)| wire::RackOutput {
+                    rack: wire::RackRef(r.0),
+                    bytes: wire::Amount(b.0),
+                })
+                .collect(),
             reduces: None,
             tasks: Some(*reduces),
             slots: Some(slots(free)),
@@ -216,11 +244,20 @@ impl Network for Remote {
         let answer = self.shared.client.open_flows().map_err(|e| self.loses(e))?;
         let book = self.shared.book();
         let theirs = answer.coflows.iter().filter_map(|c| Some((book.open_by(c.id)?, &c.flows)));
-        let mut left: Vec<_> =
-            theirs.flat_map(|(id, flows)| flows.iter().map(move |f| (id, FlowId(f.flow), Bytes(f.left_bytes)))).collect();
+        let mut left: Vec<_> = theirs
+            .flat_map(|(id, flows)| {
+                flows.iter().map(move |f| (id, FlowId(f.flow), Bytes(f.left_bytes)))
+            })
+            .collect();
         let told: BTreeSet<CoflowId> = left.iter().map(|l| l.0).collect();
-        for spec in unposted.iter().filter(|id| !told.contains(id)).filter_map(|id| self.asked.get(id)) {
-            let sent = spec.flows.iter().enumerate().filter(|(_, f)| f.from != f.to && f.bytes > Bytes::ZERO);
+        for spec in
+            unposted.iter().filter(|id| !told.contains(id)).filter_map(|id| self.asked.get(id))
+        {
+            let sent = spec
+                .flows
+                .iter()
+                .enumerate()
+                .filter(|(_, f)| f.from != f.to && f.bytes > Bytes::ZERO);
             left.extend(sent.map(|(k, f)| (spec.id, FlowId::from(k), f.bytes)));
         }
         left.sort_unstable();
@@ -232,13 +269,19 @@ impl Network for Remote {
             Ok(Ok(word)) => Ok(Some(word)),
             Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
             Ok(Err(why)) => Err(self.loses(why)),
-            Err(mpsc::RecvTimeoutError::Disconnected) => Err("the threads that follow the controller have ended".into()),
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                Err("the threads that follow the controller have ended".into())
+            }
         }
     }
 }
 
-/// Makes all requests, also after one that fails, though no more of them when that is longer ago than `patience`; gives the first error.
-fn all_in(patience: Duration, requests: impl Iterator<Item = Result<(), Error>>) -> Result<(), Error> {
+/// Makes all requests, also after one that fails, though no more of them when that is longer ago
+/// than `patience`; gives the first error.
+fn all_in(
+    patience: Duration,
+    requests: impl Iterator<Item = Result<(), Error>>,
+) -> Result<(), Error> {
     let mut failed: Option<(Error, Instant)> = None;
     for done in requests {
         if let Err(e) = done {
@@ -252,13 +295,20 @@ fn all_in(patience: Duration, requests: impl Iterator<Item = Result<(), Error>>)
 }
 
 /// A thread whose panic ends the run.
-fn spawn(shared: &Arc<Shared>, name: &'static str, f: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+fn spawn(
+    shared: &Arc<Shared>,
+    name: &'static str,
+    f: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, Error> {
     let alarm = Alarm { shared: shared.clone(), name };
     let work = move || {
         let _alarm = alarm;
         f();
     };
-    std::thread::Builder::new().name(name.into()).spawn(work).map_err(|e| Error::Refused(format!("start a thread: {e}")))
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(work)
+        .map_err(|e| Error::Refused(format!("start a thread: {e}")))
 }
 
 /// Held by a thread: tells the caller's of its panic, who would wait for its words for ever.
@@ -270,7 +320,10 @@ struct Alarm {
 impl Drop for Alarm {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.shared.tell(Err(Error::Refused(format!("the thread of the controller's {} has died", self.name))));
+            self.shared.tell(Err(Error::Refused(format!(
+                "the thread of the controller's {} has died",
+                self.name
+            ))));
         }
     }
 }
@@ -336,26 +389,44 @@ impl Shared {
         let words = book.posted(id, made.id).map_err(|b| broke(&b))?;
         words.into_iter().for_each(|w| self.tell(Ok(w)));
         drop(book);
-        if made.state == wire::CoflowState::Cancelled { self.hear(made.id, Heard::Gone) } else { Ok(()) }
+        if made.state == wire::CoflowState::Cancelled {
+            self.hear(made.id, Heard::Gone)
+        } else {
+            Ok(())
+        }
     }
 
     /// Gives flows of a coflow other priorities; one that is over is no error.
     fn prioritise(&self, id: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), Error> {
         let Some(theirs) = self.book().of(id).0 else { return Ok(()) };
-        let flows = flows.iter().map(|&(flow, priority)| wire::FlowPriority { flow: flow.0, priority }).collect();
+        let flows = flows
+            .iter()
+            .map(|&(flow, priority)| wire::FlowPriority { flow: flow.0, priority })
+            .collect();
         self.client.prioritise(theirs, &wire::CoflowChange { priority: None, flows })
     }
 
-    /// Begins a coflow that the controller has proposed, with its flows; as any other, if it is not held any more.
+    /// Begins a coflow that the controller has proposed, with its flows; as any other, if it is not
+    /// held any more.
     fn confirm(&self, c: &CoflowSpec, theirs: u32) -> Result<(), Error> {
-        let body =
-            wire::Confirmation { flows: wire::Flow::of(c), send: true, priority: c.priorities.all, types: wire::SwitchTier::all(&c.types) };
+        let body = wire::Confirmation {
+            flows: wire::Flow::of(c),
+            send: true,
+            priority: c.priorities.all,
+            types: wire::SwitchTier::all(&c.types),
+        };
         let begun = self.client.confirm(theirs, &body)?;
         begun.map_or_else(|| self.post(c), |made| self.posted(c.id, &made))
     }
 
-    /// Asks where the tasks of a stage shall go; nothing if they cannot be placed: then they run wherever there is room.
-    fn propose(&self, (job, stage): (JobId, usize), place: wire::Place, turn: u32) -> Result<Option<wire::Coflow>, Error> {
+    /// Asks where the tasks of a stage shall go; nothing if they cannot be placed: then they run
+    /// wherever there is room.
+    fn propose(
+        &self,
+        (job, stage): (JobId, usize),
+        place: wire::Place,
+        turn: u32,
+    ) -> Result<Option<wire::Coflow>, Error> {
         let name = Some(format!("job-{}-stage-{stage}", job.0));
         let body = wire::CoflowBody {
             name,
@@ -384,7 +455,9 @@ impl Shared {
         let seen = self.client.coflow(theirs).map(|c| {
             let mut book = self.book();
             let flows = c.iter().flat_map(|c| c.flows.iter().flatten());
-            flows.enumerate().for_each(|(k, f)| book.partly(id, FlowId::from(k), Bytes(f.received_bytes)));
+            flows
+                .enumerate()
+                .for_each(|(k, f)| book.partly(id, FlowId::from(k), Bytes(f.received_bytes)));
         });
         let taken = self.client.take_back(theirs);
         seen.and(taken)
@@ -395,7 +468,10 @@ impl Shared {
         let mut last = None;
         let mut why = self.read(first, &mut last);
         let mut tries = 1;
-        while !self.over.load(Relaxed) && !matches!(why, Err(Error::Refused(_) | Error::Broken(_))) && tries <= TRIES {
+        while !self.over.load(Relaxed)
+            && !matches!(why, Err(Error::Refused(_) | Error::Broken(_)))
+            && tries <= TRIES
+        {
             std::thread::sleep(PAUSE * tries);
             tries += 1;
             why = self.client.events(last).and_then(|lines| {
@@ -436,8 +512,12 @@ impl Shared {
 
     fn event(&self, what: &wire::What) -> Result<(), Error> {
         match *what {
-            wire::What::FlowFinished { id, flow, received_bytes } => self.hear(id, Heard::Flow(FlowId(flow), Bytes(received_bytes))),
-            wire::What::CoflowFinished { id, cct_ns } => self.hear(id, Heard::Finished(Span(cct_ns))),
+            wire::What::FlowFinished { id, flow, received_bytes } => {
+                self.hear(id, Heard::Flow(FlowId(flow), Bytes(received_bytes)))
+            }
+            wire::What::CoflowFinished { id, cct_ns } => {
+                self.hear(id, Heard::Finished(Span(cct_ns)))
+            }
             wire::What::CoflowCancelled { id, .. } => self.hear(id, Heard::Gone),
             _ => Ok(()),
         }
@@ -456,11 +536,14 @@ impl Shared {
     fn look_at_all(&self) -> Result<(), Error> {
         let open = self.book().open();
         for (_, theirs) in open {
-            let Some(c) = self.client.coflow(theirs)?.filter(|c| c.state != wire::CoflowState::Cancelled) else {
+            let Some(c) =
+                self.client.coflow(theirs)?.filter(|c| c.state != wire::CoflowState::Cancelled)
+            else {
                 self.hear(theirs, Heard::Gone)?;
                 continue;
             };
-            let arrived = c.flows.iter().flatten().enumerate().filter(|(_, f)| f.finished_ns.is_some());
+            let arrived =
+                c.flows.iter().flatten().enumerate().filter(|(_, f)| f.finished_ns.is_some());
             for (k, f) in arrived {
                 self.hear(theirs, Heard::Flow(FlowId::from(k), Bytes(f.received_bytes)))?;
             }
@@ -479,7 +562,9 @@ fn slots(free: &[Vec<Span>]) -> Vec<wire::RackSlots> {
         for alike in times.chunk_by(|a, b| a == b) {
             match alike[0] {
                 Span::ZERO => all.free = alike.len() as u32,
-                Span(in_ns) => all.soon.push(wire::SoonFree { in_ns: wire::Length(in_ns), slots: alike.len() as u32 }),
+                Span(in_ns) => all
+                    .soon
+                    .push(wire::SoonFree { in_ns: wire::Length(in_ns), slots: alike.len() as u32 }),
             }
         }
         all
@@ -488,7 +573,10 @@ fn slots(free: &[Vec<Span>]) -> Vec<wire::RackSlots> {
 }
 
 fn broke(b: &Broken) -> Error {
-    Error::Refused(format!("the controller has taken coflow {} back, or its connection broke: its log says which", b.0.0))
+    Error::Refused(format!(
+        "the controller has taken coflow {} back, or its connection broke: its log says which",
+        b.0.0
+    ))
 }
 
 #[cfg(test)]
@@ -516,7 +604,8 @@ mod tests {
     #[test]
     fn a_request_that_fails_keeps_none_from_being_made() {
         let mut made = vec![];
-        let answers = [Ok(()), Err("first"), Ok(()), Err("second")].map(|a| a.map_err(|e: &str| Error::TimedOut(e.into())));
+        let answers = [Ok(()), Err("first"), Ok(()), Err("second")]
+            .map(|a| a.map_err(|e: &str| Error::TimedOut(e.into())));
         let requests = answers.into_iter().enumerate().map(|(k, a)| {
             made.push(k);
             a

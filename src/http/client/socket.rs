@@ -1,11 +1,14 @@
-//! Requests over a daemon's unix socket, which reaches it from every network namespace of the machine.
+//! Requests over a daemon's unix socket, which reaches it from every network namespace of the
+//! machine.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use ureq::Error;
-use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport};
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport,
+};
 
 /// Connects to a socket, whatever address a request names.
 #[derive(Debug)]
@@ -14,9 +17,16 @@ pub struct Socket(pub PathBuf);
 impl Connector for Socket {
     type Out = Connected;
 
-    fn connect(&self, details: &ConnectionDetails, _: Option<()>) -> Result<Option<Connected>, Error> {
+    fn connect(
+        &self,
+        details: &ConnectionDetails,
+        _: Option<()>,
+    ) -> Result<Option<Connected>, Error> {
         let stream = UnixStream::connect(&self.0)?;
-        let buffers = LazyBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size());
+        let buffers = LazyBuffers::new(
+            details.config.input_buffer_size(),
+            details.config.output_buffer_size(),
+        );
         Ok(Some(Connected { stream, buffers }))
     }
 }
@@ -58,7 +68,8 @@ impl Transport for Connected {
         Ok(read > 0)
     }
 
-    /// A connection is not used twice where the daemon has closed it or said what was not asked for.
+    /// A connection is not used twice where the daemon has closed it or said what was not asked
+    /// for.
     fn is_open(&mut self) -> bool {
         let waiting = |s: &mut UnixStream| {
             s.set_nonblocking(true)?;

@@ -42,14 +42,18 @@ fn memory() -> u64 {
     text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4
 }
 
-/// Posts `parts` times `n` coflows, a hundred between two cycles, and follows what ended. Checks that none is lost.
+/// Posts `parts` times `n` coflows, a hundred between two cycles, and follows what ended. Checks
+/// that none is lost.
 fn post_and_finish(parts: u64, n: u64) -> Vec<Part> {
     let delivers = Arc::new(Delivers::default());
     let listen = Some(([127, 0, 0, 1], 0).into());
     let rig = rig_with(Options { listen, sender: Some(delivers.clone()), ..Options::default() });
     delivers.0.set(rig.handle.clone()).ok().expect("once");
     let client = Client::new(&rig.server.url(), None).unwrap();
-    let pairs = (0..12).map(|k| wire::Pair { from: k / 3, to: (k / 3 + 1 + k % 3) % 4, bytes: 1_000_000 }).map(|p| (&p).into()).collect();
+    let pairs = (0..12)
+        .map(|k| wire::Pair { from: k / 3, to: (k / 3 + 1 + k % 3) % 4, bytes: 1_000_000 })
+        .map(|p| (&p).into())
+        .collect();
     let body = wire::CoflowBody {
         name: Some("many".into()),
         pairs,
@@ -67,7 +71,10 @@ fn post_and_finish(parts: u64, n: u64) -> Vec<Part> {
             let begun = Instant::now();
             let made = client.declare(&body, &format!("{part}-{k}")).unwrap();
             posts.push(begun.elapsed());
-            assert!(matches!(made.state, wire::CoflowState::Active | wire::CoflowState::Finished) && made.asked_bytes == 12_000_000);
+            assert!(
+                matches!(made.state, wire::CoflowState::Active | wire::CoflowState::Finished)
+                    && made.asked_bytes == 12_000_000
+            );
             if k % 100 == 99 {
                 let begun = Instant::now();
                 rig.tick();
@@ -85,7 +92,11 @@ fn post_and_finish(parts: u64, n: u64) -> Vec<Part> {
     }
     let stats: wire::Stats = super::parse(&client.get("/api/v1/stats").unwrap()).unwrap();
     assert_eq!((stats.coflows_finished, stats.coflows_cancelled), (parts * n, 0));
-    assert_eq!((stats.coflows_received_bytes, ended, seen), (parts * n * 12_000_000, parts * n, parts * n), "each was seen once");
+    assert_eq!(
+        (stats.coflows_received_bytes, ended, seen),
+        (parts * n * 12_000_000, parts * n, parts * n),
+        "each was seen once"
+    );
     all
 }
 
@@ -105,18 +116,27 @@ fn a_client_that_has_given_up_asks_nothing_and_does_not_wait() {
     assert_eq!((told, *asked.get_mut()), (Err(broken()), 1));
     assert_eq!(client.events(None).err(), Some(broken()));
     silent.set_nonblocking(true).unwrap();
-    assert_eq!(silent.accept().map(|_| ()).map_err(|e| e.kind()), Err(std::io::ErrorKind::WouldBlock), "no connection was made");
+    assert_eq!(
+        silent.accept().map(|_| ()).map_err(|e| e.kind()),
+        Err(std::io::ErrorKind::WouldBlock),
+        "no connection was made"
+    );
 }
 
 #[test]
 fn a_socket_carries_requests_one_after_the_other_and_their_time_limit() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("api.sock");
-    let of_socket = |patience| Client::of_socket(path.clone(), "http://127.0.0.1:1", None, patience);
+    let of_socket =
+        |patience| Client::of_socket(path.clone(), "http://127.0.0.1:1", None, patience);
     let client = of_socket(super::TIMEOUT);
     let nobody = client.get("/livez").unwrap_err().to_string();
     assert!(nobody.starts_with("no daemon answers at http://127.0.0.1:1: "), "{nobody}");
-    let rig = rig_with(Options { socket: Some(path.clone()), token: Some("0123456789abcdef".into()), ..Options::default() });
+    let rig = rig_with(Options {
+        socket: Some(path.clone()),
+        token: Some("0123456789abcdef".into()),
+        ..Options::default()
+    });
     for _ in 0..3 {
         assert_eq!(client.get("/livez").unwrap(), "ok\n");
         assert!(client.get("/api/v1/topology").unwrap().len() > 100);
@@ -175,7 +195,9 @@ fn each_of_many_coflows_is_seen_to_end() {
 #[ignore = "takes minutes"]
 fn a_hundred_thousand_coflows_cost_at_the_end_what_they_cost_at_the_start() {
     let all = post_and_finish(10, 10_000);
-    println!("| coflows | kept | memory | POST p50 | POST p99 | cycle p50 | cycle p99 |\n|---|---|---|---|---|---|---|");
+    println!(
+        "| coflows | kept | memory | POST p50 | POST p99 | cycle p50 | cycle p99 |\n|---|---|---|---|---|---|---|"
+    );
     for p in &all {
         let (memory, us) = (p.memory / 1000, |d: Duration| d.as_micros());
         let [a, b] = [50, 99].map(|q| us(quantile(&p.posts, q)));
@@ -185,11 +207,21 @@ fn a_hundred_thousand_coflows_cost_at_the_end_what_they_cost_at_the_start() {
     // The store is full after the first 16,384.
     let (start, end) = (&all[2], &all[9]);
     assert!(end.kept <= closed::MOST + 1100, "{}", end.kept);
-    assert!(end.memory < start.memory + start.memory / 10, "{} kB at the end, {} kB at the start", end.memory, start.memory);
-    for (what, of) in [("posts", (|p| &p.posts) as fn(&Part) -> &Vec<Duration>), ("cycles", |p| &p.cycles)] {
+    assert!(
+        end.memory < start.memory + start.memory / 10,
+        "{} kB at the end, {} kB at the start",
+        end.memory,
+        start.memory
+    );
+    for (what, of) in
+        [("posts", (|p| &p.posts) as fn(&Part) -> &Vec<Duration>), ("cycles", |p| &p.cycles)]
+    {
         for percent in [50, 99] {
             let (first, last) = (quantile(of(&all[0]), percent), quantile(of(end), percent));
-            assert!(last < first * 2, "{percent} % of all {what} took up to {last:?} at the end, {first:?} at the start");
+            assert!(
+                last < first * 2,
+                "{percent} % of all {what} took up to {last:?} at the end, {first:?} at the start"
+            );
         }
     }
 }

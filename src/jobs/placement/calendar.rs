@@ -1,7 +1,8 @@
 //! Slot calendars: when each container of each rack is free next (JobPacker's T_ik, section 4.3.2).
 //!
-//! The containers of a rack are alike, so a calendar keeps how many become free at each time, not which. As the tasks of a job end
-//! together, a rack of thousands of containers is a handful of numbers.
+//! The containers of a rack are alike, so a calendar keeps how many become free at each time, not
+//! which. As the tasks of a job end together, a rack of thousands of containers is a handful of
+//! numbers.
 
 use crate::ids::RackId;
 use crate::units::{Span, Time};
@@ -40,7 +41,8 @@ impl RackCalendar {
         self.free.iter().flat_map(|f| std::iter::repeat_n(f.0.since(now), f.1 as usize)).collect()
     }
 
-    /// Takes the `count` containers that are free soonest; gives when, and how many then. They are gone until [`Self::give`].
+    /// Takes the `count` containers that are free soonest; gives when, and how many then. They are
+    /// gone until [`Self::give`].
     ///
     /// # Panics
     /// If fewer are left.
@@ -88,21 +90,26 @@ impl Calendar {
         Self { racks: vec![RackCalendar::new(slots); racks] }
     }
 
-    /// The `count` racks that have `each` containers free soonest: sorted by that time, then by rack. Nothing if fewer racks have so
-    /// many. O(R (different times + log R)).
+    /// The `count` racks that have `each` containers free soonest: sorted by that time, then by
+    /// rack. Nothing if fewer racks have so many. O(R (different times + log R)).
     pub fn soonest(&self, count: usize, each: u32) -> Option<Vec<(Time, RackId)>> {
         let ready = |(r, c): (usize, &RackCalendar)| Some((c.ready(each)?, RackId::from(r)));
-        let mut all: Vec<(Time, RackId)> = self.racks.iter().enumerate().filter_map(ready).collect();
+        let mut all: Vec<(Time, RackId)> =
+            self.racks.iter().enumerate().filter_map(ready).collect();
         all.sort_unstable();
         all.truncate(count);
         (all.len() == count).then_some(all)
     }
 
-    /// The first `count` containers of all racks: how many of each rack, by time, then rack. When there are fewer, all of them.
-    /// O(R * different times * log).
+    /// The first `count` containers of all racks: how many of each rack, by time, then rack. When
+    /// there are fewer, all of them. O(R * different times * log).
     pub fn first(&self, count: u32) -> Vec<(RackId, u32)> {
-        let mut all: Vec<(Time, usize, u32)> =
-            self.racks.iter().enumerate().flat_map(|(r, c)| c.free.iter().map(move |f| (f.0, r, f.1))).collect();
+        let mut all: Vec<(Time, usize, u32)> = self
+            .racks
+            .iter()
+            .enumerate()
+            .flat_map(|(r, c)| c.free.iter().map(move |f| (f.0, r, f.1)))
+            .collect();
         all.sort_unstable();
         let (mut left, mut of) = (count, vec![0; self.racks.len()]);
         for (_, r, n) in all {
@@ -110,7 +117,11 @@ impl Calendar {
             left -= n;
             of[r] += n;
         }
-        of.into_iter().enumerate().filter(|(_, n)| *n > 0).map(|(r, n)| (RackId::from(r), n)).collect()
+        of.into_iter()
+            .enumerate()
+            .filter(|(_, n)| *n > 0)
+            .map(|(r, n)| (RackId::from(r), n))
+            .collect()
     }
 }
 
@@ -154,7 +165,9 @@ mod tests {
             c.racks[rack].take(count);
             c.racks[rack].give(count, Time(until));
         }
-        let soonest = |n, each| c.soonest(n, each).map(|v| v.into_iter().map(|(t, r)| (t.0, r.0)).collect::<Vec<_>>());
+        let soonest = |n, each| {
+            c.soonest(n, each).map(|v| v.into_iter().map(|(t, r)| (t.0, r.0)).collect::<Vec<_>>())
+        };
         assert_eq!(soonest(3, 1), Some(vec![(0, 0), (0, 2), (5, 1)]));
         assert_eq!((soonest(2, 2), soonest(1, 5)), (Some(vec![(0, 2), (5, 1)]), None));
         assert_eq!(c.racks[0].releases(Time(3)), [0, 7, 7, 7].map(Span));

@@ -1,7 +1,7 @@
 //! The cluster as planners see it: equal racks, and five rates.
 //!
-//! The papers' models speak of racks that are all alike. Which racks are busy, and with what, is said elsewhere (slot calendars,
-//! release times); here is only what never changes.
+//! The papers' models speak of racks that are all alike. Which racks are busy, and with what, is
+//! said elsewhere (slot calendars, release times); here is only what never changes.
 
 use serde::Serialize;
 
@@ -29,7 +29,8 @@ pub struct Cluster {
     /// Rate of one circuit (BW_OCS); zero: there are no circuits.
     #[serde(rename = "ocs_bps")]
     pub ocs: BitRate,
-    /// Circuits that a rack holds at once in each direction: planes, or wavelengths (W). At least one where `ocs` is not zero.
+    /// Circuits that a rack holds at once in each direction: planes, or wavelengths (W). At least
+    /// one where `ocs` is not zero.
     pub circuits: u32,
     /// Reconfiguration delay.
     #[serde(rename = "delta_ns")]
@@ -40,15 +41,21 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster of a network, with an elephant threshold. Where racks, hosts or planes differ, the weakest counts for all (see
-    /// [`Cluster::is_exact`]): a plan then never counts on what is not there. O(hosts).
+    /// The cluster of a network, with an elephant threshold. Where racks, hosts or planes differ,
+    /// the weakest counts for all (see [`Cluster::is_exact`]): a plan then never counts on what is
+    /// not there. O(hosts).
     pub fn of(network: &Topology, elephant: Bytes) -> Self {
         Self {
             racks: network.rack_count(),
             hosts: network.racks.iter().map(|r| r.hosts).min().unwrap_or(0),
             slots: network.hosts.iter().map(|h| h.slots).min().unwrap_or(0),
             nic: network.hosts.iter().map(|h| h.nic).min().unwrap_or(BitRate::ZERO),
-            core: network.racks.iter().map(|r| foreground(network, r.uplink)).min().unwrap_or(BitRate::ZERO),
+            core: network
+                .racks
+                .iter()
+                .map(|r| foreground(network, r.uplink))
+                .min()
+                .unwrap_or(BitRate::ZERO),
             ocs: network.planes.iter().map(|p| p.rate).min().unwrap_or(BitRate::ZERO),
             circuits: network.planes.len() as u32,
             delta: network.planes.iter().map(|p| p.delta).max().unwrap_or(Span::ZERO),
@@ -56,11 +63,18 @@ impl Cluster {
         }
     }
 
-    /// Whether a network's racks, hosts and planes are all alike, so that [`Cluster::of`] leaves nothing out.
+    /// Whether a network's racks, hosts and planes are all alike, so that [`Cluster::of`] leaves
+    /// nothing out.
     pub fn is_exact(network: &Topology) -> bool {
-        let racks = network.racks.windows(2).all(|w| (w[0].hosts, w[0].uplink) == (w[1].hosts, w[1].uplink));
-        let hosts = network.hosts.windows(2).all(|w| (w[0].slots, w[0].nic) == (w[1].slots, w[1].nic));
-        racks && hosts && network.planes.windows(2).all(|w| (w[0].rate, w[0].delta) == (w[1].rate, w[1].delta))
+        let racks = network
+            .racks
+            .windows(2)
+            .all(|w| (w[0].hosts, w[0].uplink) == (w[1].hosts, w[1].uplink));
+        let hosts =
+            network.hosts.windows(2).all(|w| (w[0].slots, w[0].nic) == (w[1].slots, w[1].nic));
+        racks
+            && hosts
+            && network.planes.windows(2).all(|w| (w[0].rate, w[0].delta) == (w[1].rate, w[1].delta))
     }
 
     /// JobPacker's simulated cluster (section 5.1.2): 20 racks x 30 servers x 20 slots.
@@ -71,14 +85,36 @@ impl Cluster {
 
     /// Co-scheduler's simulated cluster (section V-A): 60 racks x 10 servers x 20 slots.
     pub fn co_scheduler() -> Self {
-        let (nic, core, ocs) = (BitRate::mbit(10_000), BitRate::mbit(10_000), BitRate::mbit(100_000));
-        Self { racks: 60, hosts: 10, slots: 20, nic, core, ocs, circuits: 1, delta: Span::millis(10), elephant: ELEPHANT }
+        let (nic, core, ocs) =
+            (BitRate::mbit(10_000), BitRate::mbit(10_000), BitRate::mbit(100_000));
+        Self {
+            racks: 60,
+            hosts: 10,
+            slots: 20,
+            nic,
+            core,
+            ocs,
+            circuits: 1,
+            delta: Span::millis(10),
+            elephant: ELEPHANT,
+        }
     }
 
-    /// Corral's simulated cluster (section 6.6): 50 racks x 40 machines x 20 slots, 1 Gb/s NICs, 5:1, no circuits.
+    /// Corral's simulated cluster (section 6.6): 50 racks x 40 machines x 20 slots, 1 Gb/s NICs,
+    /// 5:1, no circuits.
     pub fn corral() -> Self {
         let (nic, core) = (BitRate::mbit(1_000), BitRate::mbit(8_000));
-        Self { racks: 50, hosts: 40, slots: 20, nic, core, ocs: BitRate::ZERO, circuits: 0, delta: Span::ZERO, elephant: ELEPHANT }
+        Self {
+            racks: 50,
+            hosts: 40,
+            slots: 20,
+            nic,
+            core,
+            ocs: BitRate::ZERO,
+            circuits: 0,
+            delta: Span::ZERO,
+            elephant: ELEPHANT,
+        }
     }
 
     /// Tasks that a rack runs at once, k; never zero.
@@ -107,7 +143,10 @@ impl Cluster {
 
 /// What background traffic leaves of a link into the core.
 fn foreground(network: &Topology, uplink: BitRate) -> BitRate {
-    BitRate((u128::from(uplink.0) * u128::from(100 - network.eps.background_percent.min(100)) / 100) as u64)
+    BitRate(
+        (u128::from(uplink.0) * u128::from(100 - network.eps.background_percent.min(100)) / 100)
+            as u64,
+    )
 }
 
 /// The time of `bytes * part / whole` at `rate`, rounded up; `Span::MAX` at rate zero.
@@ -120,7 +159,9 @@ pub(crate) fn share_time(rate: BitRate, bytes: Bytes, part: u64, whole: u64) -> 
     if per_second == 0 {
         return Span::MAX;
     }
-    let ns = bits.checked_mul(u128::from(crate::units::NANOS)).map_or(u128::MAX, |b| b.div_ceil(per_second));
+    let ns = bits
+        .checked_mul(u128::from(crate::units::NANOS))
+        .map_or(u128::MAX, |b| b.div_ceil(per_second));
     Span(u64::try_from(ns).unwrap_or(u64::MAX))
 }
 
@@ -131,24 +172,47 @@ mod tests {
     use crate::topology::{Plane, StopMode};
 
     fn plane(rate: u64) -> Plane {
-        Plane { id: PlaneId(0), rate: BitRate::mbit(rate), delta: Span::millis(3), stop: StopMode::NotAllStop, duplex: false }
+        Plane {
+            id: PlaneId(0),
+            rate: BitRate::mbit(rate),
+            delta: Span::millis(3),
+            stop: StopMode::NotAllStop,
+            duplex: false,
+        }
     }
 
     #[test]
     fn a_network_becomes_a_cluster_and_the_weakest_part_stands_for_all() {
-        let mut t = Topology::uniform("t", 3, 4, BitRate::mbit(10), BitRate::mbit(20), vec![plane(100), plane(50)]);
+        let mut t = Topology::uniform(
+            "t",
+            3,
+            4,
+            BitRate::mbit(10),
+            BitRate::mbit(20),
+            vec![plane(100), plane(50)],
+        );
         let c = Cluster::of(&t, Bytes(7));
         assert_eq!((c.racks, c.hosts, c.slots, c.rack_slots(), c.circuits), (3, 4, 1, 4, 2));
-        assert_eq!((c.nic, c.core, c.ocs, c.delta), (BitRate::mbit(10), BitRate::mbit(20), BitRate::mbit(50), Span::millis(3)));
+        assert_eq!(
+            (c.nic, c.core, c.ocs, c.delta),
+            (BitRate::mbit(10), BitRate::mbit(20), BitRate::mbit(50), Span::millis(3))
+        );
         assert!(!Cluster::is_exact(&t));
         t.eps.background_percent = 25;
-        assert_eq!(Cluster::of(&t, Bytes(7)).core, BitRate::mbit(15), "a planner has what background traffic leaves");
+        assert_eq!(
+            Cluster::of(&t, Bytes(7)).core,
+            BitRate::mbit(15),
+            "a planner has what background traffic leaves"
+        );
         t.eps.background_percent = 0;
         t.planes.pop();
         assert!(Cluster::is_exact(&t) && Cluster::of(&t, Bytes(7)).has_circuits());
         t.push_rack(2, 8, BitRate::mbit(5), BitRate::mbit(20));
         let c = Cluster::of(&t, Bytes(7));
-        assert_eq!((Cluster::is_exact(&t), c.hosts, c.slots, c.nic), (false, 2, 1, BitRate::mbit(5)));
+        assert_eq!(
+            (Cluster::is_exact(&t), c.hosts, c.slots, c.nic),
+            (false, 2, 1, BitRate::mbit(5))
+        );
     }
 
     #[test]
@@ -163,7 +227,10 @@ mod tests {
         let gbit = BitRate::mbit(1000);
         assert_eq!(share_time(gbit, Bytes(125), 1, 1), Span(1000));
         assert_eq!(share_time(gbit, Bytes(125), 2, 3), Span(667));
-        assert_eq!((share_time(gbit, Bytes(9), 0, 3), share_time(BitRate::ZERO, Bytes(9), 1, 3)), (Span::ZERO, Span::MAX));
+        assert_eq!(
+            (share_time(gbit, Bytes(9), 0, 3), share_time(BitRate::ZERO, Bytes(9), 1, 3)),
+            (Span::ZERO, Span::MAX)
+        );
         assert_eq!(share_time(BitRate(1), Bytes(u64::MAX), u64::MAX, 1), Span::MAX);
     }
 }

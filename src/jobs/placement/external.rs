@@ -1,8 +1,9 @@
 //! A placement policy outside of Heliostat: a program says which task gets a free slot.
 //!
-//! The scheduler asks with [`Question`] where it would ask another policy with [`Placement::offer`], and takes [`Answer`]; how they reach
-//! the program is the runtime's business. All else (where data goes, when a stage may have slots) is as under the fallback, which also
-//! decides where the program does not.
+//! The scheduler asks with [`Question`] where it would ask another policy with
+//! [`Placement::offer`], and takes [`Answer`]; how they reach the program is the runtime's
+//! business. All else (where data goes, when a stage may have slots) is as under the fallback,
+//! which also decides where the program does not.
 
 use std::path::PathBuf;
 
@@ -11,7 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Kind;
 use super::offers::{Answer, Question, ReadyJob, ReadyStage, Shuffled, Start};
-use super::policy::{Alarm, Block, Locality, Pick, Placement, Shuffle, StageCounts, TaskAt, Unanswered, View, startable};
+use super::policy::{
+    Alarm, Block, Locality, Pick, Placement, Shuffle, StageCounts, TaskAt, Unanswered, View,
+    startable,
+};
 use super::registry::Spec;
 use super::spec::{BadOption, Common, PolicyOptions};
 use crate::circuits::external::{NoAnswer, Privileges, ProgramAt, check_environment};
@@ -22,7 +26,8 @@ use crate::workload::jobs::JobSpec;
 
 /// The policies that can stand in for a program: they keep no plans of their own.
 pub const FALLBACKS: [Kind; 3] = [Kind::Fair, Kind::Capacity, Kind::Delay];
-/// An offer is made again after this time at the soonest: a program that asks for less does not hold up the run.
+/// An offer is made again after this time at the soonest: a program that asks for less does not
+/// hold up the run.
 const SOONEST: Span = Span::millis(1);
 /// The longest time that a live run waits for an answer.
 const LONGEST: Span = Span::secs(10);
@@ -35,7 +40,8 @@ pub struct ExternalOptions {
     pub external: ProgramOptions,
 }
 
-/// A program that decides about slots: it takes questions and gives answers, as JSON. One of `command` and `url` names it.
+/// A program that decides about slots: it takes questions and gives answers, as JSON. One of
+/// `command` and `url` names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramOptions {
@@ -49,13 +55,16 @@ pub struct ProgramOptions {
     /// Time for an answer in a live run, 10 s at most; 100 ms if left out.
     #[serde(default = "within", serialize_with = "exact")]
     pub within: Span,
-    /// Decides where the program gives no answer in time, or a wrong one: fair, capacity or delay; fair if left out.
+    /// Decides where the program gives no answer in time, or a wrong one: fair, capacity or delay;
+    /// fair if left out.
     #[serde(default = "fair")]
     pub fallback: Kind,
-    /// Variables of Heliostat's environment that it gets beside PATH, HOME, USER, LOGNAME, LANG, LC_*, TZ and TMPDIR.
+    /// Variables of Heliostat's environment that it gets beside PATH, HOME, USER, LOGNAME, LANG,
+    /// LC_*, TZ and TMPDIR.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<String>,
-    /// What it may do on the machine: `drop`, nothing that takes root or a capability, or `keep`, all that Heliostat may; drop if left out.
+    /// What it may do on the machine: `drop`, nothing that takes root or a capability, or `keep`,
+    /// all that Heliostat may; drop if left out.
     #[serde(default, skip_serializing_if = "Privileges::are_dropped")]
     pub privileges: Privileges,
     /// Where it is started: the directory of the policy's file; `None`: where this process is.
@@ -98,7 +107,11 @@ impl ProgramOptions {
 impl PolicyOptions for ExternalOptions {
     fn check(&self) -> Vec<BadOption> {
         let ProgramOptions { within, fallback, .. } = &self.external;
-        let bad = |message: &str, allowed: &str| BadOption { key: "external".into(), message: message.into(), allowed: allowed.into() };
+        let bad = |message: &str, allowed: &str| BadOption {
+            key: "external".into(),
+            message: message.into(),
+            allowed: allowed.into(),
+        };
         let mut all = vec![];
         // The usual options are those of a policy that is not this one.
         if *self != Self::default()
@@ -114,7 +127,13 @@ impl PolicyOptions for ExternalOptions {
         }
         if !FALLBACKS.contains(fallback) {
             let names = FALLBACKS.map(Kind::name).join(", ");
-            all.push(bad(&format!("`fallback: {}` keeps plans that a program does not follow", fallback.name()), &names));
+            all.push(bad(
+                &format!(
+                    "`fallback: {}` keeps plans that a program does not follow",
+                    fallback.name()
+                ),
+                &names,
+            ));
         }
         all
     }
@@ -146,7 +165,11 @@ fn question(view: &dyn View, rack: RackId, offer: u64) -> Question {
         hosts: hosts.map(|h| (h.id, view.free_on(h.id))).collect(),
         free: racks().map(|r| view.free(r)).collect(),
         shuffling_into: racks().map(|r| view.shuffling_into(r)).collect(),
-        ready: view.ready().map(|job| ready_job(view, job, rack)).filter(|j| !j.stages.is_empty()).collect(),
+        ready: view
+            .ready()
+            .map(|job| ready_job(view, job, rack))
+            .filter(|j| !j.stages.is_empty())
+            .collect(),
     }
 }
 
@@ -162,7 +185,11 @@ fn ready_stage(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> R
     };
     let StageCounts { pending, running, finished, .. } = view.counts(job, stage);
     let edges = view.job(job).edges_into(stage);
-    let inputs = edges.map(|e| Shuffled { from: e.from, bytes: e.bytes, output_in: by_rack(&|r| view.output_in(job, e.from, r)) });
+    let inputs = edges.map(|e| Shuffled {
+        from: e.from,
+        bytes: e.bytes,
+        output_in: by_rack(&|r| view.output_in(job, e.from, r)),
+    });
     ReadyStage {
         stage,
         pending,
@@ -185,7 +212,11 @@ fn pick(answer: &Answer, view: &dyn View) -> Result<Option<Pick>, String> {
     }
     let hosts = view.topology().hosts.len();
     if let Some(h) = host.filter(|h| h.index() >= hosts || view.free_on(*h) == 0) {
-        let why = if h.index() >= hosts { format!("there are {hosts}") } else { "it has no free slot".into() };
+        let why = if h.index() >= hosts {
+            format!("there are {hosts}")
+        } else {
+            "it has no free slot".into()
+        };
         return Err(format!("no task can start on host {}: {why}", h.0));
     }
     let pending = |k: u32| view.tasks(job, stage).nth(k as usize) == Some(TaskAt::Pending);
@@ -195,7 +226,8 @@ fn pick(answer: &Answer, view: &dyn View) -> Result<Option<Pick>, String> {
     Ok(Some(Pick { job, stage, host, task }))
 }
 
-/// The policy. An offer is put off until the program has answered: [`Placement::take_question`], [`Placement::advised`].
+/// The policy. An offer is put off until the program has answered: [`Placement::take_question`],
+/// [`Placement::advised`].
 struct External {
     fallback: Box<dyn Placement>,
     /// The rack of the offer that is being asked about.
@@ -220,10 +252,18 @@ impl External {
         }
     }
 
-    fn decide(&mut self, view: &dyn View, rack: RackId, answer: Result<Answer, NoAnswer>) -> Option<Pick> {
+    fn decide(
+        &mut self,
+        view: &dyn View,
+        rack: RackId,
+        answer: Result<Answer, NoAnswer>,
+    ) -> Option<Pick> {
         match answer.and_then(|a| Ok((pick(&a, view)?, a.again_at_ns))) {
             Ok((pick, again)) => {
-                again.filter(|_| pick.is_none()).into_iter().for_each(|t| self.alarm.by(t.max(view.now() + SOONEST)));
+                again
+                    .filter(|_| pick.is_none())
+                    .into_iter()
+                    .for_each(|t| self.alarm.by(t.max(view.now() + SOONEST)));
                 pick
             }
             Err(why) => {
@@ -272,7 +312,11 @@ impl Placement for External {
     }
 
     fn unanswered(&self) -> Unanswered<'_> {
-        Unanswered { offers: self.fallbacks, late: self.late_answers, first: self.first_fallback.as_deref() }
+        Unanswered {
+            offers: self.fallbacks,
+            late: self.late_answers,
+            first: self.first_fallback.as_deref(),
+        }
     }
 
     fn wake_at(&self) -> Option<Time> {

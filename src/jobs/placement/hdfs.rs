@@ -1,7 +1,9 @@
-//! HDFS's default placement of replicas: what every baseline does with data, and the planners with what they do not guide.
+//! HDFS's default placement of replicas: what every baseline does with data, and the planners with
+//! what they do not guide.
 //!
-//! The first replica goes to a host that is drawn (the writer is outside the cluster), the second to a host of another rack, the
-//! third to another host of the second's rack (Hadoop 3, `BlockPlacementPolicyDefault`). Hosts that are down get none.
+//! The first replica goes to a host that is drawn (the writer is outside the cluster), the second
+//! to a host of another rack, the third to another host of the second's rack (Hadoop 3,
+//! `BlockPlacementPolicyDefault`). Hosts that are down get none.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -26,9 +28,16 @@ pub fn blocks(view: &dyn View, job: JobId, seed: u64) -> Vec<Vec<Block>> {
 }
 
 /// Blocks by stage, each drawn by `draw`, which is told the task.
-pub fn by_stage(view: &dyn View, job: JobId, mut draw: impl FnMut(u32) -> Block) -> Vec<Vec<Block>> {
+pub fn by_stage(
+    view: &dyn View,
+    job: JobId,
+    mut draw: impl FnMut(u32) -> Block,
+) -> Vec<Vec<Block>> {
     let stages = &view.job(job).stages;
-    stages.iter().map(|s| if s.input.0 == 0 { vec![] } else { (0..s.tasks).map(&mut draw).collect() }).collect()
+    stages
+        .iter()
+        .map(|s| if s.input.0 == 0 { vec![] } else { (0..s.tasks).map(&mut draw).collect() })
+        .collect()
 }
 
 /// A seed for what a planner draws for one job.
@@ -36,9 +45,15 @@ pub fn mixed(seed: u64, job: JobId) -> u64 {
     stream(seed, job).random()
 }
 
-/// Blocks whose replicas are in the racks that a planner chose for stage `s`: each on a drawn host of its rack, none twice on a host.
-/// Where a rack has none left, another rack's host is taken. O(tasks).
-pub fn in_racks(view: &dyn View, job: JobId, seed: u64, mut racks: impl FnMut(usize) -> Vec<Replicas>) -> Vec<Vec<Block>> {
+/// Blocks whose replicas are in the racks that a planner chose for stage `s`: each on a drawn host
+/// of its rack, none twice on a host. Where a rack has none left, another rack's host is taken.
+/// O(tasks).
+pub fn in_racks(
+    view: &dyn View,
+    job: JobId,
+    seed: u64,
+    mut racks: impl FnMut(usize) -> Vec<Replicas>,
+) -> Vec<Vec<Block>> {
     let mut rng = stream(seed, job);
     let t = view.topology();
     let mut place = |r: Replicas| {
@@ -52,10 +67,21 @@ pub fn in_racks(view: &dyn View, job: JobId, seed: u64, mut racks: impl FnMut(us
         block
     };
     let stages = view.job(job).stages.iter().enumerate();
-    stages.map(|(s, st)| if st.input.0 == 0 { vec![] } else { racks(s).into_iter().map(&mut place).collect() }).collect()
+    stages
+        .map(
+            |(s, st)| {
+                if st.input.0 == 0 {
+                    vec![]
+                } else {
+                    racks(s).into_iter().map(&mut place).collect()
+                }
+            },
+        )
+        .collect()
 }
 
-/// One block by default. Tries a drawn host first and takes the next that fits, so that it always ends.
+/// One block by default. Tries a drawn host first and takes the next that fits, so that it always
+/// ends.
 pub fn block(t: &Topology, up: &dyn Fn(HostId) -> bool, rng: &mut ChaCha8Rng) -> Block {
     let mut block = Block::with_capacity(3);
     let Some(a) = draw(t, rng, None, up) else { return block };
@@ -64,12 +90,13 @@ pub fn block(t: &Topology, up: &dyn Fn(HostId) -> bool, rng: &mut ChaCha8Rng) ->
     block
 }
 
-/// The hosts to which a block is copied whose first replica is on host `a`: one of another rack, then another one of that rack; fewer
-/// where there are none.
+/// The hosts to which a block is copied whose first replica is on host `a`: one of another rack,
+/// then another one of that rack; fewer where there are none.
 pub fn copies(t: &Topology, up: &dyn Fn(HostId) -> bool, rng: &mut ChaCha8Rng, a: HostId) -> Block {
     let rack = |h: HostId| t.rack_of(h);
     let mut block = Block::with_capacity(2);
-    let b = draw(t, rng, None, |h| up(h) && rack(h) != rack(a)).or_else(|| draw(t, rng, None, |h| up(h) && h != a));
+    let b = draw(t, rng, None, |h| up(h) && rack(h) != rack(a))
+        .or_else(|| draw(t, rng, None, |h| up(h) && h != a));
     let Some(b) = b else { return block };
     block.push(b);
     let c = draw(t, rng, Some(rack(b)), |h| up(h) && h != b && h != a);
@@ -77,9 +104,17 @@ pub fn copies(t: &Topology, up: &dyn Fn(HostId) -> bool, rng: &mut ChaCha8Rng, a
     block
 }
 
-/// A host that fits, of one rack if it is given: a drawn one, or the next after it, round the network or the rack.
-fn draw(t: &Topology, rng: &mut ChaCha8Rng, rack: Option<RackId>, fits: impl Fn(HostId) -> bool) -> Option<HostId> {
-    let (first, n) = rack.map_or((0, t.hosts.len()), |r| (t.racks[r.index()].first_host.index(), t.racks[r.index()].hosts as usize));
+/// A host that fits, of one rack if it is given: a drawn one, or the next after it, round the
+/// network or the rack.
+fn draw(
+    t: &Topology,
+    rng: &mut ChaCha8Rng,
+    rack: Option<RackId>,
+    fits: impl Fn(HostId) -> bool,
+) -> Option<HostId> {
+    let (first, n) = rack.map_or((0, t.hosts.len()), |r| {
+        (t.racks[r.index()].first_host.index(), t.racks[r.index()].hosts as usize)
+    });
     let from = rng.random_range(0..n.max(1));
     (from..n).chain(0..from).map(|k| HostId::from(first + k)).find(|&h| fits(h))
 }
@@ -102,7 +137,10 @@ mod tests {
         for _ in 0..400 {
             let b = block(&t, &|h| h != down, &mut rng);
             let r: Vec<u32> = b.iter().map(|&h| t.rack_of(h).0).collect();
-            assert!(b.len() == 3 && r[0] != r[1] && r[1] == r[2] && b[1] != b[2] && !b.contains(&down), "{b:?}");
+            assert!(
+                b.len() == 3 && r[0] != r[1] && r[1] == r[2] && b[1] != b[2] && !b.contains(&down),
+                "{b:?}"
+            );
             firsts[r[0] as usize] += 1;
         }
         assert!(firsts.iter().all(|&n| n > 50), "evenly spread: {firsts:?}");

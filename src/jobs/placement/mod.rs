@@ -1,8 +1,9 @@
 //! Placement: where data and tasks go.
 //!
-//! Each published system, and each baseline, is a file or folder; what they share (latency response functions, replicas, slot
-//! calendars) is there once. Planners are pure functions of jobs and a cluster; the executor beside each carries its plan out as a
-//! [`Placement`]. The table at the end of this file names every policy.
+//! Each published system, and each baseline, is a file or folder; what they share (latency response
+//! functions, replicas, slot calendars) is there once. Planners are pure functions of jobs and a
+//! cluster; the executor beside each carries its plan out as a [`Placement`]. The table at the end
+//! of this file names every policy.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -37,7 +38,8 @@ use policy::{Flows, Order, Placement, ReduceStart};
 use registry::policies;
 use spec::{BadOption, Common, PolicyOptions as _};
 
-// A new policy is a file here with its options, its `mod` above and its line below, a file in policies/, and its row in docs/scheduler.md.
+// A new policy is a file here with its options, its `mod` above and its line below, a file in
+// policies/, and its row in docs/scheduler.md.
 policies! {
     /// Hadoop's Fair Scheduler; on a hybrid network, F-Hybrid.
     Fair = "fair" => baselines::fair::FairOptions,
@@ -61,15 +63,19 @@ policies! {
     Corral = "corral" => corral::executor::CorralOptions,
     /// Widths of maps and reduces that keep shuffles on circuits, planned ahead.
     Jobpacker = "jobpacker" => jobpacker::executor::JobPackerOptions,
-    /// Data, maps and reduces placed so that shuffles use many circuits, decided when the maps are done.
+    /// Data, maps and reduces placed so that shuffles use many circuits, decided when the maps are
+    /// done.
     CoScheduler = "co-scheduler" => coscheduler::executor::CoSchedulerOptions,
-    /// Co-scheduler, with the reduces where the network's controller would have them, by the circuits and coflows that it has.
+    /// Co-scheduler, with the reduces where the network's controller would have them, by the
+    /// circuits and coflows that it has.
     CoDecided = "co-decided" => coscheduler::executor::CoDecidedOptions,
     /// Tasks on hosts whose shuffles cross few switches, by a stable matching.
     Hit = "hit" => hit::executor::HitOptions,
-    /// Few tasks that fetch on a host at once, by strict priority, and others that compute meanwhile.
+    /// Few tasks that fetch on a host at once, by strict priority, and others that compute
+    /// meanwhile.
     Pushbox = "pushbox" => pushbox::PushBoxOptions,
-    /// Ours: the least remaining work first, late reduces where their shuffles end first, and circuits for them.
+    /// Ours: the least remaining work first, late reduces where their shuffles end first, and
+    /// circuits for them.
     Joint = "joint" => joint::executor::JointOptions,
     /// A program of the user's says which task starts where.
     External = "external" => external::ExternalOptions,

@@ -23,7 +23,8 @@ pub struct Question {
     pub free: Vec<u32>,
     /// By rack: bytes of shuffles that are on their way into it from others.
     pub shuffling_into: Vec<Bytes>,
-    /// Jobs that have a task which may start now, in the order of the queues: the first is the one whose turn it is.
+    /// Jobs that have a task which may start now, in the order of the queues: the first is the one
+    /// whose turn it is.
     pub ready: Vec<ReadyJob>,
 }
 
@@ -80,7 +81,8 @@ pub struct Answer {
     pub offer: u64,
     /// What starts; `None`: nothing, until something changes in the rack or a stage becomes ready.
     pub start: Option<Start>,
-    /// Where nothing starts: when the slot shall be offered again at the latest; 1 ms from now at the soonest.
+    /// Where nothing starts: when the slot shall be offered again at the latest; 1 ms from now at
+    /// the soonest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_at_ns: Option<Time>,
 }
@@ -93,7 +95,8 @@ pub struct Start {
     pub job: JobId,
     /// Its stage.
     pub stage: usize,
-    /// On which host, in whatever rack; left out: the one of the offered rack that suits the stage best.
+    /// On which host, in whatever rack; left out: the one of the offered rack that suits the stage
+    /// best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostId>,
     /// Which task; left out: the one whose block is nearest.

@@ -1,4 +1,5 @@
-//! Placement policies by name: the macro behind the table at the end of `placement/mod.rs`, and a policy with all its parameters.
+//! Placement policies by name: the macro behind the table at the end of `placement/mod.rs`, and a
+//! policy with all its parameters.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +9,8 @@ use super::{Kind, Policy};
 use crate::topology::Topology;
 use crate::units::Bytes;
 
-/// Lists the placement policies: what each does, its variant of [`Kind`] and [`Policy`], its name in policy files, and the type of its
-/// options.
+/// Lists the placement policies: what each does, its variant of [`Kind`] and [`Policy`], its name
+/// in policy files, and the type of its options.
 macro_rules! policies {
     ($($(#[$doc:meta])* $kind:ident = $name:literal => $options:ty),* $(,)?) => {
         /// The policies by name.
@@ -166,7 +167,14 @@ pub struct Spec {
 impl Spec {
     /// A policy of a kind, with its usual parameters.
     pub fn new(kind: Kind) -> Self {
-        Self { policy: Policy::usual(kind), common: Common { slowstart: kind.slowstart(), missed: kind.missed(), ..Common::default() } }
+        Self {
+            policy: Policy::usual(kind),
+            common: Common {
+                slowstart: kind.slowstart(),
+                missed: kind.missed(),
+                ..Common::default()
+            },
+        }
     }
 
     /// The kind of policy.
@@ -199,8 +207,12 @@ mod tests {
             assert_eq!((usual.kind(), usual.build(Bytes(1)).name()), (kind, kind.name()));
             assert!(usual.policy.written().is_empty(), "{kind:?}");
             assert_eq!(Policy::read(kind, usual.policy.written()).unwrap(), usual.policy);
-            let stranger = [("no-such-key".to_owned(), serde_json::Value::from(1))].into_iter().collect();
-            assert!(Policy::read(kind, stranger).unwrap_err()[0].message.contains("unknown field"), "{kind:?}");
+            let stranger =
+                [("no-such-key".to_owned(), serde_json::Value::from(1))].into_iter().collect();
+            assert!(
+                Policy::read(kind, stranger).unwrap_err()[0].message.contains("unknown field"),
+                "{kind:?}"
+            );
         }
     }
 }

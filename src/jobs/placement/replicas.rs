@@ -1,7 +1,7 @@
 //! Where the three replicas of each data block go, by rack.
 //!
-//! Every policy is a pure function of a seed. No block has two replicas in one rack, unless its policy wants it (HDFS keeps the
-//! second and third together) or there are too few racks.
+//! Every policy is a pure function of a seed. No block has two replicas in one rack, unless its
+//! policy wants it (HDFS keeps the second and third together) or there are too few racks.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -20,12 +20,14 @@ pub struct Sets {
     /// Each in ascending order.
     #[serde(serialize_with = "by_name::lists")]
     pub sets: [Vec<RackId>; 3],
-    /// Whether no rack is in two sets. False where the cluster has too few racks: then each is in as few sets as can be.
+    /// Whether no rack is in two sets. False where the cluster has too few racks: then each is in
+    /// as few sets as can be.
     pub disjoint: bool,
 }
 
 impl Sets {
-    /// `width` random racks of `racks` for each set; a width above the number of racks is taken as all of them. O(racks).
+    /// `width` random racks of `racks` for each set; a width above the number of racks is taken as
+    /// all of them. O(racks).
     ///
     /// # Panics
     /// If either number is zero.
@@ -34,7 +36,8 @@ impl Sets {
         let width = width.min(racks);
         let mut all: Vec<RackId> = (0..racks).map(RackId::from).collect();
         all.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-        // One walk around the shuffled racks: where it must begin again, every rack was taken equally often, give or take one.
+        // One walk around the shuffled racks: where it must begin again, every rack was taken
+        // equally often, give or take one.
         let mut walk = all.iter().cycle();
         let sets = [(); 3].map(|()| {
             let mut set: Vec<RackId> = walk.by_ref().take(width).copied().collect();
@@ -91,16 +94,18 @@ fn two_racks(first: RackId, racks: usize, rng: &mut ChaCha8Rng) -> Replicas {
     [first, other, other]
 }
 
-/// JobPacker (section 4.4): the first replica of each block in a random rack of the job's map racks, the other two in one of the other
-/// racks (besides the map racks, unless those are all). Every map rack gets as many blocks as the schedule gives it map tasks,
-/// `(rack, tasks)`: drawn rack by rack, some racks would have fewer blocks than tasks, which then read over the core; and so they would
-/// if a map rack took blocks of another for near.
-/// O(blocks + racks).
+/// JobPacker (section 4.4): the first replica of each block in a random rack of the job's map
+/// racks, the other two in one of the other racks (besides the map racks, unless those are all).
+/// Every map rack gets as many blocks as the schedule gives it map tasks, `(rack, tasks)`: drawn
+/// rack by rack, some racks would have fewer blocks than tasks, which then read over the core; and
+/// so they would if a map rack took blocks of another for near. O(blocks + racks).
 pub fn jobpacker(maps: &[(RackId, u32)], racks: usize, seed: u64) -> Vec<Replicas> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut firsts: Vec<RackId> = maps.iter().flat_map(|&(r, n)| std::iter::repeat_n(r, n as usize)).collect();
+    let mut firsts: Vec<RackId> =
+        maps.iter().flat_map(|&(r, n)| std::iter::repeat_n(r, n as usize)).collect();
     firsts.shuffle(&mut rng);
-    let others: Vec<RackId> = (0..racks).map(RackId::from).filter(|r| maps.iter().all(|m| m.0 != *r)).collect();
+    let others: Vec<RackId> =
+        (0..racks).map(RackId::from).filter(|r| maps.iter().all(|m| m.0 != *r)).collect();
     let one = |first: RackId| match others.len() {
         0 => two_racks(first, racks, &mut rng),
         n => {
@@ -111,12 +116,19 @@ pub fn jobpacker(maps: &[(RackId, u32)], racks: usize, seed: u64) -> Vec<Replica
     firsts.into_iter().map(one).collect()
 }
 
-/// Corral (sections 3.1 and 4.5): the first replica in a random rack of R_j, the other two in the rack besides that holds the least
-/// data. `held` is what each rack holds, and grows. O(blocks * racks).
+/// Corral (sections 3.1 and 4.5): the first replica in a random rack of R_j, the other two in the
+/// rack besides that holds the least data. `held` is what each rack holds, and grows. O(blocks *
+/// racks).
 ///
 /// # Panics
 /// If `own` is empty.
-pub fn corral(blocks: u32, size: Bytes, own: &[RackId], held: &mut [Bytes], seed: u64) -> Vec<Replicas> {
+pub fn corral(
+    blocks: u32,
+    size: Bytes,
+    own: &[RackId],
+    held: &mut [Bytes],
+    seed: u64,
+) -> Vec<Replicas> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let one = |_| {
         let first = own[rng.random_range(0..own.len())];

@@ -17,9 +17,11 @@ pub struct Common {
     pub slowstart: u32,
     /// Where data goes is drawn from this.
     pub seed: u64,
-    /// Delay scheduling: how long a job waits for a slot on a host of its blocks, and then for one in their rack.
+    /// Delay scheduling: how long a job waits for a slot on a host of its blocks, and then for one
+    /// in their rack.
     pub wait: (Span, Span),
-    /// Delay scheduling as Yarn has it, instead of by time: how many offers a job misses before it may run in the rack of a block.
+    /// Delay scheduling as Yarn has it, instead of by time: how many offers a job misses before it
+    /// may run in the rack of a block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<u32>,
     /// Longest time for which a shuffle is held back until more reduce tasks have slots.
@@ -29,15 +31,24 @@ pub struct Common {
 }
 
 impl Default for Common {
-    /// A slowstart of 5 per cent as in Hadoop, waits of three seconds each; guidelines are dropped when most of their hosts are down.
+    /// A slowstart of 5 per cent as in Hadoop, waits of three seconds each; guidelines are dropped
+    /// when most of their hosts are down.
     fn default() -> Self {
         let wait = (Span::secs(3), Span::secs(3));
-        Self { slowstart: 5, seed: 1, wait, missed: None, patience: Span::secs(30), lost_percent: 50 }
+        Self {
+            slowstart: 5,
+            seed: 1,
+            wait,
+            missed: None,
+            patience: Span::secs(30),
+            lost_percent: 50,
+        }
     }
 }
 
-/// What a policy file may say of one placement policy beside [`Common`], and how the policy is made of it. The fields are keys of the
-/// `placement` section; those that are left out have their default.
+/// What a policy file may say of one placement policy beside [`Common`], and how the policy is made
+/// of it. The fields are keys of the `placement` section; those that are left out have their
+/// default.
 pub trait PolicyOptions: Default + Serialize + DeserializeOwned + JsonSchema {
     /// The slowstart of a file that gives none, in per cent.
     const SLOWSTART: u32 = 5;
@@ -45,7 +56,8 @@ pub trait PolicyOptions: Default + Serialize + DeserializeOwned + JsonSchema {
     const ORDER: Order = Order::Fair;
     /// When reduce tasks get slots, in a file that does not say it.
     const REDUCES: ReduceStart = ReduceStart::AllPlaced;
-    /// Whose flows there are, in a file that does not say it. A policy that needs [`Flows::Task`] has no other.
+    /// Whose flows there are, in a file that does not say it. A policy that needs [`Flows::Task`]
+    /// has no other.
     const FLOWS: Flows = Flows::Host;
     /// Whether delay scheduling may count offers under this policy.
     const COUNTS_OFFERS: bool = false;
@@ -86,7 +98,11 @@ pub struct BadOption {
 
 /// The flaw of a number that is not in a range; none if it is.
 pub fn outside(key: &str, value: u64, (low, high): (u64, u64)) -> Option<BadOption> {
-    let bad = || BadOption { key: key.into(), message: format!("`{key}` of {value}"), allowed: format!("{low} to {high}") };
+    let bad = || BadOption {
+        key: key.into(),
+        message: format!("`{key}` of {value}"),
+        allowed: format!("{low} to {high}"),
+    };
     (!(low..=high).contains(&value)).then(bad)
 }
 
@@ -100,7 +116,8 @@ pub fn read<O: PolicyOptions>(values: Map<String, Value>) -> Result<O, Vec<BadOp
         message: e.inner().to_string(),
         allowed: String::new(),
     };
-    let options: O = serde_path_to_error::deserialize(Value::Object(values)).map_err(|e| vec![bad(e)])?;
+    let options: O =
+        serde_path_to_error::deserialize(Value::Object(values)).map_err(|e| vec![bad(e)])?;
     let flaws = options.check();
     if flaws.is_empty() { Ok(options) } else { Err(flaws) }
 }
@@ -117,7 +134,8 @@ pub fn written<O: PolicyOptions>(options: &O) -> Map<String, Value> {
 
 /// The keys of options, each with its JSON Schema, which refers to no other.
 pub fn schema<O: PolicyOptions>() -> Map<String, Value> {
-    let settings = schemars::generate::SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
+    let settings =
+        schemars::generate::SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<O>().to_value();
     match schema.get_mut("properties").map(Value::take) {
         Some(Value::Object(properties)) => properties,

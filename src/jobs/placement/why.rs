@@ -23,7 +23,8 @@ pub enum Refusal {
     Locality,
     /// The host has as many tasks that fetch as it may have.
     Network,
-    /// Its task is local, and would compute for longer than the network of the host, left to a job before it, is busy.
+    /// Its task is local, and would compute for longer than the network of the host, left to a job
+    /// before it, is busy.
     Hinders,
 }
 
@@ -36,7 +37,8 @@ pub struct Why {
     pub left_by: Vec<(JobId, Refusal)>,
     /// Tasks on the host that had input to come.
     pub inputs: u32,
-    /// Whether it took its place beyond the limit of those, since its coflow was smaller than theirs.
+    /// Whether it took its place beyond the limit of those, since its coflow was smaller than
+    /// theirs.
     pub wild_card: bool,
     /// Bytes that it had to fetch over the network.
     #[serde(rename = "fetch_bytes")]

@@ -5,8 +5,8 @@ use std::ops::{Index, IndexMut};
 
 use crate::ids::JobId;
 
-/// A value for each job that is held on to. Jobs come by number and are dropped in any order. Memory: a pointer for each job since the
-/// oldest that is held, and the values of those that are.
+/// A value for each job that is held on to. Jobs come by number and are dropped in any order.
+/// Memory: a pointer for each job since the oldest that is held, and the values of those that are.
 #[derive(Clone, Debug)]
 pub struct Held<T> {
     /// Number of the job of `all`'s first place.
@@ -59,7 +59,10 @@ impl<T> Held<T> {
     /// The jobs that are held, by number. O(jobs since the oldest of them).
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (JobId, &T)> {
         let first = self.first;
-        self.all.iter().enumerate().filter_map(move |(k, v)| Some((JobId::from(first + k), v.as_deref()?)))
+        self.all
+            .iter()
+            .enumerate()
+            .filter_map(move |(k, v)| Some((JobId::from(first + k), v.as_deref()?)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The [`Scheduler`]: events in, actions out.
 //!
-//! Events only change the books. What follows from them (tasks for free slots, reads and shuffles that may begin) is decided
-//! when the next action is asked for, so that everything that happens at one instant is seen together: tasks that start together read
-//! together, as one coflow.
+//! Events only change the books. What follows from them (tasks for free slots, reads and shuffles
+//! that may begin) is decided when the next action is asked for, so that everything that happens at
+//! one instant is seen together: tasks that start together read together, as one coflow.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -37,10 +37,11 @@ pub struct Scheduler {
     look: BTreeSet<(JobId, usize)>,
     /// Stages whose tasks may have slots since the last dispatch.
     arrivals: BTreeSet<(JobId, usize)>,
-    /// Stages with tasks that hold slots where none of those before them may have one, and some wait for one; and when tasks last gave
-    /// theirs up.
+    /// Stages with tasks that hold slots where none of those before them may have one, and some
+    /// wait for one; and when tasks last gave theirs up.
     starved: BTreeMap<(JobId, usize), Option<Time>>,
-    /// When slots were last taken since nothing moved; stages that gave them may have slots again after that instant.
+    /// When slots were last taken since nothing moved; stages that gave them may have slots again
+    /// after that instant.
     unstuck: Option<Time>,
     /// Tasks that must read their block over the network.
     reads: BTreeMap<(JobId, usize), Vec<u32>>,
@@ -51,7 +52,8 @@ pub struct Scheduler {
     /// Jobs that have finished and wait for nothing: they are dropped when the event is over.
     over: Vec<JobId>,
     ended: Ended,
-    /// The job whose starts are explained, when its tasks last gave a slot up, and why they started.
+    /// The job whose starts are explained, when its tasks last gave a slot up, and why they
+    /// started.
     explains: Option<JobId>,
     given_up: BTreeMap<TaskRef, Time>,
     explained: Vec<Explained>,
@@ -59,7 +61,11 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// A scheduler over an empty cluster.
-    pub fn new(topology: Arc<Topology>, settings: Settings, mut policy: Box<dyn Placement>) -> Self {
+    pub fn new(
+        topology: Arc<Topology>,
+        settings: Settings,
+        mut policy: Box<dyn Placement>,
+    ) -> Self {
         let needs = policy.needs(&topology);
         Self {
             dirty: topology.racks.iter().map(|r| r.id).collect(),
@@ -84,7 +90,8 @@ impl Scheduler {
         }
     }
 
-    /// Makes estimates of a task's remaining time wrong by at most `percent` per cent, drawn for each task from the seed.
+    /// Makes estimates of a task's remaining time wrong by at most `percent` per cent, drawn for
+    /// each task from the seed.
     pub fn misjudge_remaining(&mut self, percent: u32, seed: u64) {
         self.state.slots.misjudge(percent, seed);
     }
@@ -95,7 +102,8 @@ impl Scheduler {
         holds.into_iter().chain(self.policy.wake_at()).min().map(|t| t.max(self.state.now))
     }
 
-    /// Whether the scheduler wants [`Event::Progress`] before it decides about what was told by `now`.
+    /// Whether the scheduler wants [`Event::Progress`] before it decides about what was told by
+    /// `now`.
     pub fn wants_progress(&self, now: Time) -> bool {
         self.stirred && self.state.net.is_due(now)
     }
@@ -108,7 +116,8 @@ impl Scheduler {
         self.actions.pop_front()
     }
 
-    /// Takes one event. Word of what was given up (a task's earlier attempt, a cancelled coflow) is no error: it was on its way.
+    /// Takes one event. Word of what was given up (a task's earlier attempt, a cancelled coflow) is
+    /// no error: it was on its way.
     ///
     /// # Errors
     /// What cannot be; the books are then as before.
@@ -143,7 +152,12 @@ impl Scheduler {
         Ok(())
     }
 
-    fn answered(&mut self, job: JobId, stage: usize, racks: Option<Vec<(RackId, u32)>>) -> Result<(), Rejected> {
+    fn answered(
+        &mut self,
+        job: JobId,
+        stage: usize,
+        racks: Option<Vec<(RackId, u32)>>,
+    ) -> Result<(), Rejected> {
         match self.state.jobs.get(job) {
             Some(j) if stage < j.stages.len() => {
                 self.policy.answered(&self.state, job, stage, racks);
@@ -157,7 +171,11 @@ impl Scheduler {
 
     fn known(&self, host: HostId) -> Result<HostId, Rejected> {
         let n = self.state.topology.hosts.len();
-        if host.index() < n { Ok(host) } else { Err(Rejected(format!("no host {}; there are {n}", host.0))) }
+        if host.index() < n {
+            Ok(host)
+        } else {
+            Err(Rejected(format!("no host {}; there are {n}", host.0)))
+        }
     }
 
     fn hosts_of(&self, rack: RackId) -> Result<Vec<HostId>, Rejected> {
@@ -172,11 +190,16 @@ impl Scheduler {
         spec.check().map_err(Rejected)?;
         let job = spec.id;
         if job.index() != self.state.jobs.total() {
-            return Err(Rejected(format!("job {} out of order: the next is {}", job.0, self.state.jobs.total())));
+            return Err(Rejected(format!(
+                "job {} out of order: the next is {}",
+                job.0,
+                self.state.jobs.total()
+            )));
         }
         self.state.queues.join(spec.queue);
         let racks = self.state.topology.rack_count();
-        let stages: Vec<Stage> = (0..spec.stages.len()).map(|s| Stage::new(&spec, s, racks)).collect();
+        let stages: Vec<Stage> =
+            (0..spec.stages.len()).map(|s| Stage::new(&spec, s, racks)).collect();
         let unfinished = stages.len() as u32;
         self.state.jobs.push(JobState {
             spec,
@@ -201,7 +224,9 @@ impl Scheduler {
         if self.state.jobs.is_dropped(job) {
             return Ok(());
         }
-        let Some(j) = self.state.jobs.get_mut(job) else { return Err(Rejected(format!("no job {}", job.0))) };
+        let Some(j) = self.state.jobs.get_mut(job) else {
+            return Err(Rejected(format!("no job {}", job.0)));
+        };
         if std::mem::replace(&mut j.placed, true) {
             return Ok(());
         }
@@ -220,13 +245,15 @@ impl Scheduler {
         self.state.jobs[job].racks = self.policy.guideline(job, 0).map(<[RackId]>::to_vec);
     }
 
-    /// Whether the tasks of a stage may have slots: enough of what is before it has finished and, unless they ramp up, nothing is pending.
+    /// Whether the tasks of a stage may have slots: enough of what is before it has finished and,
+    /// unless they ramp up, nothing is pending.
     fn reopen(&mut self, job: JobId, stage: usize) {
         let ramps = self.state.settings.reduces == ReduceStart::RampUp;
         let j = &self.state.jobs[job];
         let enough = j.stages[stage].incoming.iter().all(|e| {
             let c = j.stages[e.from].counts;
-            (ramps || c.pending == 0) && u64::from(c.finished) * 100 >= u64::from(c.tasks()) * u64::from(j.slowstart)
+            (ramps || c.pending == 0)
+                && u64::from(c.finished) * 100 >= u64::from(c.tasks()) * u64::from(j.slowstart)
         });
         let open = j.placed && enough;
         if ramps && self.state.sides(job, stage).is_starved() {
@@ -274,8 +301,15 @@ impl Scheduler {
         if self.state.jobs.is_dropped(job) {
             return Ok(());
         }
-        let known = self.state.jobs.get(job).and_then(|j| j.stages.get(s)).and_then(|s| s.tasks.get(r.task as usize));
-        let Some(task) = known.copied() else { return Err(Rejected(format!("no task {} of stage {s} of job {}", r.task, job.0))) };
+        let known = self
+            .state
+            .jobs
+            .get(job)
+            .and_then(|j| j.stages.get(s))
+            .and_then(|s| s.tasks.get(r.task as usize));
+        let Some(task) = known.copied() else {
+            return Err(Rejected(format!("no task {} of stage {s} of job {}", r.task, job.0)));
+        };
         if task.doing != Doing::Computing || task.attempt != attempt {
             return Ok(());
         }
@@ -289,7 +323,12 @@ impl Scheduler {
         *stage.output_on.entry(task.host).or_default() += 1;
         if !stage.outgoing.is_empty() {
             let have = self.take_have(job, s, r.task);
-            self.state.stage_mut(job, s).log.push(Output { task: r.task, host: task.host, void: false, have });
+            self.state.stage_mut(job, s).log.push(Output {
+                task: r.task,
+                host: task.host,
+                void: false,
+                have,
+            });
             self.reopen_after(job, s);
             self.look_after(job, s);
         }
@@ -303,7 +342,11 @@ impl Scheduler {
     fn stage_done(&mut self, job: JobId, stage: usize) {
         self.policy.stage_finished(&self.state, job, stage);
         for a in self.policy.take_asks() {
-            self.actions.push_back(Action::AskPlacement { job: a.job, stage: a.stage, request: Box::new(a.request) });
+            self.actions.push_back(Action::AskPlacement {
+                job: a.job,
+                stage: a.stage,
+                request: Box::new(a.request),
+            });
         }
         self.all_dirty();
         let now = self.state.now;
@@ -376,7 +419,8 @@ impl Scheduler {
         });
     }
 
-    /// A task gets a slot: on the host that was picked, if it has a free one, else on the rack that was offered.
+    /// A task gets a slot: on the host that was picked, if it has a free one, else on the rack that
+    /// was offered.
     fn start(&mut self, pick: Pick, offered: RackId) {
         let Pick { job, stage: s, .. } = pick;
         let wanted = pick.host.filter(|&h| self.state.slots.free_on(h) > 0);
@@ -388,7 +432,11 @@ impl Scheduler {
         let now = self.state.now;
         let State { topology, slots, jobs, .. } = &mut self.state;
         let stage = &mut jobs[job].stages[s];
-        let best = || stage.best_host(topology, rack, |h| slots.free_on(h)).or_else(|| slots.least_loaded(rack));
+        let best = || {
+            stage
+                .best_host(topology, rack, |h| slots.free_on(h))
+                .or_else(|| slots.least_loaded(rack))
+        };
         let host = wanted.or_else(best).expect("a rack that is offered has a free slot");
         let asked = pick.task.and_then(|k| stage.take_task(topology, host, k));
         let (k, near) = asked.unwrap_or_else(|| stage.take(topology, host));
@@ -399,11 +447,13 @@ impl Scheduler {
         let stage = &mut jobs[job].stages[s];
         let reading = near != Locality::Host && input > 0;
         let task = &mut stage.tasks[k as usize];
-        (task.doing, task.host, task.slot, task.near, task.started, task.eta) = (Doing::Fetching, host, slot, near, now, eta);
+        (task.doing, task.host, task.slot, task.near, task.started, task.eta) =
+            (Doing::Fetching, host, slot, near, now, eta);
         (task.reading, task.shuffling) = (reading, false);
         task.attempt += 1;
         let attempt = task.attempt;
-        (stage.counts.pending, stage.counts.running) = (stage.counts.pending - 1, stage.counts.running + 1);
+        (stage.counts.pending, stage.counts.running) =
+            (stage.counts.pending - 1, stage.counts.running + 1);
         stage.running_in[rack.index()] += 1;
         let (shuffles, all_started) = (!stage.incoming.is_empty(), stage.counts.pending == 0);
         if shuffles {
@@ -436,7 +486,12 @@ impl Scheduler {
             self.reopen_after(job, s);
             self.state.refresh(job);
         }
-        self.policy.started(&self.state, Pick { host: Some(host), task: Some(k), ..pick }, rack, near);
+        self.policy.started(
+            &self.state,
+            Pick { host: Some(host), task: Some(k), ..pick },
+            rack,
+            near,
+        );
     }
 
     /// Keeps why a task started, if its job is to be explained.
@@ -444,8 +499,17 @@ impl Scheduler {
         if self.explains == Some(task.job) {
             let given_up = self.given_up.get(&task).copied();
             let opened = self.state.stage(task.job, task.stage as usize).opened;
-            let (waited_since, started) = (given_up.map_or(opened, |t| t.max(opened)), self.state.now);
-            self.explained.push(Explained { task, attempt, waited_since, started, host, near, why: self.policy.why().cloned() });
+            let (waited_since, started) =
+                (given_up.map_or(opened, |t| t.max(opened)), self.state.now);
+            self.explained.push(Explained {
+                task,
+                attempt,
+                waited_since,
+                started,
+                host,
+                near,
+                why: self.policy.why().cloned(),
+            });
         }
     }
 
@@ -462,7 +526,8 @@ impl Scheduler {
         self.state.computing += 1;
         self.state.net.left(r);
         if self.state.net.needs.network {
-            // What the network has to do for this host has become less: its free slots are offered again.
+            // What the network has to do for this host has become less: its free slots are offered
+            // again.
             self.dirty.insert(self.state.topology.rack_of(host));
         }
         self.actions.push_back(Action::Compute { task: r, attempt, span });

@@ -1,32 +1,39 @@
-//! The companion task scheduler: it decides which task runs on which slot, and which bytes move when.
+//! The companion task scheduler: it decides which task runs on which slot, and which bytes move
+//! when.
 //!
-//! A [`Scheduler`] takes [`Event`]s and a time, says with [`Scheduler::poll_timeout`] when it wants to be woken, and with
-//! [`Scheduler::poll_action`] what it wants done. It has no clock, socket, thread or random number inside. Where data and tasks go it
-//! asks a [`Placement`](crate::placement::policy::Placement) policy; this room keeps the books.
+//! A [`Scheduler`] takes [`Event`]s and a time, says with [`Scheduler::poll_timeout`] when it wants
+//! to be woken, and with [`Scheduler::poll_action`] what it wants done. It has no clock, socket,
+//! thread or random number inside. Where data and tasks go it asks a
+//! [`Placement`](crate::placement::policy::Placement) policy; this room keeps the books.
 //!
 //! # What happens to a job
 //!
-//! 1. It is submitted; its blocks get their hosts (`PlaceData`), and once they are there its first stage may start.
-//! 2. A task gets a slot when the policy gives it one. If none of its block's replicas is on its host, it first reads the block over
-//!    the network; then it computes; then its output is on its host.
-//! 3. A task that waits for a shuffle gets a slot when no task before it is pending and enough of them have finished (slowstart).
-//!    When the policy says so, it fetches what there is, together with the others of its stage, as one coflow; outputs that come
-//!    later are fetched in rounds. When it has everything it computes.
+//! 1. It is submitted; its blocks get their hosts (`PlaceData`), and once they are there its first
+//!    stage may start.
+//! 2. A task gets a slot when the policy gives it one. If none of its block's replicas is on its
+//!    host, it first reads the block over the network; then it computes; then its output is on its
+//!    host.
+//! 3. A task that waits for a shuffle gets a slot when no task before it is pending and enough of
+//!    them have finished (slowstart). When the policy says so, it fetches what there is, together
+//!    with the others of its stage, as one coflow; outputs that come later are fetched in rounds.
+//!    When it has everything it computes.
 //! 4. With the last task of the last stage the job is finished.
 //!
-//! Under a policy that looks at the network ([`Needs`](crate::placement::network::Needs)) flows may be asked how far they are, and get
-//! strict priorities, which change under way.
+//! Under a policy that looks at the network ([`Needs`](crate::placement::network::Needs)) flows may
+//! be asked how far they are, and get strict priorities, which change under way.
 //!
 //! # Failures
 //!
-//! When a host goes down, its tasks start again elsewhere, and outputs that were on it are computed again if a task still needs them.
-//! Tasks that hold slots never wait for ever: if nothing moves any more, held shuffles are let go, and then a waiting task gives its
-//! slot to one that it waits for.
+//! When a host goes down, its tasks start again elsewhere, and outputs that were on it are computed
+//! again if a task still needs them. Tasks that hold slots never wait for ever: if nothing moves
+//! any more, held shuffles are let go, and then a waiting task gives its slot to one that it waits
+//! for.
 //!
 //! # Files
 //!
-//! [`slots`], [`queues`] and [`net`] are indexes, [`share`] the arithmetic of shuffles, [`stage`] and [`state`] the books, [`machine`] the
-//! state machine with its parts in `machine/` and [`record`] what is reported.
+//! [`slots`], [`queues`] and [`net`] are indexes, [`share`] the arithmetic of shuffles, [`stage`]
+//! and [`state`] the books, [`machine`] the state machine with its parts in `machine/` and
+//! [`record`] what is reported.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +61,9 @@ pub mod state;
 pub use machine::Scheduler;
 
 /// One task of one job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct TaskRef {
     /// Its job.
     pub job: JobId,
@@ -73,7 +82,8 @@ pub enum Event {
     DataPlaced(JobId),
     /// A task has computed. Word of an attempt that was given up is ignored.
     TaskFinished(TaskRef, u32),
-    /// A flow's last byte was received. Not needed: the coflow's end is enough, but then tasks wait for the slowest flow of all.
+    /// A flow's last byte was received. Not needed: the coflow's end is enough, but then tasks wait
+    /// for the slowest flow of all.
     FlowFinished(CoflowId, FlowId),
     /// A coflow's last byte was received.
     CoflowFinished(CoflowId),
@@ -147,9 +157,11 @@ pub enum Action {
         /// Its attempt.
         attempt: u32,
     },
-    /// Send these flows now, then say [`Event::CoflowFinished`] (and, if possible, [`Event::FlowFinished`] of each).
+    /// Send these flows now, then say [`Event::CoflowFinished`] (and, if possible,
+    /// [`Event::FlowFinished`] of each).
     StartCoflow {
-        /// The coflow, between the hosts of the network as the scheduler's [`Grain`](state::Grain) has them.
+        /// The coflow, between the hosts of the network as the scheduler's [`Grain`](state::Grain)
+        /// has them.
         coflow: CoflowSpec,
         /// The job that it is for.
         job: JobId,
@@ -167,7 +179,8 @@ pub enum Action {
         /// Its flows that change, by number, each with its new priority, 0 (first) to 7.
         flows: Vec<(FlowId, u8)>,
     },
-    /// Ask the controller of the network where the tasks of a stage shall go, then say [`Event::Placed`]; they wait for it.
+    /// Ask the controller of the network where the tasks of a stage shall go, then say
+    /// [`Event::Placed`]; they wait for it.
     AskPlacement {
         /// The job.
         job: JobId,
@@ -177,7 +190,8 @@ pub enum Action {
         #[serde(skip)]
         request: Box<Request>,
     },
-    /// Ask the program which task shall start, then say [`Event::Advised`]; nothing else is decided before.
+    /// Ask the program which task shall start, then say [`Event::Advised`]; nothing else is decided
+    /// before.
     Consult {
         /// What it is asked.
         question: Box<Question>,

@@ -1,7 +1,8 @@
 //! What is on its way: flows, the tasks that wait for them, and how fast hosts receive.
 //!
-//! Kept only under policies that ask for it ([`Needs::network`]). Everything that a flow adds (to its two hosts, its coflow, its tasks) is
-//! taken off and put back when it changes, so that sums are at hand. Memory is that of what is open.
+//! Kept only under policies that ask for it ([`Needs::network`]). Everything that a flow adds (to
+//! its two hosts, its coflow, its tasks) is taken off and put back when it changes, so that sums
+//! are at hand. Memory is that of what is open.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,7 +101,8 @@ struct Place {
     meter: Meter,
 }
 
-/// The receive rate of a place: a moving average over the time in which something was on its way to it.
+/// The receive rate of a place: a moving average over the time in which something was on its way to
+/// it.
 #[derive(Clone, Copy, Debug)]
 struct Meter {
     full: BitRate,
@@ -149,8 +151,15 @@ impl Net {
     pub fn new(t: &Topology, needs: Needs) -> Self {
         let place = |k: usize| {
             let full = t.payload(t.hosts.get(k).map_or(BitRate(1), |h| h.nic));
-            let meter = Meter { full, rate: full, received: 0, busy: Span::ZERO, since: Time::ZERO };
-            Place { incoming: BTreeSet::new(), outgoing: BTreeSet::new(), inputs: Vec::new(), inputs_left: 0, meter }
+            let meter =
+                Meter { full, rate: full, received: 0, busy: Span::ZERO, since: Time::ZERO };
+            Place {
+                incoming: BTreeSet::new(),
+                outgoing: BTreeSet::new(),
+                inputs: Vec::new(),
+                inputs_left: 0,
+                meter,
+            }
         };
         let n = if needs.network { t.hosts.len().max(t.rack_count()) } else { 0 };
         Self {
@@ -171,7 +180,8 @@ impl Net {
         !self.open.is_empty() && self.told.is_none_or(|t| now >= t + self.needs.sample)
     }
 
-    /// A task got its slot, with bytes of its block and its shuffles still to come; without any it is no matter of the network.
+    /// A task got its slot, with bytes of its block and its shuffles still to come; without any it
+    /// is no matter of the network.
     pub fn started(&mut self, task: TaskRef, at: HostId, block: u64, shuffle: u64) {
         if !self.needs.network || block + shuffle == 0 {
             return;
@@ -192,7 +202,8 @@ impl Net {
         }
     }
 
-    /// A task waits for nothing any more, or was given up. O(log tasks); of one whose flows are on their way, O(flows into its place).
+    /// A task waits for nothing any more, or was given up. O(log tasks); of one whose flows are on
+    /// their way, O(flows into its place).
     pub fn left(&mut self, task: TaskRef) {
         self.read(task);
         let Some(k) = self.by_task.remove(&task) else { return };
@@ -237,18 +248,32 @@ impl Net {
 
     /// Sets the bytes of a part that a task has still to ask for.
     pub fn to_come(&mut self, task: TaskRef, part: Part, bytes: u64) {
-        let Some(w) = self.by_task.get(&task).and_then(|&k| self.inputs[k as usize].as_mut()) else { return };
-        let old = std::mem::replace(if part == Part::Block { &mut w.block } else { &mut w.shuffle }, bytes);
+        let Some(w) = self.by_task.get(&task).and_then(|&k| self.inputs[k as usize].as_mut())
+        else {
+            return;
+        };
+        let old = std::mem::replace(
+            if part == Part::Block { &mut w.block } else { &mut w.shuffle },
+            bytes,
+        );
         let sum = &mut self.places[w.at.index()].inputs_left;
         *sum = *sum + bytes - old;
     }
 
     /// A coflow begins. O(flows log).
-    pub fn began(&mut self, id: CoflowId, (job, stage): (JobId, usize), now: Time, flows: Vec<Begin>) {
+    pub fn began(
+        &mut self,
+        id: CoflowId,
+        (job, stage): (JobId, usize),
+        now: Time,
+        flows: Vec<Begin>,
+    ) {
         if !self.needs.network {
             return;
         }
-        let task_of = |task: &u32| self.by_task.get(&TaskRef { job, stage: stage as u32, task: *task }).copied();
+        let task_of = |task: &u32| {
+            self.by_task.get(&TaskRef { job, stage: stage as u32, task: *task }).copied()
+        };
         let by_task = self.needs.flows_by_task;
         let list = flows.iter().map(|f| Flow {
             from: f.from,
@@ -305,21 +330,24 @@ impl Net {
 
     /// A coflow is over, or was taken back with what it had still to send.
     pub fn closed(&mut self, id: CoflowId, now: Time) {
-        let ends = self.open.get(&id).into_iter().flat_map(|o| o.flows.iter().map(|f| (f.from, f.to)));
+        let ends =
+            self.open.get(&id).into_iter().flat_map(|o| o.flows.iter().map(|f| (f.from, f.to)));
         for (k, ends) in ends.collect::<Vec<_>>().into_iter().enumerate() {
             self.drop_flow(id, k.into(), ends, now);
         }
         self.open.remove(&id);
     }
 
-    /// Word of the network: bytes that flows have still to send, in the order of coflow and flow. Takes samples of the rates.
-    /// O(flows + coflows log + hosts).
+    /// Word of the network: bytes that flows have still to send, in the order of coflow and flow.
+    /// Takes samples of the rates. O(flows + coflows log + hosts).
     pub fn progress(&mut self, left: &[(CoflowId, FlowId, Bytes)], now: Time) {
         let Self { open, places, inputs, .. } = self;
         for flows in left.chunk_by(|a, b| a.0 == b.0) {
             let Some(o) = open.get_mut(&flows[0].0) else { continue };
             for &(_, flow, bytes) in flows {
-                let Some(f) = o.flows.get_mut(flow.index()).filter(|f| bytes.0 < f.left) else { continue };
+                let Some(f) = o.flows.get_mut(flow.index()).filter(|f| bytes.0 < f.left) else {
+                    continue;
+                };
                 places[f.to.index()].meter.received += f.left - bytes.0;
                 change(places, inputs, f, |f| f.left = bytes.0);
             }
@@ -343,11 +371,19 @@ impl Net {
         std::mem::take(&mut self.touched)
     }
 
-    /// Of these priorities of flows on their way, those that the network was not told yet, by coflow and flow; from now on it was.
-    pub fn prioritised(&mut self, flows: Vec<(CoflowId, FlowId, u8)>) -> BTreeMap<CoflowId, Vec<(FlowId, u8)>> {
+    /// Of these priorities of flows on their way, those that the network was not told yet, by
+    /// coflow and flow; from now on it was.
+    pub fn prioritised(
+        &mut self,
+        flows: Vec<(CoflowId, FlowId, u8)>,
+    ) -> BTreeMap<CoflowId, Vec<(FlowId, u8)>> {
         let mut new: BTreeMap<CoflowId, Vec<(FlowId, u8)>> = BTreeMap::new();
         for (id, flow, priority) in flows {
-            let open = self.open.get_mut(&id).and_then(|o| o.flows.get_mut(flow.index())).filter(|f| f.left > 0);
+            let open = self
+                .open
+                .get_mut(&id)
+                .and_then(|o| o.flows.get_mut(flow.index()))
+                .filter(|f| f.left > 0);
             if open.is_some_and(|f| f.priority.replace(priority) != Some(priority)) {
                 new.entry(id).or_default().push((flow, priority));
             }
@@ -411,12 +447,19 @@ impl Net {
         let mut flying = BTreeMap::<u32, u64>::new();
         for (k, p) in self.places.iter().enumerate() {
             let place = HostId::from(k);
-            assert_eq!(p.inputs_left, self.inputs(place).map(|w| w.left().0).sum::<u64>(), "{place}");
+            assert_eq!(
+                p.inputs_left,
+                self.inputs(place).map(|w| w.left().0).sum::<u64>(),
+                "{place}"
+            );
         }
         for o in self.open.values() {
             for f in o.flows.iter().filter(|f| f.counts) {
                 let n = f.inputs.len() as u64;
-                f.inputs.iter().zip(0..).for_each(|(&k, i)| *flying.entry(k).or_default() += share(f.left, n, i));
+                f.inputs
+                    .iter()
+                    .zip(0..)
+                    .for_each(|(&k, i)| *flying.entry(k).or_default() += share(f.left, n, i));
             }
         }
         for (&task, &k) in &self.by_task {
@@ -433,7 +476,12 @@ fn share(left: u64, n: u64, i: u64) -> u64 {
 }
 
 /// Changes a flow, and every sum that it is part of. O(its tasks).
-fn change(places: &mut [Place], inputs: &mut [Option<Waiting>], flow: &mut Flow, f: impl FnOnce(&mut Flow)) {
+fn change(
+    places: &mut [Place],
+    inputs: &mut [Option<Waiting>],
+    flow: &mut Flow,
+    f: impl FnOnce(&mut Flow),
+) {
     let mut book = |flow: &Flow, add: bool| {
         let put = |sum: &mut u64, n: u64| *sum = if add { *sum + n } else { *sum - n };
         if !flow.counts {

@@ -1,11 +1,13 @@
 //! Queues of users: which job shall have the next slot.
 //!
-//! FIFO takes jobs as they came, over all queues. Fair gives every queue slots in proportion to its weight, and within a queue every
-//! job the same number; the one that has the least comes first. Capacity gives queues slots in proportion to their weight too, but
-//! within a queue the oldest job goes first. No queue has a limit: slots that others do not need are lent. SRPT takes the job whose tasks
-//! without slots need the least slot time, over all queues.
+//! FIFO takes jobs as they came, over all queues. Fair gives every queue slots in proportion to its
+//! weight, and within a queue every job the same number; the one that has the least comes first.
+//! Capacity gives queues slots in proportion to their weight too, but within a queue the oldest job
+//! goes first. No queue has a limit: slots that others do not need are lent. SRPT takes the job
+//! whose tasks without slots need the least slot time, over all queues.
 //!
-//! Queues may have orders of their own. Slots are then shared between queues by weight, and a queue of FIFO is served as one of Capacity.
+//! Queues may have orders of their own. Slots are then shared between queues by weight, and a queue
+//! of FIFO is served as one of Capacity.
 
 use std::collections::BTreeSet;
 
@@ -53,18 +55,31 @@ pub struct Queues {
 const FEW: usize = 64;
 
 impl Queues {
-    /// Queues of these weights (zero counts as one); a job of a queue beyond them opens it with weight one. The first queues have these
-    /// `orders`, others have `order`.
+    /// Queues of these weights (zero counts as one); a job of a queue beyond them opens it with
+    /// weight one. The first queues have these `orders`, others have `order`.
     pub fn new(order: Order, orders: &[Order], weights: &[u32]) -> Self {
         let (by_share, by_least) = (BTreeSet::new(), BTreeSet::new());
-        let mut all = Self { order, orders: orders.to_vec(), queues: Vec::new(), jobs: Held::default(), by_share, by_least };
+        let mut all = Self {
+            order,
+            orders: orders.to_vec(),
+            queues: Vec::new(),
+            jobs: Held::default(),
+            by_share,
+            by_least,
+        };
         weights.iter().for_each(|&w| all.open_queue(w.max(1)));
         all
     }
 
     fn open_queue(&mut self, weight: u32) {
         let order = self.orders.get(self.queues.len()).copied().unwrap_or(self.order);
-        self.queues.push(Queue { weight: u64::from(weight), order, running: 0, open: BTreeSet::new(), ready: BTreeSet::new() });
+        self.queues.push(Queue {
+            weight: u64::from(weight),
+            order,
+            running: 0,
+            open: BTreeSet::new(),
+            ready: BTreeSet::new(),
+        });
     }
 
     /// Takes in the next job by id; it is not ready yet.
@@ -98,7 +113,8 @@ impl Queues {
         self.queues[self.jobs[job].queue as usize].open.first().copied()
     }
 
-    /// Says whether a job has a task that may start: what the smallest of its coflows comes to, 0 if a task might need none.
+    /// Says whether a job has a task that may start: what the smallest of its coflows comes to, 0
+    /// if a task might need none.
     pub fn set_ready(&mut self, job: JobId, least: Option<u64>) {
         let j = self.jobs[job];
         if j.ready == least.is_some() && least.is_none_or(|l| l == j.least) {
@@ -116,7 +132,8 @@ impl Queues {
         }
     }
 
-    /// Whether the order looks at the work of jobs: [`Self::set_work`] must be told of every change.
+    /// Whether the order looks at the work of jobs: [`Self::set_work`] must be told of every
+    /// change.
     pub fn by_work(&self) -> bool {
         self.order == Order::Srpt || self.orders.contains(&Order::Srpt)
     }
@@ -146,8 +163,8 @@ impl Queues {
         self.by_share.iter().flat_map(|&(_, q)| self.queues[q as usize].ready.iter().map(|e| e.1))
     }
 
-    /// Of the ready jobs, in their order, those of which a coflow is smaller than `bound`, and those that might need none. O(c log c) of c
-    /// such jobs if they are few, else O(ready jobs).
+    /// Of the ready jobs, in their order, those of which a coflow is smaller than `bound`, and
+    /// those that might need none. O(c log c) of c such jobs if they are few, else O(ready jobs).
     pub fn ready_below(&self, bound: u64) -> Box<dyn Iterator<Item = JobId> + '_> {
         let bound = bound.max(1);
         let mut few: Vec<(u64, u32, u64, JobId)> = Vec::new();
@@ -216,13 +233,19 @@ mod tests {
     #[test]
     fn srpt_takes_the_least_work_of_all_queues() {
         let mut q = filled(Order::Srpt);
-        [30, 10, 20, 10].into_iter().enumerate().for_each(|(j, work)| q.set_work(JobId::from(j), work));
+        [30, 10, 20, 10]
+            .into_iter()
+            .enumerate()
+            .for_each(|(j, work)| q.set_work(JobId::from(j), work));
         let order = |q: &Queues| q.ready().map(|j| j.0).collect::<Vec<_>>();
         assert_eq!(order(&q), [1, 3, 2, 0]);
         // What it holds does not count, what it still needs does.
         q.took(JobId(1));
         q.set_work(JobId(2), 5);
-        assert_eq!((order(&q), q.by_work(), filled(Order::Fair).by_work()), (vec![2, 1, 3, 0], true, false));
+        assert_eq!(
+            (order(&q), q.by_work(), filled(Order::Fair).by_work()),
+            (vec![2, 1, 3, 0], true, false)
+        );
     }
 
     /// Jobs that get the first `n` slots, each job wanting all it can have.
@@ -288,8 +311,15 @@ mod tests {
             q.set_ready(JobId(2), None);
             q.set_ready(JobId(3), Some(0));
             for bound in [0, 1, 2, 20, 100, 1000] {
-                let slow: Vec<JobId> = q.ready().filter(|j| j.0 == 3 || least(j.0) < bound || least(j.0) == 0).collect();
-                assert_eq!(q.ready_below(bound).collect::<Vec<_>>(), slow, "{jobs} jobs, below {bound}");
+                let slow: Vec<JobId> = q
+                    .ready()
+                    .filter(|j| j.0 == 3 || least(j.0) < bound || least(j.0) == 0)
+                    .collect();
+                assert_eq!(
+                    q.ready_below(bound).collect::<Vec<_>>(),
+                    slow,
+                    "{jobs} jobs, below {bound}"
+                );
             }
             assert!(q.ready_below(0).any(|j| j == JobId(3)) && q.ready().all(|j| j != JobId(2)));
         }

@@ -1,10 +1,13 @@
-//! Yarn's rule for tasks that wait for others: how many may hold slots while those before them have none, and how many give way.
+//! Yarn's rule for tasks that wait for others: how many may hold slots while those before them have
+//! none, and how many give way.
 //!
-//! MapReduce's application master (`RMContainerAllocator` in Hadoop) asks for reduce tasks from the slowstart on. While maps wait for
-//! slots it keeps the reduces to a share of the slots that the job could have: what has finished of the maps, and at most half
-//! (`yarn.app.mapreduce.am.job.reduce.rampup.limit`). Slots that the maps do not need are theirs, too. Reduces go before maps, so that
-//! they get this share. When no map has a slot and none is free, reduces give theirs up: as many as there are maps, and at most half of
-//! the job's slots (`..preemption.limit`). So those that hold slots never wait for ever for those that have none.
+//! MapReduce's application master (`RMContainerAllocator` in Hadoop) asks for reduce tasks from the
+//! slowstart on. While maps wait for slots it keeps the reduces to a share of the slots that the
+//! job could have: what has finished of the maps, and at most half
+//! (`yarn.app.mapreduce.am.job.reduce.rampup.limit`). Slots that the maps do not need are theirs,
+//! too. Reduces go before maps, so that they get this share. When no map has a slot and none is
+//! free, reduces give theirs up: as many as there are maps, and at most half of the job's slots
+//! (`..preemption.limit`). So those that hold slots never wait for ever for those that have none.
 
 /// The reduces' share of a job's slots at most, in per cent.
 const RAMP_UP: u64 = 50;
@@ -42,7 +45,8 @@ impl Sides {
         ideal + (limit - ideal).saturating_sub(self.pending + self.running)
     }
 
-    /// Whether tasks of the stage hold slots and those before them have none, though they need some.
+    /// Whether tasks of the stage hold slots and those before them have none, though they need
+    /// some.
     pub fn is_starved(&self) -> bool {
         self.receiving > 0 && self.pending > 0 && self.running == 0
     }
@@ -50,7 +54,11 @@ impl Sides {
     /// How many tasks of the stage shall give their slots up now.
     pub fn giving_way(&self) -> u64 {
         let full = self.is_starved() && self.free == 0;
-        if full { (self.limit() * PREEMPT).div_ceil(100).min(self.pending).min(self.receiving) } else { 0 }
+        if full {
+            (self.limit() * PREEMPT).div_ceil(100).min(self.pending).min(self.receiving)
+        } else {
+            0
+        }
     }
 }
 
@@ -81,7 +89,9 @@ mod tests {
         assert_eq!(sides(0, [50, 0, 50], 10).giving_way(), 5);
         assert_eq!(sides(0, [3, 0, 50], 10).giving_way(), 3);
         assert_eq!(sides(0, [3, 0, 50], 1).giving_way(), 1);
-        for calm in [sides(1, [50, 0, 50], 10), sides(0, [50, 1, 49], 10), sides(0, [0, 0, 100], 10)] {
+        for calm in
+            [sides(1, [50, 0, 50], 10), sides(0, [50, 1, 49], 10), sides(0, [0, 0, 100], 10)]
+        {
             assert_eq!(calm.giving_way(), 0, "{calm:?}");
         }
     }
@@ -89,7 +99,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// Reduces leave a slot to the maps, so a slot that was given up is not taken by the task that gave it.
+        /// Reduces leave a slot to the maps, so a slot that was given up is not taken by the task
+        /// that gave it.
         #[test]
         fn a_slot_is_left_to_maps(free in 0u64..50, maps in [1u64..50, 0..50, 0..50], receiving in 0u64..50) {
             let s = sides(free, maps, receiving);

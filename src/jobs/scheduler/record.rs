@@ -41,11 +41,22 @@ impl TaskRun {
     /// The same with the host's name.
     pub fn named(&self, topology: &Topology) -> TaskRun<String> {
         let &Self { task, attempt, host, slot, near, started, computes, ended, finished } = self;
-        TaskRun { host: topology.host_name(host), task, attempt, slot, near, started, computes, ended, finished }
+        TaskRun {
+            host: topology.host_name(host),
+            task,
+            attempt,
+            slot,
+            near,
+            started,
+            computes,
+            ended,
+            finished,
+        }
     }
 }
 
-/// Why an attempt of a task started when and where it did. Results have hosts by name (`H` is `String`).
+/// Why an attempt of a task started when and where it did. Results have hosts by name (`H` is
+/// `String`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Explained<H = HostId> {
     /// The task.
@@ -72,7 +83,15 @@ impl Explained {
     /// The same with the host's name.
     pub fn named(&self, topology: &Topology) -> Explained<String> {
         let Self { task, attempt, waited_since, started, host, near, why } = self.clone();
-        Explained { host: topology.host_name(host), task, attempt, waited_since, started, near, why }
+        Explained {
+            host: topology.host_name(host),
+            task,
+            attempt,
+            waited_since,
+            started,
+            near,
+            why,
+        }
     }
 }
 
@@ -159,7 +178,9 @@ pub struct Ended {
 }
 
 /// What happened in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Counters {
     /// Tasks started, again included.
     pub starts: u64,
@@ -177,7 +198,8 @@ pub struct Counters {
     pub outputs_lost: u64,
     /// Blocks all of whose replicas were gone.
     pub blocks_restored: u64,
-    /// Offers that the fallback decided, since the program of the policy `external` gave no answer in time, or a wrong one.
+    /// Offers that the fallback decided, since the program of the policy `external` gave no answer
+    /// in time, or a wrong one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fallbacks: u64,
     /// Offers among these for which the answer was only late.

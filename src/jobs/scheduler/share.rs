@@ -1,11 +1,15 @@
-//! How many bytes of a shuffle go from which task to which: exact, and summed without looking at every pair.
+//! How many bytes of a shuffle go from which task to which: exact, and summed without looking at
+//! every pair.
 //!
-//! `bytes` of M senders and N receivers are spread evenly over the M N pairs; what does not divide goes to the first pairs in the
-//! order of sender, then receiver, one byte each. So the sender m < `full` gives every receiver one byte more, and the sender
-//! `full` gives one more to the first `part` receivers. A set of senders is summed up by three numbers ([`Senders`]), a set of
-//! receivers by two ([`Receivers`]), and the bytes between two sets by one formula; over all pairs they add up to `bytes`.
+//! `bytes` of M senders and N receivers are spread evenly over the M N pairs; what does not divide
+//! goes to the first pairs in the order of sender, then receiver, one byte each. So the sender m <
+//! `full` gives every receiver one byte more, and the sender `full` gives one more to the first
+//! `part` receivers. A set of senders is summed up by three numbers ([`Senders`]), a set of
+//! receivers by two ([`Receivers`]), and the bytes between two sets by one formula; over all pairs
+//! they add up to `bytes`.
 //!
-//! Where receivers have shares of their own, each gets its bytes evenly from all senders, and what does not divide by M from the first one.
+//! Where receivers have shares of their own, each gets its bytes evenly from all senders, and what
+//! does not divide by M from the first one.
 
 use std::sync::Arc;
 
@@ -49,7 +53,12 @@ impl Spread {
     /// A spread of these bytes by receiver, each from at least one sender. O(receivers).
     pub fn by_receiver(bytes: &[u64], senders: u32) -> Self {
         let m = u64::from(senders);
-        Self { base: 0, full: 0, part: 0, own: Some(bytes.iter().map(|b| (b / m, b % m)).collect()) }
+        Self {
+            base: 0,
+            full: 0,
+            part: 0,
+            own: Some(bytes.iter().map(|b| (b / m, b % m)).collect()),
+        }
     }
 
     /// Adds sender `m` to a set.
@@ -74,14 +83,17 @@ impl Spread {
     pub fn all_to(&self, senders: u32, n: u32) -> u64 {
         let (mut from, mut to) = (Senders::default(), Receivers::default());
         let (count, has) = (u64::from(senders), |m: u32| u64::from(m < senders));
-        (from.count, from.below_full, from.has_part, from.has_first) = (count, u64::from(self.full.min(senders)), has(self.full), has(0));
+        (from.count, from.below_full, from.has_part, from.has_first) =
+            (count, u64::from(self.full.min(senders)), has(self.full), has(0));
         self.receive(&mut to, n);
         self.between(&from, &to)
     }
 
     /// Bytes from a set to a set.
     pub fn between(&self, from: &Senders, to: &Receivers) -> u64 {
-        let even = from.count * to.count * self.base + from.below_full * to.count + from.has_part * to.below_part;
+        let even = from.count * to.count * self.base
+            + from.below_full * to.count
+            + from.has_part * to.below_part;
         even + from.count * to.each + from.has_first * to.more
     }
 }
@@ -96,7 +108,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// Any partition of the senders and the receivers adds up to every byte, and equals the sum over single pairs.
+        /// Any partition of the senders and the receivers adds up to every byte, and equals the sum
+        /// over single pairs.
         #[test]
         fn sets_add_up_to_every_byte(bytes in 0u64..5000, m in 1u32..9, n in 1u32..9, cut in any::<u16>(),
                                      shares in prop::option::of(prop::collection::vec(0u64..40, 8))) {

@@ -1,7 +1,8 @@
 //! Slots: which host has how many free, by rack, and when those that are held will be free.
 //!
-//! Slots of a host are numbered from zero; the lowest free one is given out. The hosts of a rack with free slots are kept in the
-//! order of how many they have, so that a rack's least loaded host is found at once.
+//! Slots of a host are numbered from zero; the lowest free one is given out. The hosts of a rack
+//! with free slots are kept in the order of how many they have, so that a rack's least loaded host
+//! is found at once.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -21,7 +22,8 @@ struct Host {
     up: bool,
     /// Free slots, the lowest number last.
     free: Vec<u32>,
-    /// By slot: since when its task computes, and how long it does in all; no time while it waits for its input.
+    /// By slot: since when its task computes, and how long it does in all; no time while it waits
+    /// for its input.
     works: Vec<(Option<Time>, Span)>,
     total: u32,
 }
@@ -48,7 +50,8 @@ pub struct Slots {
     open: u32,
     /// Slots that have become free.
     freed: u64,
-    /// Thousandths by which estimates are off at most, and the seed from which the errors are drawn.
+    /// Thousandths by which estimates are off at most, and the seed from which the errors are
+    /// drawn.
     off: (u64, u64),
 }
 
@@ -58,9 +61,22 @@ impl Slots {
         let hosts = t
             .hosts
             .iter()
-            .map(|h| Host { rack: h.rack, up: false, free: Vec::new(), works: vec![(None, Span::ZERO); h.slots as usize], total: h.slots })
+            .map(|h| Host {
+                rack: h.rack,
+                up: false,
+                free: Vec::new(),
+                works: vec![(None, Span::ZERO); h.slots as usize],
+                total: h.slots,
+            })
             .collect();
-        let mut s = Self { hosts, racks: vec![Rack::default(); t.rack_count()], free: 0, open: 0, freed: 0, off: (0, 0) };
+        let mut s = Self {
+            hosts,
+            racks: vec![Rack::default(); t.rack_count()],
+            free: 0,
+            open: 0,
+            freed: 0,
+            off: (0, 0),
+        };
         t.hosts.iter().for_each(|h| s.bring_up(h.id));
         s
     }
@@ -110,8 +126,8 @@ impl Slots {
         self.racks[rack.index()].open.first().map(|e| e.1)
     }
 
-    /// Makes [`Self::releases`] wrong by at most `percent` per cent of a task's remaining time, drawn for each task from the seed: what
-    /// estimators of the remaining time get wrong.
+    /// Makes [`Self::releases`] wrong by at most `percent` per cent of a task's remaining time,
+    /// drawn for each task from the seed: what estimators of the remaining time get wrong.
     pub fn misjudge(&mut self, percent: u32, seed: u64) {
         self.off = (u64::from(percent.min(100)) * 10, seed);
     }
@@ -137,7 +153,8 @@ impl Slots {
         slot
     }
 
-    /// Moves the expected end of a held slot from `old` to `new`: its task begins to compute at `now`.
+    /// Moves the expected end of a held slot from `old` to `new`: its task begins to compute at
+    /// `now`.
     pub fn expect(&mut self, host: HostId, slot: u32, old: Time, (now, new): (Time, Time)) {
         self.hosts[host.index()].works[slot as usize] = (Some(now), new.since(now));
         let r = &mut self.racks[self.hosts[host.index()].rack.index()];
@@ -201,8 +218,8 @@ impl Slots {
         self.open += u32::from(h.total > 0);
     }
 
-    /// When each slot of a rack that is up will be free, in ascending order: now and the estimated remaining time of its task, from
-    /// its progress (Co-scheduler eq. 12). O(slots log slots).
+    /// When each slot of a rack that is up will be free, in ascending order: now and the estimated
+    /// remaining time of its task, from its progress (Co-scheduler eq. 12). O(slots log slots).
     pub fn releases(&self, rack: RackId, now: Time) -> Vec<Time> {
         let r = &self.racks[rack.index()];
         let held = r.held.iter().map(|&(_, host, slot)| now + self.left(now, host, slot));
@@ -211,7 +228,8 @@ impl Slots {
         all
     }
 
-    /// T_rem = t_elapsed (1 - P) / P of the task in a held slot; while nothing is done, as long as it takes in all.
+    /// T_rem = t_elapsed (1 - P) / P of the task in a held slot; while nothing is done, as long as
+    /// it takes in all.
     fn left(&self, now: Time, host: HostId, slot: u32) -> Span {
         let (begun, all) = self.hosts[host.index()].works[slot as usize];
         let elapsed = now.since(begun.unwrap_or(now)).min(all);
@@ -222,7 +240,12 @@ impl Slots {
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed ^ begun.map_or(0, |t| t.0));
         rng.set_stream(u64::from(host.0) << 32 | u64::from(slot));
-        Span(u64::try_from(u128::from(left.0) * u128::from(rng.random_range(1000 - off..=1000 + off)) / 1000).unwrap_or(u64::MAX))
+        Span(
+            u64::try_from(
+                u128::from(left.0) * u128::from(rng.random_range(1000 - off..=1000 + off)) / 1000,
+            )
+            .unwrap_or(u64::MAX),
+        )
     }
 
     /// When `n` slots of a rack will be free at once; `None` if it has fewer. O(slots log slots).
@@ -248,9 +271,18 @@ mod tests {
     fn the_least_loaded_host_comes_first_and_slots_are_given_out_from_zero() {
         let mut s = slots();
         assert_eq!((s.free(), s.least_loaded(RackId(0))), (7, Some(HostId(0))));
-        assert_eq!((s.take(HostId(0), Time(0), Time(5)), s.least_loaded(RackId(0))), (0, Some(HostId(1))));
-        assert_eq!((s.take(HostId(1), Time(0), Time(9)), s.take(HostId(1), Time(0), Time(7))), (0, 1));
-        assert_eq!((s.least_loaded(RackId(0)), s.free_in(RackId(0)), s.free_on(HostId(1))), (Some(HostId(0)), 1, 0));
+        assert_eq!(
+            (s.take(HostId(0), Time(0), Time(5)), s.least_loaded(RackId(0))),
+            (0, Some(HostId(1)))
+        );
+        assert_eq!(
+            (s.take(HostId(1), Time(0), Time(9)), s.take(HostId(1), Time(0), Time(7))),
+            (0, 1)
+        );
+        assert_eq!(
+            (s.least_loaded(RackId(0)), s.free_in(RackId(0)), s.free_on(HostId(1))),
+            (Some(HostId(0)), 1, 0)
+        );
         s.give(HostId(1), 0, Time(9));
         assert_eq!((s.take(HostId(1), Time(0), Time(9)), s.free()), (0, 4));
     }
@@ -288,16 +320,19 @@ mod tests {
         s.misjudge(50, 7);
         let off = s.releases(RackId(1), Time(1000));
         assert_eq!(off, s.releases(RackId(1), Time(1000)), "an estimate is drawn once");
-        let sorted = off.is_sorted() && off[0] >= Time(1200) && off.iter().all(|t| *t <= Time(2500));
+        let sorted =
+            off.is_sorted() && off[0] >= Time(1200) && off.iter().all(|t| *t <= Time(2500));
         assert!(sorted && off != [1400, 2000, 2000].map(Time), "{off:?}");
     }
 
     #[test]
-    fn a_misjudged_remaining_time_changes_where_co_scheduler_runs_reduces_if_it_must_wait_for_slots() {
+    fn a_misjudged_remaining_time_changes_where_co_scheduler_runs_reduces_if_it_must_wait_for_slots()
+     {
         use crate::placement::cluster::Cluster;
         use crate::placement::coscheduler::{decide, network::Idle};
         use crate::units::Bytes;
-        // Three racks of two slots; maps of 4 T_e in the first; two reduces, which may go to any one rack.
+        // Three racks of two slots; maps of 4 T_e in the first; two reduces, which may go to any
+        // one rack.
         let mut t = Topology::uniform("t", 0, 0, BitRate(8), BitRate(8), vec![]);
         (0..3).for_each(|_| t.push_rack(1, 2, BitRate(8), BitRate(8)));
         let cluster = Cluster { racks: 3, hosts: 1, slots: 2, ..Cluster::co_scheduler() };
@@ -312,9 +347,18 @@ mod tests {
             s
         };
         let chosen = |s: &Slots| {
-            let free: Vec<Vec<Span>> =
-                (0..3).map(|r| s.releases(RackId(r), Time(1)).into_iter().map(|t| t.since(Time(1))).collect()).collect();
-            let q = decide::Question { cluster: &cluster, maps: &maps, reduces: 2, widths: &[1], free: &free };
+            let free: Vec<Vec<Span>> = (0..3)
+                .map(|r| {
+                    s.releases(RackId(r), Time(1)).into_iter().map(|t| t.since(Time(1))).collect()
+                })
+                .collect();
+            let q = decide::Question {
+                cluster: &cluster,
+                maps: &maps,
+                reduces: 2,
+                widths: &[1],
+                free: &free,
+            };
             decide::decide(&q, &Idle(&cluster)).unwrap().best().racks.clone()
         };
         let second = 1_000_000_000;
@@ -326,7 +370,10 @@ mod tests {
         };
         assert_eq!(chosen(&full), [(RackId(0), 2)], "the rack that is free soonest");
         let others = (0..20).filter(|&seed| wrong(seed) != chosen(&full)).count();
-        assert!((5..=20).contains(&others), "half off, each of three racks may seem the first: {others} of 20");
+        assert!(
+            (5..=20).contains(&others),
+            "half off, each of three racks may seem the first: {others} of 20"
+        );
         // While a rack has slots free, the choice does not depend on how long the others will take.
         let idle = busy(Slots::new(&t), [100 * second, 0, 102 * second]);
         for seed in 0..20 {
@@ -343,7 +390,16 @@ mod tests {
         s.give(HostId(0), slot, Time(5));
         s.take_down(HostId(0));
         s.take_down(HostId(0));
-        assert_eq!((s.free(), s.slots_in(RackId(0)), s.hosts_up(RackId(0)), s.is_up(HostId(0)), s.hosts_open()), (5, 2, 1, false, 2));
+        assert_eq!(
+            (
+                s.free(),
+                s.slots_in(RackId(0)),
+                s.hosts_up(RackId(0)),
+                s.is_up(HostId(0)),
+                s.hosts_open()
+            ),
+            (5, 2, 1, false, 2)
+        );
         assert_eq!(s.least_loaded(RackId(0)), Some(HostId(1)));
         s.bring_up(HostId(0));
         s.bring_up(HostId(0));

@@ -18,6 +18,13 @@ pub struct JobPolicy {
 impl JobPolicy {
     /// A policy of a kind, with its usual parameters.
     pub fn new(kind: Kind) -> Self {
-        Self { placement: Spec::new(kind), settings: Settings { order: kind.order(), reduces: kind.reduces(), ..Settings::default() } }
+        Self {
+            placement: Spec::new(kind),
+            settings: Settings {
+                order: kind.order(),
+                reduces: kind.reduces(),
+                ..Settings::default()
+            },
+        }
     }
 }

@@ -1,7 +1,9 @@
-//! The books of one stage: what each task does and where, which tasks wait near which block, and where outputs are.
+//! The books of one stage: what each task does and where, which tasks wait near which block, and
+//! where outputs are.
 //!
-//! Everything about a task is an entry of a vector by its number in the stage, so that a stage of ten thousand tasks is a few flat
-//! arrays. Lists of pending tasks may name tasks that have started since; they are skipped when a task is taken.
+//! Everything about a task is an entry of a vector by its number in the stage, so that a stage of
+//! ten thousand tasks is a few flat arrays. Lists of pending tasks may name tasks that have started
+//! since; they are skipped when a task is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,7 +103,8 @@ pub struct Stage {
     pub open: bool,
     /// Since when they may.
     pub opened: Time,
-    /// When a slot was last taken from one of its tasks, since nothing moved. At that instant it gets none.
+    /// When a slot was last taken from one of its tasks, since nothing moved. At that instant it
+    /// gets none.
     pub unstuck: Option<Time>,
     /// By task; empty if it reads none.
     pub blocks: Vec<Block>,
@@ -124,7 +127,8 @@ pub struct Stage {
     /// When its shuffle's first flow began and its last one ended.
     pub shuffle: Option<(Time, Time)>,
     any: Vec<u32>,
-    /// Tasks by the input that they get from shuffles, the most first; those before `first` are not pending.
+    /// Tasks by the input that they get from shuffles, the most first; those before `first` are not
+    /// pending.
     by_input: Vec<u32>,
     first: usize,
     near: Vec<Near>,
@@ -157,7 +161,13 @@ impl Stage {
                     Some(bytes) => Spread::by_receiver(&bytes, senders),
                 };
                 let least = (0..n).map(|k| spread.all_to(senders, k)).min().unwrap_or(0);
-                Incoming { from: e.from, spread, bytes: e.bytes, least, cursor: vec![0; n as usize] }
+                Incoming {
+                    from: e.from,
+                    spread,
+                    bytes: e.bytes,
+                    least,
+                    cursor: vec![0; n as usize],
+                }
             })
             .collect();
         Self {
@@ -212,16 +222,34 @@ impl Stage {
     }
 
     /// Of the rack's hosts that hold a pending task's block, the one with the most free slots.
-    pub fn best_host(&self, t: &Topology, rack: RackId, free: impl Fn(HostId) -> u32) -> Option<HostId> {
-        let open = self.near_in(t, rack).iter().filter(|n| n.count > 0).map(|n| (free(n.host), std::cmp::Reverse(n.host)));
+    pub fn best_host(
+        &self,
+        t: &Topology,
+        rack: RackId,
+        free: impl Fn(HostId) -> u32,
+    ) -> Option<HostId> {
+        let open = self
+            .near_in(t, rack)
+            .iter()
+            .filter(|n| n.count > 0)
+            .map(|n| (free(n.host), std::cmp::Reverse(n.host)));
         open.max().filter(|b| b.0 > 0).map(|b| b.1.0)
     }
 
     /// How near a pending task would run on a free slot of the rack.
-    pub fn locality(&self, t: &Topology, rack: RackId, free: impl Fn(HostId) -> u32) -> Option<Locality> {
+    pub fn locality(
+        &self,
+        t: &Topology,
+        rack: RackId,
+        free: impl Fn(HostId) -> u32,
+    ) -> Option<Locality> {
         match () {
             () if self.counts.pending == 0 => None,
-            () if self.blocks.is_empty() || self.near_in(t, rack).iter().any(|n| n.count > 0 && free(n.host) > 0) => Some(Locality::Host),
+            () if self.blocks.is_empty()
+                || self.near_in(t, rack).iter().any(|n| n.count > 0 && free(n.host) > 0) =>
+            {
+                Some(Locality::Host)
+            }
             () if self.in_rack[rack.index()].0 > 0 => Some(Locality::Rack),
             () => Some(Locality::Remote),
         }
@@ -229,8 +257,14 @@ impl Stage {
 
     /// The task that [`Self::take`] would take for a host, and how near it would run.
     pub fn nearest(&self, t: &Topology, host: HostId) -> Option<(u32, Locality)> {
-        let pending = |list: &Vec<u32>| list.iter().rev().copied().find(|&k| self.tasks[k as usize].doing == Doing::Pending);
-        let at = self.near.binary_search_by_key(&host, |n| n.host).ok().filter(|&i| self.near[i].count > 0);
+        let pending = |list: &Vec<u32>| {
+            list.iter().rev().copied().find(|&k| self.tasks[k as usize].doing == Doing::Pending)
+        };
+        let at = self
+            .near
+            .binary_search_by_key(&host, |n| n.host)
+            .ok()
+            .filter(|&i| self.near[i].count > 0);
         let in_rack = self.in_rack.get(t.rack_of(host).index()).filter(|r| r.0 > 0);
         let far = if self.blocks.is_empty() { Locality::Host } else { Locality::Remote };
         let local = at.and_then(|i| pending(&self.near[i].tasks)).map(|k| (k, Locality::Host));
@@ -240,11 +274,14 @@ impl Stage {
 
     /// The pending task with the most input from shuffles, the first among equals.
     pub fn largest(&self) -> Option<u32> {
-        self.by_input[self.first..].iter().copied().find(|&k| self.tasks[k as usize].doing == Doing::Pending)
+        self.by_input[self.first..]
+            .iter()
+            .copied()
+            .find(|&k| self.tasks[k as usize].doing == Doing::Pending)
     }
 
-    /// Notes that a task has started: [`Self::largest`] and [`Self::nearest`] need not look at those at the ends of their lists again. O(1)
-    /// amortised.
+    /// Notes that a task has started: [`Self::largest`] and [`Self::nearest`] need not look at
+    /// those at the ends of their lists again. O(1) amortised.
     pub fn pass_started(&mut self) {
         let pending = |k: u32| self.tasks[k as usize].doing == Doing::Pending;
         let first = self.by_input[self.first..].iter().take_while(|&&k| !pending(k)).count();
@@ -253,7 +290,8 @@ impl Stage {
         self.any.truncate(self.any.len() - last);
     }
 
-    /// Takes a pending task for `host`: one whose block it holds, else one of the rack, else the first.
+    /// Takes a pending task for `host`: one whose block it holds, else one of the rack, else the
+    /// first.
     ///
     /// # Panics
     /// If none is pending.
@@ -267,13 +305,21 @@ impl Stage {
             }
             None
         };
-        let at = self.near.binary_search_by_key(&host, |n| n.host).ok().filter(|&i| self.near[i].count > 0);
+        let at = self
+            .near
+            .binary_search_by_key(&host, |n| n.host)
+            .ok()
+            .filter(|&i| self.near[i].count > 0);
         let rack = t.rack_of(host).index();
         let local = at.and_then(|i| pending(&mut self.near[i].tasks)).map(|k| (k, Locality::Host));
         let in_rack = self.in_rack.get_mut(rack).filter(|r| r.0 > 0);
         let (k, near) = local
             .or_else(|| in_rack.and_then(|r| pending(&mut r.1)).map(|k| (k, Locality::Rack)))
-            .or_else(|| pending(&mut self.any).map(|k| (k, if self.blocks.is_empty() { Locality::Host } else { Locality::Remote })))
+            .or_else(|| {
+                pending(&mut self.any).map(|k| {
+                    (k, if self.blocks.is_empty() { Locality::Host } else { Locality::Remote })
+                })
+            })
             .expect("a task is pending");
         self.count_blocks(t, k, false);
         (k, near)
@@ -310,16 +356,21 @@ impl Stage {
         let change = |n: &mut u32| *n = if more { *n + 1 } else { *n - 1 };
         let Some(block) = self.blocks.get(k as usize) else { return };
         for h in block {
-            let i = self.near.binary_search_by_key(h, |n| n.host).expect("every block's host has a list");
+            let i = self
+                .near
+                .binary_search_by_key(h, |n| n.host)
+                .expect("every block's host has a list");
             change(&mut self.near[i].count);
         }
         racks_of(block, t, |r| change(&mut self.in_rack[r.index()].0));
     }
 
-    /// Forgets what only tasks that may run again need: its job has finished. What was done, and by which tasks, stays.
+    /// Forgets what only tasks that may run again need: its job has finished. What was done, and by
+    /// which tasks, stays.
     pub fn retire(&mut self) {
         let Self { tasks, counts, open, opened, shuffle, .. } = self;
-        let (tasks, counts, open, opened, shuffle) = (std::mem::take(tasks), *counts, *open, *opened, *shuffle);
+        let (tasks, counts, open, opened, shuffle) =
+            (std::mem::take(tasks), *counts, *open, *opened, *shuffle);
         *self = Self { tasks, counts, open, opened, shuffle, ..Self::default() };
     }
 
@@ -334,9 +385,12 @@ impl Stage {
     }
 }
 
-/// Tasks by the input that they get from shuffles, the most first, the first among equals. O(tasks log tasks).
+/// Tasks by the input that they get from shuffles, the most first, the first among equals. O(tasks
+/// log tasks).
 fn by_input(incoming: &[Incoming], job: &JobSpec, tasks: u32) -> Vec<u32> {
-    let input = |k: u32| -> u64 { incoming.iter().map(|e| e.spread.all_to(job.stages[e.from].tasks, k)).sum() };
+    let input = |k: u32| -> u64 {
+        incoming.iter().map(|e| e.spread.all_to(job.stages[e.from].tasks, k)).sum()
+    };
     let mut all: Vec<u32> = (0..tasks).collect();
     all.sort_by_cached_key(|&k| std::cmp::Reverse(input(k)));
     all
@@ -360,7 +414,13 @@ mod tests {
 
     fn stage() -> (Stage, Topology) {
         let t = Topology::uniform("t", 3, 2, BitRate(8), BitRate(8), vec![]);
-        let map = StageSpec { name: "map".into(), tasks: 3, times: TaskTimes::Even(Span(1)), input: Bytes(3), output: Bytes(0) };
+        let map = StageSpec {
+            name: "map".into(),
+            tasks: 3,
+            times: TaskTimes::Even(Span(1)),
+            input: Bytes(3),
+            output: Bytes(0),
+        };
         let none = StageSpec { tasks: 0, ..map.clone() };
         let mut s = Stage::new(&JobSpec::map_reduce("j", Time(0), map, none, Bytes(0)), 0, 3);
         // Hosts 0, 1 are rack 0; 2, 3 rack 1; 4, 5 rack 2.

@@ -14,7 +14,9 @@ use super::slots::Slots;
 use super::stage::{Doing, Incoming, Stage};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
 use crate::placement::network::{FlowAt, Input, Needs};
-use crate::placement::policy::{Block, Flows, Locality, Offers, ReduceStart, StageCounts, TaskAt, View};
+use crate::placement::policy::{
+    Block, Flows, Locality, Offers, ReduceStart, StageCounts, TaskAt, View,
+};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -24,7 +26,8 @@ use crate::workload::jobs::JobSpec;
 pub struct Settings {
     /// The order of jobs.
     pub order: Order,
-    /// Orders of the first queues, where they differ; others have `order`. With any, queues are served apart under `Order::Fifo` too.
+    /// Orders of the first queues, where they differ; others have `order`. With any, queues are
+    /// served apart under `Order::Fifo` too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orders: Vec<Order>,
     /// Weights of the queues, by number; others have one.
@@ -32,9 +35,11 @@ pub struct Settings {
     /// When tasks that wait for others get slots.
     #[serde(default)]
     pub reduces: ReduceStart,
-    /// Per cent of the sending stage's tasks that must have finished since before a waiting reduce task fetches again, 1 to 100.
+    /// Per cent of the sending stage's tasks that must have finished since before a waiting reduce
+    /// task fetches again, 1 to 100.
     pub fetch_percent: u32,
-    /// Whether each task has flows of its own; under a policy that needs them they have them anyway ([`Needs::flows_by_task`]).
+    /// Whether each task has flows of its own; under a policy that needs them they have them anyway
+    /// ([`Needs::flows_by_task`]).
     #[serde(default, skip_serializing_if = "Flows::is_usual")]
     pub flows: Flows,
     /// Between which places flows go.
@@ -56,14 +61,16 @@ impl Default for Settings {
 }
 
 /// Between which places flows go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grain {
     /// Hosts: what real traffic needs. A shuffle has as many flows as pairs of hosts.
     #[default]
     Host,
-    /// Racks: host r of a coflow is rack r as a whole, and what stays in a rack takes no time. For large networks in virtual time;
-    /// the network under it has one host a rack ([`rack_level`]).
+    /// Racks: host r of a coflow is rack r as a whole, and what stays in a rack takes no time. For
+    /// large networks in virtual time; the network under it has one host a rack ([`rack_level`]).
     Rack,
 }
 
@@ -92,7 +99,8 @@ pub struct JobState {
     pub placed: bool,
     /// Number of stages with tasks that have not finished, or must run again.
     pub unfinished: u32,
-    /// Its coflows on their way: a finished job may have some, for attempts of tasks that were given up.
+    /// Its coflows on their way: a finished job may have some, for attempts of tasks that were
+    /// given up.
     pub sending: u32,
     /// What is reported.
     pub account: Account,
@@ -238,9 +246,14 @@ impl State {
         }
     }
 
-    /// What a task that holds a slot has still to ask for: all of its block, or of its shuffles what is beyond its cursors; nothing, and
-    /// what is beyond `upto`, if that is on its way now.
-    pub fn foresee(&mut self, (job, stage, shuffle): (JobId, usize, bool), task: u32, upto: Option<&[u32]>) {
+    /// What a task that holds a slot has still to ask for: all of its block, or of its shuffles
+    /// what is beyond its cursors; nothing, and what is beyond `upto`, if that is on its way now.
+    pub fn foresee(
+        &mut self,
+        (job, stage, shuffle): (JobId, usize, bool),
+        task: u32,
+        upto: Option<&[u32]>,
+    ) {
         if self.net.needs.network {
             let host = self.stage(job, stage).tasks[task as usize].host;
             let (part, bytes) = match shuffle {
@@ -255,21 +268,33 @@ impl State {
     /// Bytes of the block of a task; none for a stage that reads none.
     fn block_of(&self, job: JobId, stage: usize, task: u32) -> u64 {
         let s = &self.jobs[job].spec.stages[stage];
-        let (n, input) = (u64::from(s.tasks), if self.stage(job, stage).blocks.is_empty() { 0 } else { s.input.0 });
+        let (n, input) = (
+            u64::from(s.tasks),
+            if self.stage(job, stage).blocks.is_empty() { 0 } else { s.input.0 },
+        );
         input / n + u64::from(u64::from(task) < input % n)
     }
 
     /// Those that it would read over the network on a host. O(replicas).
     fn block_from_afar(&self, job: JobId, stage: usize, task: u32, host: HostId) -> u64 {
         let t = &self.topology;
-        let near = |&h: &HostId| h == host || (self.net.needs.rack_local && t.rack_of(h) == t.rack_of(host));
+        let near = |&h: &HostId| {
+            h == host || (self.net.needs.rack_local && t.rack_of(h) == t.rack_of(host))
+        };
         let block = self.stage(job, stage).blocks.get(task as usize);
         if block.is_none_or(|b| b.iter().any(near)) { 0 } else { self.block_of(job, stage, task) }
     }
 
-    /// Bytes of shuffles that a task would fetch over the network on a host: of outputs beyond its cursors or beyond `upto`, as many in a
-    /// hundred from elsewhere as of all; outputs that are not ready yet will be elsewhere. O(incoming edges).
-    fn shuffle_from_afar(&self, job: JobId, stage: usize, task: u32, (host, upto): (HostId, Option<&[u32]>)) -> u64 {
+    /// Bytes of shuffles that a task would fetch over the network on a host: of outputs beyond its
+    /// cursors or beyond `upto`, as many in a hundred from elsewhere as of all; outputs that are
+    /// not ready yet will be elsewhere. O(incoming edges).
+    fn shuffle_from_afar(
+        &self,
+        job: JobId,
+        stage: usize,
+        task: u32,
+        (host, upto): (HostId, Option<&[u32]>),
+    ) -> u64 {
         let s = self.stage(job, stage);
         let of = |(k, e): (usize, &Incoming)| {
             let from = self.stage(job, e.from);
@@ -281,7 +306,8 @@ impl State {
             let past = upto.map_or(e.cursor[task as usize], |u| u[k]);
             let (rest, far) = (all.saturating_sub(past.into()), all - u64::from(near).min(all));
             let bytes = u128::from(e.spread.all_to(all as u32, task));
-            (bytes * u128::from(rest) * u128::from(far)).div_ceil(u128::from(all) * u128::from(all)) as u64
+            (bytes * u128::from(rest) * u128::from(far)).div_ceil(u128::from(all) * u128::from(all))
+                as u64
         };
         s.incoming.iter().enumerate().map(of).sum()
     }
@@ -291,18 +317,24 @@ impl State {
         self.may_start(job, stage) && self.stage(job, stage).counts.pending > 0
     }
 
-    /// The two sides of the shuffles into a stage, and the slots of its job. O(incoming edges + racks of the job).
+    /// The two sides of the shuffles into a stage, and the slots of its job. O(incoming edges +
+    /// racks of the job).
     pub fn sides(&self, job: JobId, stage: usize) -> Sides {
         let j = &self.jobs[job];
-        let free = j.racks.as_ref().map_or(self.slots.free(), |r| r.iter().map(|&r| u64::from(self.slots.free_in(r))).sum());
+        let free = j.racks.as_ref().map_or(self.slots.free(), |r| {
+            r.iter().map(|&r| u64::from(self.slots.free_in(r))).sum()
+        });
         let own = &j.stages[stage];
         let before = own.incoming.iter().map(|e| j.stages[e.from].counts);
-        before.fold(Sides { free, receiving: own.counts.running.into(), ..Sides::default() }, |s, c| Sides {
-            pending: s.pending + u64::from(c.pending),
-            running: s.running + u64::from(c.running),
-            finished: s.finished + u64::from(c.finished),
-            ..s
-        })
+        before.fold(
+            Sides { free, receiving: own.counts.running.into(), ..Sides::default() },
+            |s, c| Sides {
+                pending: s.pending + u64::from(c.pending),
+                running: s.running + u64::from(c.running),
+                finished: s.finished + u64::from(c.finished),
+                ..s
+            },
+        )
     }
 
     /// Looks again whether a job has a task that may start, and tells the queues. O(stages).
@@ -316,14 +348,22 @@ impl State {
     /// Tasks of a job got slots or gave them up: its place in the order may be another. O(stages).
     pub fn note_work(&mut self, job: JobId) {
         if self.queues.by_work() {
-            let work = self.jobs[job].stages.iter().map(|s| s.mean.0.saturating_mul(s.counts.pending.into()));
+            let work = self.jobs[job]
+                .stages
+                .iter()
+                .map(|s| s.mean.0.saturating_mul(s.counts.pending.into()));
             let work = work.fold(0, u64::saturating_add);
             self.queues.set_work(job, work);
         }
     }
 
     /// Bytes begin to go between racks, or, not `on`, do so no more.
-    pub fn pass_between(&mut self, (from, to, bytes): (RackId, RackId, Bytes), shuffle: bool, on: bool) {
+    pub fn pass_between(
+        &mut self,
+        (from, to, bytes): (RackId, RackId, Bytes),
+        shuffle: bool,
+        on: bool,
+    ) {
         let change = |n: &mut u64| *n = if on { *n + bytes.0 } else { *n - bytes.0 };
         change(&mut self.between[to.index()].0);
         change(&mut self.between[from.index()].1);
@@ -332,14 +372,20 @@ impl State {
         }
     }
 
-    /// What the coflow into a stage comes to, if each of its tasks must fetch whatever host it is on; else 0. Known only for policies that
-    /// look at the network. O(incoming edges x hosts with outputs).
+    /// What the coflow into a stage comes to, if each of its tasks must fetch whatever host it is
+    /// on; else 0. Known only for policies that look at the network. O(incoming edges x hosts with
+    /// outputs).
     fn least(&self, job: JobId, stage: &Stage) -> u64 {
         let rack_local = self.net.needs.rack_local;
         let in_one_place = |from: &Stage| {
             let all = from.tasks.len() as u32;
             let holds_all = |n: &u32| *n >= all;
-            from.is_done() && if rack_local { from.output_in.iter().any(holds_all) } else { from.output_on.values().any(holds_all) }
+            from.is_done()
+                && if rack_local {
+                    from.output_in.iter().any(holds_all)
+                } else {
+                    from.output_on.values().any(holds_all)
+                }
         };
         let is_remote = |e: &Incoming| e.least > 0 && !in_one_place(self.stage(job, e.from));
         match self.net.needs.network && stage.incoming.iter().any(is_remote) {
@@ -361,7 +407,9 @@ impl State {
     /// Tasks of a stage that hold slots, by number.
     pub fn running(&self, job: JobId, stage: usize) -> impl Iterator<Item = u32> + '_ {
         let tasks = self.stage(job, stage).tasks.iter().enumerate();
-        tasks.filter(|(_, t)| matches!(t.doing, Doing::Fetching | Doing::Computing)).map(|(k, _)| k as u32)
+        tasks
+            .filter(|(_, t)| matches!(t.doing, Doing::Fetching | Doing::Computing))
+            .map(|(k, _)| k as u32)
     }
 }
 
@@ -394,7 +442,10 @@ impl View for State {
     fn counts(&self, job: JobId, stage: usize) -> StageCounts {
         // A policy may ask about a job that is over by now: it has no tasks.
         let s = self.jobs.get(job).map(|j| &j.stages[stage]);
-        s.map_or_else(StageCounts::default, |s| StageCounts { waiting: s.waiting.len() as u32, ..s.counts })
+        s.map_or_else(StageCounts::default, |s| StageCounts {
+            waiting: s.waiting.len() as u32,
+            ..s.counts
+        })
     }
     fn tasks(&self, job: JobId, stage: usize) -> Box<dyn Iterator<Item = TaskAt> + '_> {
         Box::new(self.stage(job, stage).tasks.iter().map(|t| match t.doing {
@@ -428,7 +479,10 @@ impl View for State {
     }
     fn waiting_in(&self, job: JobId, stage: usize, rack: RackId) -> u32 {
         let s = self.stage(job, stage);
-        s.waiting.iter().filter(|&&k| self.topology.rack_of(s.tasks[k as usize].host) == rack).count() as u32
+        s.waiting
+            .iter()
+            .filter(|&&k| self.topology.rack_of(s.tasks[k as usize].host) == rack)
+            .count() as u32
     }
     fn output_in(&self, job: JobId, stage: usize, rack: RackId) -> u32 {
         self.stage(job, stage).output_in.get(rack.index()).copied().unwrap_or(0)
@@ -470,7 +524,14 @@ impl View for State {
     fn inputs(&self, host: HostId) -> Box<dyn Iterator<Item = Input> + '_> {
         Box::new(self.net.inputs(self.place(host)).map(|w| {
             let (job, stage) = (w.task.job, w.task.stage as usize);
-            Input { job, stage, task: w.task.task, left: w.left(), is_coming: w.is_coming(), coflow: self.coflow_size(job, stage) }
+            Input {
+                job,
+                stage,
+                task: w.task.task,
+                left: w.left(),
+                is_coming: w.is_coming(),
+                coflow: self.coflow_size(job, stage),
+            }
         }))
     }
     fn inputs_left(&self, host: HostId) -> Bytes {
@@ -488,11 +549,18 @@ impl View for State {
     }
     fn input_of(&self, job: JobId, stage: usize, task: u32) -> Bytes {
         let s = self.stage(job, stage);
-        let shuffled: u64 = s.incoming.iter().map(|e| e.spread.all_to(self.stage(job, e.from).tasks.len() as u32, task)).sum();
+        let shuffled: u64 = s
+            .incoming
+            .iter()
+            .map(|e| e.spread.all_to(self.stage(job, e.from).tasks.len() as u32, task))
+            .sum();
         Bytes(shuffled + self.block_of(job, stage, task))
     }
     fn input_from_afar(&self, job: JobId, stage: usize, task: u32, host: HostId) -> Bytes {
-        Bytes(self.block_from_afar(job, stage, task, host) + self.shuffle_from_afar(job, stage, task, (host, None)))
+        Bytes(
+            self.block_from_afar(job, stage, task, host)
+                + self.shuffle_from_afar(job, stage, task, (host, None)),
+        )
     }
     fn coflow_size(&self, job: JobId, stage: usize) -> Bytes {
         let shuffled: Bytes = self.stage(job, stage).incoming.iter().map(|e| e.bytes).sum();

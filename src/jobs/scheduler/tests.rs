@@ -1,4 +1,5 @@
-//! The scheduler over a world that does what it is told: computing takes its time, a byte of the network takes one nanosecond.
+//! The scheduler over a world that does what it is told: computing takes its time, a byte of the
+//! network takes one nanosecond.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,12 +32,24 @@ pub(super) fn network(racks: usize, hosts: usize, slots: u32) -> Arc<Topology> {
 }
 
 pub(super) fn stage(name: &str, tasks: u32, time: u64, input: u64) -> StageSpec {
-    StageSpec { name: name.into(), tasks, times: TaskTimes::Even(Span(time)), input: Bytes(input), output: Bytes(0) }
+    StageSpec {
+        name: name.into(),
+        tasks,
+        times: TaskTimes::Even(Span(time)),
+        input: Bytes(input),
+        output: Bytes(0),
+    }
 }
 
 pub(super) fn map_reduce(at: u64, map: (u32, u64), reduce: (u32, u64), shuffle: u64) -> JobSpec {
     let input = u64::from(map.0) * 10;
-    JobSpec::map_reduce("j", Time(at), stage("map", map.0, map.1, input), stage("reduce", reduce.0, reduce.1, 0), Bytes(shuffle))
+    JobSpec::map_reduce(
+        "j",
+        Time(at),
+        stage("map", map.0, map.1, input),
+        stage("reduce", reduce.0, reduce.1, 0),
+        Bytes(shuffle),
+    )
 }
 
 /// A flow of the world.
@@ -117,7 +130,9 @@ impl World {
             assert!(steps < 200_000, "it never ends");
             let wake = self.s.poll_timeout();
             let next = self.queue.keys().next().map(|k| k.0);
-            let Some(t) = next.into_iter().chain(wake).min().filter(|&t| t <= until) else { return };
+            let Some(t) = next.into_iter().chain(wake).min().filter(|&t| t <= until) else {
+                return;
+            };
             self.now = self.now.max(t);
             while let Some(e) = self.queue.first_entry().filter(|e| e.key().0 <= self.now) {
                 let e = e.remove();
@@ -127,7 +142,11 @@ impl World {
                 self.s.handle(Event::Tick, self.now).unwrap();
             }
             if self.s.wants_progress(self.now) {
-                let left = self.flying.iter().map(|(k, f)| (k.0, k.1, Bytes(f.ends.since(self.now).0))).collect();
+                let left = self
+                    .flying
+                    .iter()
+                    .map(|(k, f)| (k.0, k.1, Bytes(f.ends.since(self.now).0)))
+                    .collect();
                 self.s.handle(Event::Progress { left }, self.now).unwrap();
             }
             while let Some(a) = self.s.poll_action() {
@@ -139,7 +158,11 @@ impl World {
 
     fn tell(&mut self, e: Event) {
         match &e {
-            Event::FlowFinished(id, _) | Event::CoflowFinished(id) if self.cancelled.contains(id) => return,
+            Event::FlowFinished(id, _) | Event::CoflowFinished(id)
+                if self.cancelled.contains(id) =>
+            {
+                return;
+            }
             Event::FlowFinished(id, flow) => drop(self.flying.remove(&(*id, *flow))),
             Event::TaskFinished(r, attempt) => {
                 let key = self.held.iter().find(|h| *h.1 == (*r, *attempt)).map(|h| *h.0);
@@ -156,25 +179,35 @@ impl World {
         match a {
             Action::PlaceData { job, blocks } => {
                 for b in blocks.iter().flatten() {
-                    assert_eq!(b.iter().collect::<BTreeSet<_>>().len(), b.len(), "a block twice on a host");
+                    assert_eq!(
+                        b.iter().collect::<BTreeSet<_>>().len(),
+                        b.len(),
+                        "a block twice on a host"
+                    );
                 }
                 self.at(self.now, Event::DataPlaced(job));
             }
             Action::StartTask { task, attempt, host, slot, .. } => {
                 assert!(slot < self.topology.hosts[host.index()].slots, "no such slot");
-                assert!(self.held.insert((host, slot), (task, attempt)).is_none(), "slot {slot} of {host} used twice");
+                assert!(
+                    self.held.insert((host, slot), (task, attempt)).is_none(),
+                    "slot {slot} of {host} used twice"
+                );
                 *self.starts.entry(task).or_default() += 1;
                 self.hosts.insert(task, host);
                 assert_eq!(self.starts[&task], attempt);
             }
-            Action::Compute { task, attempt, span } => self.at(self.now + span, Event::TaskFinished(task, attempt)),
+            Action::Compute { task, attempt, span } => {
+                self.at(self.now + span, Event::TaskFinished(task, attempt))
+            }
             Action::StopTask { task, attempt } => self.held.retain(|_, h| *h != (task, attempt)),
             Action::StartCoflow { coflow, job, shuffle, .. } => {
                 for (k, f) in coflow.flows.iter().enumerate() {
                     assert!(f.from != f.to && f.bytes.0 > 0);
                     *self.sent.entry((job, shuffle)).or_default() += f.bytes.0;
                     let ends = self.now + Span(f.bytes.0);
-                    self.flying.insert((coflow.id, k.into()), OnItsWay { from: f.from, to: f.to, ends });
+                    self.flying
+                        .insert((coflow.id, k.into()), OnItsWay { from: f.from, to: f.to, ends });
                     self.at(ends, Event::FlowFinished(coflow.id, k.into()));
                 }
                 let longest = coflow.flows.iter().map(|f| f.bytes.0).max().unwrap();
@@ -183,7 +216,8 @@ impl World {
             Action::AskPlacement { job, stage, request } => {
                 // The answer takes its time.
                 let idle = advisor::NetworkState::idle(&self.topology, Bytes(10));
-                let racks = advisor::decide(&self.topology, &idle, &request).ok().map(|p| p.chosen.racks);
+                let racks =
+                    advisor::decide(&self.topology, &idle, &request).ok().map(|p| p.chosen.racks);
                 self.at(self.now + Span(7), Event::Placed { job, stage, racks });
             }
             Action::CancelCoflow(id) => {

@@ -5,8 +5,8 @@
 //! <id> <arrival ms> <mappers> <port>... <reducers> <port>:<megabytes>...
 //! ```
 //!
-//! MB = 10^6 bytes. A reducer's megabytes come in equal parts from its coflow's mappers. Source: the README of
-//! <https://github.com/coflow/coflow-benchmark>.
+//! MB = 10^6 bytes. A reducer's megabytes come in equal parts from its coflow's mappers. Source:
+//! the README of <https://github.com/coflow/coflow-benchmark>.
 
 use std::fmt::Write as _;
 
@@ -51,7 +51,8 @@ pub struct TraceCoflow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Sizes {
-    /// Each mapper sends `min(ceil(bytes / mappers), what remains)`: the flows sum up to the reducer's bytes.
+    /// Each mapper sends `min(ceil(bytes / mappers), what remains)`: the flows sum up to the
+    /// reducer's bytes.
     #[default]
     Exact,
     /// Whole megabytes a flow, rounded up, one at least, as other simulators count.
@@ -84,7 +85,8 @@ pub enum Local {
     Ports,
 }
 
-/// How the ports of a trace become hosts: port p is host (p / R) mod H of rack p mod R, where H is that rack's number of hosts.
+/// How the ports of a trace become hosts: port p is host (p / R) mod H of rack p mod R, where H is
+/// that rack's number of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Mapping {
     /// How flows get their sizes.
@@ -101,7 +103,8 @@ pub struct Mapping {
     pub most: Option<u64>,
 }
 
-/// What speaks against this format, by a text's first two lines: of a trace with a fault in one of them the other is enough.
+/// What speaks against this format, by a text's first two lines: of a trace with a fault in one of
+/// them the other is enough.
 ///
 /// # Errors
 /// In words.
@@ -111,9 +114,16 @@ pub fn fits(text: &str) -> Result<(), String> {
     let number = |w: &&str| w.bytes().all(|b| b.is_ascii_digit());
     let numbers = head.iter().take(2).filter(|w| number(w)).count();
     // Where a key and its value are, it is YAML.
-    let is_head = !head.iter().any(|w| w.contains(':')) && (numbers == 2 || head.len() == 2 && numbers == 1);
-    let is_coflow = first.len() >= 5 && first.last().is_some_and(|w| w.contains(':')) && first.iter().filter(|w| number(w)).count() >= 4;
-    if is_head || is_coflow { Ok(()) } else { Err("its first line is `<ports> <coflows>`, two whole numbers".into()) }
+    let is_head =
+        !head.iter().any(|w| w.contains(':')) && (numbers == 2 || head.len() == 2 && numbers == 1);
+    let is_coflow = first.len() >= 5
+        && first.last().is_some_and(|w| w.contains(':'))
+        && first.iter().filter(|w| number(w)).count() >= 4;
+    if is_head || is_coflow {
+        Ok(())
+    } else {
+        Err("its first line is `<ports> <coflows>`, two whole numbers".into())
+    }
 }
 
 /// Reads a trace. O(length of the text).
@@ -133,12 +143,18 @@ pub fn parse(text: &str) -> Result<Trace, TraceError> {
         last = n;
         let mut words = Words::new(n, line);
         if trace.coflows.len() as u64 == announced {
-            return Err(words.fault(1, format!("the first line announces {announced} coflows, and here is one more")));
+            return Err(words.fault(
+                1,
+                format!("the first line announces {announced} coflows, and here is one more"),
+            ));
         }
         trace.coflows.push(coflow(&mut words, ports)?);
     }
     if (trace.coflows.len() as u64) < announced {
-        let why = format!("the first line announces {announced} coflows, but the file has {}", trace.coflows.len());
+        let why = format!(
+            "the first line announces {announced} coflows, but the file has {}",
+            trace.coflows.len()
+        );
         return Err(Words::new(last, "").fault(1, why));
     }
     Ok(trace)
@@ -163,7 +179,13 @@ fn reducer(words: &mut Words, ports: u64) -> Result<(u64, Bytes), TraceError> {
     let (column, word) = words.next();
     let what = "a reducer as port:megabytes, such as 17:2.5,";
     let (port, size) = word.split_once(':').ok_or_else(|| words.wrong(column, word, what))?;
-    let port = words.integer_in(column, port, &format!("a reducer's port (0 to {})", ports - 1), 0, ports - 1)?;
+    let port = words.integer_in(
+        column,
+        port,
+        &format!("a reducer's port (0 to {})", ports - 1),
+        0,
+        ports - 1,
+    )?;
     let bytes = megabytes(size).ok_or_else(|| {
         let at = column + word.chars().count() - size.chars().count();
         words.wrong(at, size, "megabytes (at most six decimals, at most 1e9)")
@@ -196,43 +218,59 @@ impl Trace {
             for (port, b) in &c.reducers {
                 let part = format!("{:06}", b.0 % MB);
                 let part = part.trim_end_matches('0');
-                let _ = write!(s, " {port}:{}.{}", b.0 / MB, if part.is_empty() { "0" } else { part });
+                let _ =
+                    write!(s, " {port}:{}.{}", b.0 / MB, if part.is_empty() { "0" } else { part });
             }
             s.push('\n');
         }
         s
     }
 
-    /// The trace over the hosts of a topology. Flows of one coflow between the same two hosts become one flow.
-    /// O(F) in the number of pairs of a mapper and a reducer.
+    /// The trace over the hosts of a topology. Flows of one coflow between the same two hosts
+    /// become one flow. O(F) in the number of pairs of a mapper and a reducer.
     ///
     /// # Errors
-    /// When a rack that is needed has no host, a port has no host of its own and `mapping` folds none, or there are more flows than
-    /// `mapping` allows.
-    pub fn to_workload(&self, name: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, TraceError> {
+    /// When a rack that is needed has no host, a port has no host of its own and `mapping` folds
+    /// none, or there are more flows than `mapping` allows.
+    pub fn to_workload(
+        &self,
+        name: &str,
+        topology: &Topology,
+        mapping: &Mapping,
+    ) -> Result<Workload, TraceError> {
         let host = |port| host_of(port, topology);
         let chosen = &self.coflows[..mapping.first.unwrap_or(usize::MAX).min(self.coflows.len())];
         let mut taken = Taken::default();
         let own = |port| has_own_host(port, topology);
-        if let Some((coflow, port)) = chosen.iter().find_map(|c| Some((c.id, c.ports().find(|&p| !own(p))?))) {
+        if let Some((coflow, port)) =
+            chosen.iter().find_map(|c| Some((c.id, c.ports().find(|&p| !own(p))?)))
+        {
             let hosts = topology.hosts.len() as u64;
             if !mapping.fold && hosts > 0 {
-                return Err(does_not_fit(&format!("coflow {coflow}: port {port}"), (self.ports, "ports"), topology));
+                return Err(does_not_fit(
+                    &format!("coflow {coflow}: port {port}"),
+                    (self.ports, "ports"),
+                    topology,
+                ));
             }
             let (mut local, mut all) = (0, 0);
             for c in chosen {
                 all += c.most_flows();
                 local += c.local_by(&host);
             }
-            taken.folded = Some(Folded { what: "ports".into(), ends: self.ports, hosts, local: (local, all) });
+            taken.folded =
+                Some(Folded { what: "ports".into(), ends: self.ports, hosts, local: (local, all) });
         }
         let (mut empty, mut inside) = (0, 0);
         for c in chosen {
-            let (zero, some): (Vec<_>, Vec<&(u64, Bytes)>) =
-                c.reducers.iter().partition(|r| r.1 == Bytes::ZERO && mapping.sizes == Sizes::Exact);
+            let (zero, some): (Vec<_>, Vec<&(u64, Bytes)>) = c
+                .reducers
+                .iter()
+                .partition(|r| r.1 == Bytes::ZERO && mapping.sizes == Sizes::Exact);
             empty += (zero.len() * c.mappers.len()) as u64;
             if mapping.local == Local::Drop {
-                let within = |to: u64| c.mappers.iter().filter(|&&m| host(m) == host(to)).count() as u64;
+                let within =
+                    |to: u64| c.mappers.iter().filter(|&&m| host(m) == host(to)).count() as u64;
                 inside += some.into_iter().map(|r: &(u64, Bytes)| within(r.0)).sum::<u64>();
             }
         }
@@ -246,8 +284,10 @@ impl Trace {
             // A shuffle is a list for a moment, and then its two sides.
             let own = c.most_flows().min(pairs);
             if let Some(most) = mapping.most.filter(|&most| kept.saturating_add(own) > most) {
-                let why =
-                    format!("{} coflows of {flows} flows in all; there is memory for {most}; take fewer coflows or ports", chosen.len());
+                let why = format!(
+                    "{} coflows of {flows} flows in all; there is memory for {most}; take fewer coflows or ports",
+                    chosen.len()
+                );
                 return Err(TraceError { line: 0, column: 0, why });
             }
             let flows = c.flows(mapping, &host).ok_or_else(|| {
@@ -264,13 +304,20 @@ impl Trace {
 }
 
 /// What is said where an end of a file has no host.
-pub(super) fn does_not_fit(which: &str, (ends, what): (u64, &str), topology: &Topology) -> TraceError {
+pub(super) fn does_not_fit(
+    which: &str,
+    (ends, what): (u64, &str),
+    topology: &Topology,
+) -> TraceError {
     let (hosts, name) = (topology.hosts.len(), &topology.name);
-    let why = format!("{which} has no host: {ends} {what} do not fit on the {hosts} hosts of {name}");
+    let why =
+        format!("{which} has no host: {ends} {what} do not fit on the {hosts} hosts of {name}");
     TraceError {
         line: 0,
         column: 0,
-        why: format!("{why}; allowed: a network with more hosts, or --fold, with which several fall on one host"),
+        why: format!(
+            "{why}; allowed: a network with more hosts, or --fold, with which several fall on one host"
+        ),
     }
 }
 
@@ -285,7 +332,8 @@ pub(super) fn host_of(port: u64, topology: &Topology) -> Option<HostId> {
 /// Whether no other port is this port's host: the first H ports of a rack of H hosts.
 pub(super) fn has_own_host(port: u64, topology: &Topology) -> bool {
     let racks = topology.rack_count() as u64;
-    port.checked_rem(racks).is_some_and(|r| port / racks < topology.hosts_of(RackId(r as u32)).len() as u64)
+    port.checked_rem(racks)
+        .is_some_and(|r| port / racks < topology.hosts_of(RackId(r as u32)).len() as u64)
 }
 
 impl TraceCoflow {
@@ -296,7 +344,9 @@ impl TraceCoflow {
 
     /// Flows between two ports that fall on one host. O(mappers x reducers).
     fn local_by(&self, host: &impl Fn(u64) -> Option<HostId>) -> u64 {
-        let with = |to: u64| self.mappers.iter().filter(|&&m| m != to && host(m) == host(to)).count() as u64;
+        let with = |to: u64| {
+            self.mappers.iter().filter(|&&m| m != to && host(m) == host(to)).count() as u64
+        };
         self.reducers.iter().map(|r| with(r.0)).sum()
     }
 
@@ -305,11 +355,23 @@ impl TraceCoflow {
         self.mappers.len() as u64 * self.reducers.len() as u64
     }
 
-    /// The flows by host pair, in the order of the pairs; `None` if a port has no host. O(mappers x reducers).
-    fn flows(&self, mapping: &Mapping, host: &impl Fn(u64) -> Option<HostId>) -> Option<Vec<FlowSpec>> {
+    /// The flows by host pair, in the order of the pairs; `None` if a port has no host. O(mappers x
+    /// reducers).
+    fn flows(
+        &self,
+        mapping: &Mapping,
+        host: &impl Fn(u64) -> Option<HostId>,
+    ) -> Option<Vec<FlowSpec>> {
         let n = self.mappers.len() as u64;
-        let mut mappers = (0..).zip(&self.mappers).map(|(k, &m)| Some((host(m)?, k))).collect::<Option<Vec<(HostId, u64)>>>()?;
-        let mut reducers = self.reducers.iter().map(|&(port, bytes)| Some((host(port)?, bytes))).collect::<Option<Vec<_>>>()?;
+        let mut mappers = (0..)
+            .zip(&self.mappers)
+            .map(|(k, &m)| Some((host(m)?, k)))
+            .collect::<Option<Vec<(HostId, u64)>>>()?;
+        let mut reducers = self
+            .reducers
+            .iter()
+            .map(|&(port, bytes)| Some((host(port)?, bytes)))
+            .collect::<Option<Vec<_>>>()?;
         mappers.sort_unstable();
         reducers.sort_unstable();
         let senders = || mappers.chunk_by(|a, b| a.0 == b.0);
@@ -318,7 +380,8 @@ impl TraceCoflow {
         for own in senders() {
             for asked in receivers() {
                 let (from, to) = (own[0].0, asked[0].0);
-                let parts = asked.iter().flat_map(|r| own.iter().map(|m| mapping.sizes.part(r.1, m.1, n)));
+                let parts =
+                    asked.iter().flat_map(|r| own.iter().map(|m| mapping.sizes.part(r.1, m.1, n)));
                 let bytes = parts.fold(Bytes::ZERO, Bytes::saturating_add);
                 if bytes > Bytes::ZERO && (from != to || mapping.local != Local::Drop) {
                     flows.push(FlowSpec { from, to, bytes });
@@ -345,8 +408,19 @@ mod tests {
         let t = parse("6 1\n7 1500 3 0 1 2 2 3:1.0 4:0.5\n").unwrap();
         assert_eq!(t.coflows[0].reducers, [(3, Bytes(MB)), (4, Bytes(MB / 2))]);
         let w = t.to_workload("w", &topology(6, 1), &Mapping::default()).unwrap();
-        let sizes: Vec<_> = w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
-        assert_eq!(sizes, [(0, 3, 333_334), (0, 4, 166_667), (1, 3, 333_334), (1, 4, 166_667), (2, 3, 333_332), (2, 4, 166_666)]);
+        let sizes: Vec<_> =
+            w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
+        assert_eq!(
+            sizes,
+            [
+                (0, 3, 333_334),
+                (0, 4, 166_667),
+                (1, 3, 333_334),
+                (1, 4, 166_667),
+                (2, 3, 333_332),
+                (2, 4, 166_666)
+            ]
+        );
         assert_eq!((w.coflows[0].arrival, w.coflows[0].name.as_str()), (Time(1_500_000_000), "7"));
         let ceil = Mapping { sizes: Sizes::CeilMb, ..Mapping::default() };
         let w = t.to_workload("w", &topology(6, 1), &ceil).unwrap();
@@ -356,10 +430,19 @@ mod tests {
     #[test]
     fn more_flows_than_there_is_memory_for_are_not_made() {
         let t = parse("6 2\n7 1500 3 0 1 2 2 3:1.0 4:0.5\n8 1600 1 0 1 3:1.0\n").unwrap();
-        let of = |first, most| t.to_workload("w", &topology(6, 1), &Mapping { first, most: Some(most), ..Mapping::default() });
+        let of = |first, most| {
+            t.to_workload(
+                "w",
+                &topology(6, 1),
+                &Mapping { first, most: Some(most), ..Mapping::default() },
+            )
+        };
         assert!(of(None, 7).is_ok() && of(Some(1), 6).is_ok());
         let told = of(None, 6).unwrap_err().why;
-        assert_eq!(told, "2 coflows of 7 flows in all; there is memory for 6; take fewer coflows or ports");
+        assert_eq!(
+            told,
+            "2 coflows of 7 flows in all; there is memory for 6; take fewer coflows or ports"
+        );
     }
 
     #[test]
@@ -368,7 +451,8 @@ mod tests {
         let t = parse("5 1\n1 0 3 0 4 2 2 0:3.0 3:3.0\n").unwrap();
         let fold = Mapping { fold: true, ..Mapping::default() };
         let w = t.to_workload("w", &topology(2, 2), &fold).unwrap();
-        let flows: Vec<_> = w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0 / MB)).collect();
+        let flows: Vec<_> =
+            w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0 / MB)).collect();
         assert_eq!(flows, [(0, 0, 2), (0, 3, 2), (1, 0, 1), (1, 3, 1)]);
         let drop = Mapping { local: Local::Drop, ..fold };
         assert_eq!(t.to_workload("w", &topology(2, 2), &drop).unwrap().coflows[0].flows.len(), 3);
@@ -404,8 +488,13 @@ mod tests {
         (0u64..9999, ports(), prop::collection::vec((0u64..40, 0u64..1 << 40), 1..9))
     }
 
-    /// Flow after flow, as the format is told: what every mapper sends of what is left of a reducer's bytes.
-    fn one_by_one(c: &TraceCoflow, mapping: &Mapping, host: &impl Fn(u64) -> HostId) -> Vec<FlowSpec> {
+    /// Flow after flow, as the format is told: what every mapper sends of what is left of a
+    /// reducer's bytes.
+    fn one_by_one(
+        c: &TraceCoflow,
+        mapping: &Mapping,
+        host: &impl Fn(u64) -> HostId,
+    ) -> Vec<FlowSpec> {
         let mut pairs = std::collections::BTreeMap::new();
         for &(port, bytes) in &c.reducers {
             let n = c.mappers.len() as u64;

@@ -1,13 +1,16 @@
-//! CoflowSim's custom traces: classes of coflows and a seed, from which it draws the very trace that CoflowSim draws.
+//! CoflowSim's custom traces: classes of coflows and a seed, from which it draws the very trace
+//! that CoflowSim draws.
 //!
 //! ```text
 //! CUSTOM <classes> {<min width> <max width> <min MB> <max MB>} a class {<share>} a class <racks> <coflows> <seed>
 //! ```
 //!
-//! This is the end of CoflowSim's command line (<https://github.com/coflow/coflowsim>), white space between words; a word before
-//! `CUSTOM` (the algorithm) is skipped. A coflow has between the two widths of mappers, and as many reducers, each in another rack;
-//! every flow into a reducer has the same size, drawn once a reducer in megabytes of 2^20 bytes. All coflows arrive at time zero.
-//! CoflowSim draws from `java.util.Random`, whose sequence the Java documentation defines; so do we.
+//! This is the end of CoflowSim's command line (<https://github.com/coflow/coflowsim>), white space
+//! between words; a word before `CUSTOM` (the algorithm) is skipped. A coflow has between the two
+//! widths of mappers, and as many reducers, each in another rack; every flow into a reducer has the
+//! same size, drawn once a reducer in megabytes of 2^20 bytes. All coflows arrive at time zero.
+//! CoflowSim draws from `java.util.Random`, whose sequence the Java documentation defines; so do
+//! we.
 
 use super::coflow_benchmark::{Trace, TraceCoflow};
 use super::words::Words;
@@ -46,12 +49,17 @@ pub struct Custom {
 }
 
 impl Custom {
-    /// The classes that CoflowSim has without arguments, the mix of a Facebook cluster: 41 % short and narrow, 29 % long and narrow,
-    /// 9 % short and wide, 21 % long and wide.
+    /// The classes that CoflowSim has without arguments, the mix of a Facebook cluster: 41 % short
+    /// and narrow, 29 % long and narrow, 9 % short and wide, 21 % long and wide.
     pub fn facebook(racks: u64, coflows: u64, seed: i64) -> Self {
         let class = |width, megabytes, share| Class { width, megabytes, share };
         let (narrow, wide) = ((1, 5.min(racks)), (5.min(racks), racks));
-        let classes = vec![class(narrow, (1, 10), 41), class(narrow, (10, 1000), 29), class(wide, (1, 10), 9), class(wide, (10, 1000), 21)];
+        let classes = vec![
+            class(narrow, (1, 10), 41),
+            class(narrow, (10, 1000), 29),
+            class(wide, (1, 10), 9),
+            class(wide, (10, 1000), 21),
+        ];
         Self { classes, racks, coflows, seed }
     }
 }
@@ -73,7 +81,11 @@ pub fn fits(text: &str) -> Result<(), String> {
 pub fn parse(text: &str) -> Result<Custom, TraceError> {
     let mut args = Args { words: args_of(text), at: 0 };
     if !args.next_is_custom() && !args.next_is_custom() {
-        return Err(TraceError { line: 1, column: 1, why: "the word CUSTOM must be here, or after one other word".into() });
+        return Err(TraceError {
+            line: 1,
+            column: 1,
+            why: "the word CUSTOM must be here, or after one other word".into(),
+        });
     }
     let n = args.integer("the number of classes", 1, 1000)?;
     let mut classes = Vec::new();
@@ -88,7 +100,8 @@ pub fn parse(text: &str) -> Result<Custom, TraceError> {
         c.share = args.integer("the share of a class", 0, 1_000_000)?;
     }
     let widest = classes.iter().map(|c| c.width.1).max().unwrap_or(1);
-    let racks = args.integer("the number of racks, not less than the greatest width", widest, MAX_RACKS)?;
+    let racks =
+        args.integer("the number of racks, not less than the greatest width", widest, MAX_RACKS)?;
     // Whatever is drawn must fit into memory.
     let coflows = args.integer("the number of coflows", 0, MAX_FLOWS / (widest * widest))?;
     let seed = args.integer("the seed", 0, i32::MAX as u64)? as i64;
@@ -128,7 +141,8 @@ impl Args<'_> {
     }
 }
 
-/// The trace that CoflowSim draws, in the terms of the coflow-benchmark. O(flows), and O(racks^2) a coflow as wide as the network.
+/// The trace that CoflowSim draws, in the terms of the coflow-benchmark. O(flows), and O(racks^2) a
+/// coflow as wide as the network.
 pub fn draw(ask: &Custom) -> Trace {
     let mut rng = JavaRandom::new(ask.seed);
     let all: u64 = ask.classes.iter().map(|c| c.share).sum::<u64>().max(1);
@@ -145,7 +159,12 @@ pub fn draw(ask: &Custom) -> Trace {
                 (rack(&mut rng, &mut taken), Bytes(bytes))
             };
             let reducers = (0..reducers).map(&mut reducer).collect();
-            trace.coflows.push(TraceCoflow { id: trace.coflows.len() as u64, arrival_ms: 0, mappers, reducers });
+            trace.coflows.push(TraceCoflow {
+                id: trace.coflows.len() as u64,
+                arrival_ms: 0,
+                mappers,
+                reducers,
+            });
         }
     }
     trace
@@ -206,7 +225,8 @@ mod tests {
 
     #[test]
     fn random_is_javas() {
-        // As OpenJDK 17 prints them: new Random(42), nextInt(100) six times; the same again, nextInt(16).
+        // As OpenJDK 17 prints them: new Random(42), nextInt(100) six times; the same again,
+        // nextInt(16).
         let mut r = JavaRandom::new(42);
         assert_eq!((0..6).map(|_| r.below(100)).collect::<Vec<_>>(), [30, 63, 48, 84, 70, 25]);
         let mut r = JavaRandom::new(42);
@@ -216,7 +236,10 @@ mod tests {
     #[test]
     fn arguments_are_read_and_faults_placed() {
         let c = parse("SEBF custom 2\n1 5 1 10\n 2 6 10 100 70 30\n 8 10 13\n").unwrap();
-        assert_eq!((c.racks, c.coflows, c.seed, c.classes[1]), (8, 10, 13, Class { width: (2, 6), megabytes: (10, 100), share: 30 }));
+        assert_eq!(
+            (c.racks, c.coflows, c.seed, c.classes[1]),
+            (8, 10, 13, Class { width: (2, 6), megabytes: (10, 100), share: 30 })
+        );
         for (text, at, says) in [
             ("", (1, 1), "CUSTOM"),
             ("a b custom", (1, 1), "CUSTOM"),
@@ -235,7 +258,8 @@ mod tests {
 
     #[test]
     fn the_trace_is_coflowsims() {
-        // Printed by the same draws with java.util.Random of OpenJDK 17: mappers, their racks, reducers, rack:megabytes a flow.
+        // Printed by the same draws with java.util.Random of OpenJDK 17: mappers, their racks,
+        // reducers, rack:megabytes a flow.
         let golden = "2 4 5 2 2:1 4:4\n2 5 3 3 1:5 2:10 4:5\n2 4 6 4 2:165 5:808 6:217 0:346\n6 3 1 0 5 2 4 3 5:63 6:842 1:380\n\
                       7 2 0 5 4 6 3 1 5 6:741 2:831 5:916 4:876 0:26\n7 0 3 5 4 1 2 6 5 1:42 4:784 0:566 5:321 6:467\n";
         let t = draw(&parse("CUSTOM 2 1 3 1 10 2 7 10 1000 1 2 7 6 13").unwrap());
@@ -244,7 +268,8 @@ mod tests {
         for c in &t.coflows {
             let mappers = words(c.mappers.iter().map(u64::to_string).collect());
             let flow = |b: Bytes| b.0 / MIB / c.mappers.len() as u64;
-            let reducers = words(c.reducers.iter().map(|(p, b)| format!("{p}:{}", flow(*b))).collect());
+            let reducers =
+                words(c.reducers.iter().map(|(p, b)| format!("{p}:{}", flow(*b))).collect());
             got += &format!("{} {mappers} {} {reducers}\n", c.mappers.len(), c.reducers.len());
         }
         assert_eq!(got, golden);

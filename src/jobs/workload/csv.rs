@@ -7,8 +7,9 @@
 //! r1,r4,1000000,0,
 //! ```
 //!
-//! Columns come in any order; `start` and `coflow` may be left out. Ends are hosts by name or by number (counted rack by rack, from 0), or
-//! racks by name, whose flows go to their hosts in turn. A start is in seconds unless it has a unit, or its column has (`start_ns`).
+//! Columns come in any order; `start` and `coflow` may be left out. Ends are hosts by name or by
+//! number (counted rack by rack, from 0), or racks by name, whose flows go to their hosts in turn.
+//! A start is in seconds unless it has a unit, or its column has (`start_ns`).
 
 use std::collections::BTreeMap;
 
@@ -89,7 +90,9 @@ impl Columns {
         let mut it = Self { unit: 1e9, ..Self::default() };
         for (k, (_, cell)) in cells(header).enumerate() {
             let name = cell.to_lowercase();
-            let unit = UNITS.iter().find(|u| name.ends_with(u.0) && NAMES[3].contains(&name.trim_end_matches(u.0)));
+            let unit = UNITS
+                .iter()
+                .find(|u| name.ends_with(u.0) && NAMES[3].contains(&name.trim_end_matches(u.0)));
             let name = unit.map_or(name.as_str(), |u| name.trim_end_matches(u.0));
             match NAMES.iter().position(|names| names.contains(&name)) {
                 Some(column) if it.at[column].is_none() => {
@@ -110,7 +113,11 @@ impl Columns {
 pub fn fits(text: &str) -> Result<(), String> {
     let columns = Columns::of(lines(text).next().map_or("", |l| l.1));
     let fits = columns.at[..3].iter().all(Option::is_some);
-    if fits { Ok(()) } else { Err("its first line names columns: src, dst, bytes, and if wanted start, coflow".into()) }
+    if fits {
+        Ok(())
+    } else {
+        Err("its first line names columns: src, dst, bytes, and if wanted start, coflow".into())
+    }
 }
 
 /// Reads a file. O(length of the text).
@@ -128,11 +135,17 @@ fn row(line: usize, text: &str, columns: &Columns) -> Result<Row, TraceError> {
     let cells: Vec<(usize, &str)> = cells(text).collect();
     let end = text.chars().count() + 1;
     let fault = |(column, found): (usize, &str), what: &str| {
-        let found = if found.is_empty() { "nothing".to_owned() } else { format!("`{}`", text::told(found)) };
+        let found = if found.is_empty() {
+            "nothing".to_owned()
+        } else {
+            format!("`{}`", text::told(found))
+        };
         TraceError { line, column, why: format!("{what} must be here, but found {found}") }
     };
     let cell = |k: usize| columns.at[k].map(|at| cells.get(at).copied().unwrap_or((end, "")));
-    let needed = |k: usize, what: &str| cell(k).filter(|c| !c.1.is_empty()).ok_or_else(|| fault(cell(k).unwrap_or((end, "")), what));
+    let needed = |k: usize, what: &str| {
+        cell(k).filter(|c| !c.1.is_empty()).ok_or_else(|| fault(cell(k).unwrap_or((end, "")), what))
+    };
     let place = |k: usize| -> Result<(End, usize), TraceError> {
         let (at, text) = needed(k, "a host by name or number, or a rack by name")?;
         Ok((text.parse().map_or_else(|_| End::Name(text.into()), End::Number), at))
@@ -143,9 +156,16 @@ fn row(line: usize, text: &str, columns: &Columns) -> Result<Row, TraceError> {
     let start = match cell(3).filter(|c| !c.1.is_empty()) {
         None => Time::ZERO,
         Some(c) => {
-            let plain = c.1.parse::<f64>().ok().map(|v| v * columns.unit).filter(|ns| (0.0..=MAX_START).contains(ns));
-            let with_unit = || c.1.parse::<Span>().ok().map(|s| s.0 as f64).filter(|ns| *ns <= MAX_START);
-            let ns = plain.or_else(with_unit).ok_or_else(|| fault(c, "a start, such as 0.5 (seconds) or 5ms,"))?;
+            let plain =
+                c.1.parse::<f64>()
+                    .ok()
+                    .map(|v| v * columns.unit)
+                    .filter(|ns| (0.0..=MAX_START).contains(ns));
+            let with_unit =
+                || c.1.parse::<Span>().ok().map(|s| s.0 as f64).filter(|ns| *ns <= MAX_START);
+            let ns = plain
+                .or_else(with_unit)
+                .ok_or_else(|| fault(c, "a start, such as 0.5 (seconds) or 5ms,"))?;
             Time(ns.round() as u64)
         }
     };
@@ -156,24 +176,36 @@ fn row(line: usize, text: &str, columns: &Columns) -> Result<Row, TraceError> {
 impl Flows {
     /// The least number of hosts that the numbers in it need.
     pub fn hosts(&self) -> u64 {
-        let number = |e: &(End, usize)| if let End::Number(n) = e.0 { n.saturating_add(1) } else { 0 };
+        let number =
+            |e: &(End, usize)| if let End::Number(n) = e.0 { n.saturating_add(1) } else { 0 };
         self.rows.iter().flat_map(|r| &r.ends).map(number).max().unwrap_or(0)
     }
 
-    /// The flows over the hosts of a topology. What has no coflow of its own is grouped as htsim's flows are. Flows without bytes are left
-    /// out. O(F log F).
+    /// The flows over the hosts of a topology. What has no coflow of its own is grouped as htsim's
+    /// flows are. Flows without bytes are left out. O(F log F).
     ///
     /// # Errors
-    /// Ends that the topology has not, unless numbers are folded; flows of one coflow that start at different times.
-    pub fn to_workload(&self, name: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, TraceError> {
+    /// Ends that the topology has not, unless numbers are folded; flows of one coflow that start at
+    /// different times.
+    pub fn to_workload(
+        &self,
+        name: &str,
+        topology: &Topology,
+        mapping: &Mapping,
+    ) -> Result<Workload, TraceError> {
         let hosts = topology.hosts.len() as u64;
         let mut taken = Taken::default();
         let needed = self.hosts();
         if needed > hosts {
-            let over = |r: &&Row| r.ends.iter().any(|e| matches!(e.0, End::Number(n) if n >= hosts));
+            let over =
+                |r: &&Row| r.ends.iter().any(|e| matches!(e.0, End::Number(n) if n >= hosts));
             let line = self.rows.iter().find(over).map_or(0, |r| r.line);
             if !mapping.fold || hosts == 0 {
-                return Err(TraceError { line, column: 1, ..does_not_fit("a host of this flow", (needed, "hosts"), topology) });
+                return Err(TraceError {
+                    line,
+                    column: 1,
+                    ..does_not_fit("a host of this flow", (needed, "hosts"), topology)
+                });
             }
         }
         let mut turns = BTreeMap::new();
@@ -187,7 +219,11 @@ impl Flows {
                 End::Name(name) => named(name, topology, &mut turns).ok_or_else(|| TraceError {
                     line: r.line,
                     column: *column,
-                    why: format!("{} has no host or rack `{}`; allowed: h0-0, r0 or a number", topology.name, text::told(name)),
+                    why: format!(
+                        "{} has no host or rack `{}`; allowed: h0-0, r0 or a number",
+                        topology.name,
+                        text::told(name)
+                    ),
                 }),
             };
             let (from, to) = (host(&r.ends[0])?, host(&r.ends[1])?);
@@ -220,12 +256,19 @@ impl Flows {
             flows.push(FlowSpec { from, to, bytes: r.bytes });
         }
         if needed > hosts {
-            taken.folded = Some(Folded { what: "hosts".into(), ends: needed, hosts, local: (by_folding, self.rows.len() as u64) });
+            taken.folded = Some(Folded {
+                what: "hosts".into(),
+                ends: needed,
+                hosts,
+                local: (by_folding, self.rows.len() as u64),
+            });
         }
         taken.leave_out(empty, "flows without bytes");
         taken.leave_out(inside, "flows within a host (--local drop)");
         taken.leave_out(self.others.len() as u64, &format!("columns ({})", self.others.join(", ")));
-        let spec = |(arrival, name, flows): (Time, String, Vec<FlowSpec>)| CoflowSpec::new(CoflowId(0), name, arrival, flows);
+        let spec = |(arrival, name, flows): (Time, String, Vec<FlowSpec>)| {
+            CoflowSpec::new(CoflowId(0), name, arrival, flows)
+        };
         Ok(Workload { taken, ..Workload::new(name, coflows.into_values().map(spec).collect()) })
     }
 }
@@ -235,7 +278,11 @@ fn named(name: &str, topology: &Topology, turns: &mut BTreeMap<RackId, usize>) -
     if let Some(host) = topology.host_by_name(name) {
         return Some(host);
     }
-    let rack = name.strip_prefix('r')?.parse().ok().filter(|&r: &u32| (r as usize) < topology.rack_count())?;
+    let rack = name
+        .strip_prefix('r')?
+        .parse()
+        .ok()
+        .filter(|&r: &u32| (r as usize) < topology.rack_count())?;
     let hosts = topology.hosts_of(RackId(rack));
     let turn = turns.entry(RackId(rack)).or_default();
     let host = hosts.get(*turn % hosts.len().max(1)).map(|h| h.id);
@@ -249,8 +296,7 @@ mod tests {
     use crate::units::BitRate;
     use proptest::prelude::*;
 
-    const FILE: &str =
-        "bytes, dst ,src,proto,start_ms,coflow\n20MB,h1-1,h0-0,tcp,500,shuffle\n5,3,0,udp,500,shuffle\n\n7,r3,r1,,2s,\n7,r3,r1,,2s,\n";
+    const FILE: &str = "bytes, dst ,src,proto,start_ms,coflow\n20MB,h1-1,h0-0,tcp,500,shuffle\n5,3,0,udp,500,shuffle\n\n7,r3,r1,,2s,\n7,r3,r1,,2s,\n";
 
     fn topology() -> Topology {
         Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![])
@@ -263,11 +309,23 @@ mod tests {
     #[test]
     fn columns_come_in_any_order_and_ends_by_name_or_number() {
         let w = read(FILE).unwrap();
-        let told: Vec<_> = w.coflows.iter().map(|c| (c.name.clone(), c.arrival.0, c.flows.iter().collect::<Vec<_>>())).collect();
-        let flow = |from, to, bytes| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) };
-        assert_eq!(told[0], ("shuffle".into(), 500_000_000, vec![flow(0, 3, 20_000_000), flow(0, 3, 5)]));
+        let told: Vec<_> = w
+            .coflows
+            .iter()
+            .map(|c| (c.name.clone(), c.arrival.0, c.flows.iter().collect::<Vec<_>>()))
+            .collect();
+        let flow =
+            |from, to, bytes| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) };
+        assert_eq!(
+            told[0],
+            ("shuffle".into(), 500_000_000, vec![flow(0, 3, 20_000_000), flow(0, 3, 5)])
+        );
         assert_eq!(told[1], ("flow-2".into(), 2_000_000_000, vec![flow(2, 6, 7)]));
-        assert_eq!(told[2], ("flow-3".into(), 2_000_000_000, vec![flow(3, 7, 7)]), "hosts of a rack in turn");
+        assert_eq!(
+            told[2],
+            ("flow-3".into(), 2_000_000_000, vec![flow(3, 7, 7)]),
+            "hosts of a rack in turn"
+        );
         assert_eq!(w.taken.left_out[0].to_string(), "1 columns (proto) left out");
     }
 
@@ -275,7 +333,11 @@ mod tests {
     fn faults_have_their_place() {
         let head = "src,dst,bytes,start,coflow\n";
         for (line, at, why) in [
-            ("h0-0,h1-0", (2, 10), "bytes, such as 1000000 or 20MB must be here, but found nothing"),
+            (
+                "h0-0,h1-0",
+                (2, 10),
+                "bytes, such as 1000000 or 20MB must be here, but found nothing",
+            ),
             ("h0-0,h1-0,x", (2, 11), "found `x`"),
             ("h0-0,h9-0,5", (2, 6), "no host or rack `h9-0`"),
             (",h1-0,5", (2, 1), "a host by name or number"),
@@ -294,7 +356,9 @@ mod tests {
     #[test]
     fn numbers_are_folded_where_it_is_asked_for() {
         let flows = parse("src,dst,bytes\n0,8,5\n1,10,5\n").unwrap();
-        let w = flows.to_workload("w", &topology(), &Mapping { fold: true, ..Mapping::default() }).unwrap();
+        let w = flows
+            .to_workload("w", &topology(), &Mapping { fold: true, ..Mapping::default() })
+            .unwrap();
         assert_eq!(w.taken.folded.map(|f| (f.ends, f.hosts, f.local)), Some((11, 8, (1, 2))));
     }
 

@@ -1,4 +1,5 @@
-//! Measured TPC-H queries on Spark as jobs: the graphs of stages and task times that Decima was trained with.
+//! Measured TPC-H queries on Spark as jobs: the graphs of stages and task times that Decima was
+//! trained with.
 //!
 //! The file is a JSON list, one entry a query and input size:
 //!
@@ -7,12 +8,13 @@
 //!    "first_wave": {"<executors>": [<ms>, ..], ..}, "rest_wave": {..}, "fresh_durations": {..}}, ..]}, ..]
 //! ```
 //!
-//! Source: Mao et al., SIGCOMM 2019, <https://github.com/hongzimao/decima-sim>. For each number of executors it has the times of all
-//! tasks of a stage: those of the first wave and the rest. The times contain what Spark's shuffles took on the measured cluster.
+//! Source: Mao et al., SIGCOMM 2019, <https://github.com/hongzimao/decima-sim>. For each number of
+//! executors it has the times of all tasks of a stage: those of the first wave and the rest. The
+//! times contain what Spark's shuffles took on the measured cluster.
 //!
-//! The file says nothing of bytes between stages, so they are a model: the stages without parents read the input size, each in
-//! proportion to its tasks; a stage passes on `selectivity` per cent of what it received, evenly to its children; a stage without
-//! children writes that for good.
+//! The file says nothing of bytes between stages, so they are a model: the stages without parents
+//! read the input size, each in proportion to its tasks; a stage passes on `selectivity` per cent
+//! of what it received, evenly to its children; a stage without children writes that for good.
 
 use std::collections::BTreeMap;
 
@@ -63,11 +65,13 @@ pub struct Stage {
 /// How queries become jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Number of jobs, drawn evenly from the queries; none: every query once, in the order of the file.
+    /// Number of jobs, drawn evenly from the queries; none: every query once, in the order of the
+    /// file.
     pub jobs: Option<usize>,
     /// Mean time between two arrivals, a Poisson process; zero: all at once.
     pub mean_gap: Span,
-    /// Times are those of the greatest measured number of executors that is not above this one (else the smallest measured).
+    /// Times are those of the greatest measured number of executors that is not above this one
+    /// (else the smallest measured).
     pub executors: u32,
     /// What a stage passes on, in per cent of what it received.
     pub selectivity: u32,
@@ -81,7 +85,15 @@ pub struct Ask {
 
 impl Default for Ask {
     fn default() -> Self {
-        Self { jobs: None, mean_gap: Span::secs(25), executors: 50, selectivity: 50, recurring: 0, queues: 1, seed: 1 }
+        Self {
+            jobs: None,
+            mean_gap: Span::secs(25),
+            executors: 50,
+            selectivity: 50,
+            recurring: 0,
+            queues: 1,
+            seed: 1,
+        }
     }
 }
 
@@ -90,12 +102,21 @@ impl Default for Ask {
 /// # Errors
 /// In words.
 pub fn fits(text: &str) -> Result<(), String> {
-    if begins(text) { Ok(()) } else { Err("it is a JSON list of queries with `num_tasks` and `first_wave`".into()) }
+    if begins(text) {
+        Ok(())
+    } else {
+        Err("it is a JSON list of queries with `num_tasks` and `first_wave`".into())
+    }
 }
 
 fn begins(text: &str) -> bool {
-    let head = text.get(..text.len().min(100_000)).or_else(|| text.get(..text.len().min(99_997))).unwrap_or("");
-    head.trim_start().starts_with('[') && head.contains("\"first_wave\"") && head.contains("\"num_tasks\"")
+    let head = text
+        .get(..text.len().min(100_000))
+        .or_else(|| text.get(..text.len().min(99_997)))
+        .unwrap_or("");
+    head.trim_start().starts_with('[')
+        && head.contains("\"first_wave\"")
+        && head.contains("\"num_tasks\"")
 }
 
 /// Reads the file. O(length of the text).
@@ -111,12 +132,16 @@ pub fn parse(text: &str) -> Result<Vec<Query>, TraceError> {
     let queries: Vec<Query> = serde_path_to_error::deserialize(&mut json).map_err(|e| {
         let (path, inner) = (e.path().to_string(), e.inner());
         let why = inner.to_string();
-        let why = why.rsplit_once(" at line ").map_or(&*why, |w| w.0).replace("missing field", "missing key");
+        let why = why
+            .rsplit_once(" at line ")
+            .map_or(&*why, |w| w.0)
+            .replace("missing field", "missing key");
         at(inner.line(), inner.column(), format!("{path}: {}", text::told(&why)))
     })?;
     json.end().map_err(|e| at(e.line(), e.column(), e.to_string()))?;
     for (k, q) in queries.iter().enumerate() {
-        q.check().map_err(|why| at(0, 0, format!("entry {k} (query {}, {}): {why}", q.query, q.size)))?;
+        q.check()
+            .map_err(|why| at(0, 0, format!("entry {k} (query {}, {}): {why}", q.query, q.size)))?;
     }
     Ok(queries)
 }
@@ -152,14 +177,20 @@ impl Query {
 
     /// Bytes of its input.
     fn bytes(&self) -> Option<Bytes> {
-        let digits = self.size.strip_suffix('g').filter(|d| d.bytes().all(|b| b.is_ascii_digit()))?;
+        let digits =
+            self.size.strip_suffix('g').filter(|d| d.bytes().all(|b| b.is_ascii_digit()))?;
         digits.parse::<u64>().ok().filter(|g| *g <= 1_000_000).map(|g| Bytes(g * 1_000_000_000))
     }
 
     /// The query as a job. O(tasks + edges).
     fn job(&self, ask: &Ask) -> JobSpec {
         let input = self.bytes().unwrap_or_default().0;
-        let readers: u64 = self.stages.iter().filter(|s| s.parents.is_empty()).map(|s| u64::from(s.num_tasks)).sum();
+        let readers: u64 = self
+            .stages
+            .iter()
+            .filter(|s| s.parents.is_empty())
+            .map(|s| u64::from(s.num_tasks))
+            .sum();
         let mut children = vec![0u64; self.stages.len()];
         let mut parents: Vec<Vec<usize>> = self.stages.iter().map(|s| s.parents.clone()).collect();
         for list in &mut parents {
@@ -170,7 +201,11 @@ impl Query {
         let mut passed = vec![0u64; self.stages.len()];
         let (mut stages, mut edges) = (Vec::new(), Vec::new());
         for (k, s) in self.stages.iter().enumerate() {
-            let own = if s.parents.is_empty() { (u128::from(input) * u128::from(s.num_tasks) / u128::from(readers)) as u64 } else { 0 };
+            let own = if s.parents.is_empty() {
+                (u128::from(input) * u128::from(s.num_tasks) / u128::from(readers)) as u64
+            } else {
+                0
+            };
             let shares = parents[k].iter().map(|&p| (p, passed[p] / children[p]));
             let received = own + shares.clone().map(|s| s.1).sum::<u64>();
             edges.extend(shares.map(|(from, bytes)| EdgeSpec::even(from, k, Bytes(bytes))));
@@ -186,12 +221,21 @@ impl Query {
         }
         edges.sort_unstable_by_key(|e| (e.from, e.to));
         let name = format!("tpch-{}-{}", self.query, self.size);
-        JobSpec { id: JobId(0), name, queue: 0, arrival: Time::ZERO, recurring: false, stages, edges }
+        JobSpec {
+            id: JobId(0),
+            name,
+            queue: 0,
+            arrival: Time::ZERO,
+            recurring: false,
+            stages,
+            edges,
+        }
     }
 }
 
 impl Stage {
-    /// Times of all tasks: the first wave, then the rest; repeated from the beginning where the file has fewer.
+    /// Times of all tasks: the first wave, then the rest; repeated from the beginning where the
+    /// file has fewer.
     fn times(&self, executors: u32) -> TaskTimes {
         let known = self.first_wave.iter().filter(|w| !w.1.is_empty());
         let best = known.clone().rfind(|w| *w.0 <= executors).or_else(|| known.clone().next());
@@ -209,7 +253,8 @@ pub fn to_jobs(name: &str, queries: &[Query], ask: &Ask) -> JobList {
     let mut at = Time::ZERO;
     let jobs = (0..n).map(|k| {
         let query = if ask.jobs.is_some() { rng.random_range(0..queries.len()) } else { k };
-        let (recurring, queue) = (rng.random_range(0..100) < ask.recurring, rng.random_range(0..ask.queues.max(1)));
+        let (recurring, queue) =
+            (rng.random_range(0..100) < ask.recurring, rng.random_range(0..ask.queues.max(1)));
         let job = JobSpec { arrival: at, recurring, queue, ..queries[query].job(ask) };
         at += exponential(&mut rng, ask.mean_gap);
         job
@@ -235,10 +280,17 @@ mod tests {
         let queries = parse(TEXT).unwrap();
         let list = to_jobs("l", &queries, &Ask { executors: 4, ..Ask::default() });
         let j = &list.jobs[0];
-        assert_eq!((j.check(), j.name.as_str(), j.input_bytes()), (Ok(()), "tpch-7-2g", Bytes(2_000_000_000)));
+        assert_eq!(
+            (j.check(), j.name.as_str(), j.input_bytes()),
+            (Ok(()), "tpch-7-2g", Bytes(2_000_000_000))
+        );
         let ms = |v: &[u64]| TaskTimes::Each(v.iter().map(|m| Span::millis(*m)).collect());
-        assert_eq!(j.stages.iter().map(|s| s.times.clone()).collect::<Vec<_>>(), [ms(&[10, 20, 5]), ms(&[7]), ms(&[4, 4]), ms(&[9])]);
-        // Stage 0 reads 1500 MB and passes half of it, half each to stages 2 and 3; stage 1 reads 500 MB.
+        assert_eq!(
+            j.stages.iter().map(|s| s.times.clone()).collect::<Vec<_>>(),
+            [ms(&[10, 20, 5]), ms(&[7]), ms(&[4, 4]), ms(&[9])]
+        );
+        // Stage 0 reads 1500 MB and passes half of it, half each to stages 2 and 3; stage 1 reads
+        // 500 MB.
         let edges: Vec<_> = j.edges.iter().map(|e| (e.from, e.to, e.bytes.0 / 1_000_000)).collect();
         assert_eq!(edges, [(0, 2, 375), (0, 3, 375), (1, 2, 250), (2, 3, 312)]);
         assert_eq!((j.stages[3].output, j.stages[0].output), (Bytes(343_750_000), Bytes(0)));
@@ -250,7 +302,11 @@ mod tests {
             ("\"id\": 1", "\"id\": 2", "0:0: entry 0 (query 7, 2g): stage 1: its id"),
             ("[1, 0]", "[3, 0]", "stage 2: a parent is not"),
             ("\"2g\"", "\"2\"", "size is not"),
-            ("\"num_tasks\": 3", "\"num_tasks\": -3", "2:26: [0].stages[0].num_tasks: invalid value"),
+            (
+                "\"num_tasks\": 3",
+                "\"num_tasks\": -3",
+                "2:26: [0].stages[0].num_tasks: invalid value",
+            ),
             ("{\"5\": [4]}", "{\"5\": []}", "stage 2: no times"),
             ("]}]", "]", "[0]"),
         ] {
@@ -265,8 +321,13 @@ mod tests {
         let queries = parse(TEXT).unwrap();
         let ask = Ask { jobs: Some(40), recurring: 50, queues: 3, ..Ask::default() };
         let (a, b) = (to_jobs("l", &queries, &ask), to_jobs("l", &queries, &ask));
-        assert!(a == b && a.jobs.len() == 40 && a != to_jobs("l", &queries, &Ask { seed: 2, ..ask }));
-        assert!(a.jobs.iter().any(|j| j.recurring) && a.jobs.iter().any(|j| !j.recurring && j.queue == 2));
+        assert!(
+            a == b && a.jobs.len() == 40 && a != to_jobs("l", &queries, &Ask { seed: 2, ..ask })
+        );
+        assert!(
+            a.jobs.iter().any(|j| j.recurring)
+                && a.jobs.iter().any(|j| !j.recurring && j.queue == 2)
+        );
         assert_eq!(to_jobs("l", &[], &ask).jobs.len(), 0);
     }
 

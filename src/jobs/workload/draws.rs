@@ -40,7 +40,8 @@ pub(crate) fn log2_fixed(x: u64) -> u64 {
 /// `base * 2^power`, the power with 32 fractional bits; not above `u64::MAX`.
 pub(crate) fn times_power(base: u64, power: i64) -> u64 {
     let (whole, part) = (power.div_euclid(ONE), power.rem_euclid(ONE));
-    // 2^part in [1, 2) with 62 fractional bits: the product of 2^(1/2), 2^(1/4) .. by the bits of the part.
+    // 2^part in [1, 2) with 62 fractional bits: the product of 2^(1/2), 2^(1/4) .. by the bits of
+    // the part.
     let (mut factor, mut root) = (1u128 << 62, 1u128 << 63);
     for bit in (0..32).rev() {
         root = (root << 62).isqrt();
@@ -59,15 +60,18 @@ pub(crate) fn times_power(base: u64, power: i64) -> u64 {
 
 /// The standard normal's quantiles at 64/128, 65/128 .. 127/128 and 1023/1024, in millionths.
 const NORMAL: [i64; 65] = [
-    0, 19584, 39176, 58783, 78412, 98072, 117770, 137513, 157311, 177170, 197099, 217107, 237202, 257394, 277690, 298102, 318639, 339312,
-    360130, 381105, 402250, 423576, 445097, 466825, 488776, 510966, 533410, 556126, 579132, 602449, 626099, 650104, 674490, 699283, 724514,
-    750215, 776422, 803173, 830511, 858484, 887147, 916557, 946782, 977898, 1009990, 1043158, 1077516, 1113194, 1150349, 1189164, 1229859,
-    1272699, 1318011, 1366204, 1417797, 1473468, 1534121, 1601009, 1675940, 1761670, 1862732, 1987428, 2153875, 2417559, 3097269,
+    0, 19584, 39176, 58783, 78412, 98072, 117770, 137513, 157311, 177170, 197099, 217107, 237202,
+    257394, 277690, 298102, 318639, 339312, 360130, 381105, 402250, 423576, 445097, 466825, 488776,
+    510966, 533410, 556126, 579132, 602449, 626099, 650104, 674490, 699283, 724514, 750215, 776422,
+    803173, 830511, 858484, 887147, 916557, 946782, 977898, 1009990, 1043158, 1077516, 1113194,
+    1150349, 1189164, 1229859, 1272699, 1318011, 1366204, 1417797, 1473468, 1534121, 1601009,
+    1675940, 1761670, 1862732, 1987428, 2153875, 2417559, 3097269,
 ];
 /// The standard normal's 95th percentile, in millionths.
 pub(super) const NORMAL_95: i64 = 1_644_854;
 
-/// The standard normal's quantile at `u / 2^32`, in millionths: linear between 128 steps, cut off at 3.1 on either side.
+/// The standard normal's quantile at `u / 2^32`, in millionths: linear between 128 steps, cut off
+/// at 3.1 on either side.
 pub(super) fn normal(u: u32) -> i64 {
     let above = u >= 1 << 31;
     // Distance from the middle, in 2^-25 of a step of 1/128.
@@ -78,10 +82,12 @@ pub(super) fn normal(u: u32) -> i64 {
     if above { z } else { -z }
 }
 
-/// `n` numbers below 2^32, one in each of `n` equal parts, in a random order: their percentiles are close to even for every seed.
+/// `n` numbers below 2^32, one in each of `n` equal parts, in a random order: their percentiles are
+/// close to even for every seed.
 pub(super) fn strata(rng: &mut ChaCha8Rng, n: usize) -> Vec<u32> {
     let width = |k: usize| ((k as u64) << 32) / n as u64;
-    let mut all: Vec<u32> = (0..n).map(|k| rng.random_range(width(k)..width(k + 1).max(width(k) + 1)) as u32).collect();
+    let mut all: Vec<u32> =
+        (0..n).map(|k| rng.random_range(width(k)..width(k + 1).max(width(k) + 1)) as u32).collect();
     all.shuffle(rng);
     all
 }
@@ -93,7 +99,8 @@ pub(super) fn log_uniform(low: u64, high: u64, u: u32) -> u64 {
     times_power(low, ((range * u128::from(u)) >> 32) as i64).clamp(low, high)
 }
 
-/// A log-normal distribution by its median and its 95th percentile; below the median it may have its own 5th.
+/// A log-normal distribution by its median and its 95th percentile; below the median it may have
+/// its own 5th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogNormal {
     /// 5th percentile; none: as far below the median as the 95th is above it.
@@ -126,10 +133,14 @@ mod tests {
     #[test]
     fn logarithms_are_right() {
         for x in [1u64, 2, 3, 10, 12_345, 1 << 31, (1 << 32) - 1, 1 << 32] {
-            assert!((log2_fixed(x) as f64 / (1u64 << 32) as f64 - (x as f64).log2()).abs() < 1e-8, "{x}");
+            assert!(
+                (log2_fixed(x) as f64 / (1u64 << 32) as f64 - (x as f64).log2()).abs() < 1e-8,
+                "{x}"
+            );
         }
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let mean = (0..20_000).map(|_| exponential(&mut rng, Span::millis(10)).0).sum::<u64>() / 20_000;
+        let mean =
+            (0..20_000).map(|_| exponential(&mut rng, Span::millis(10)).0).sum::<u64>() / 20_000;
         assert!((9_800_000..10_200_000).contains(&mean), "{mean}");
     }
 
@@ -156,10 +167,19 @@ mod tests {
     #[test]
     fn the_normal_has_its_quantiles() {
         let at = |p: f64| normal((p * 4_294_967_296.0) as u32) as f64 / 1e6;
-        for (p, z) in [(0.5, 0.0), (0.95, 1.6449), (0.05, -1.6449), (0.8413, 1.0), (0.99, 2.3263), (0.01, -2.3263)] {
+        for (p, z) in [
+            (0.5, 0.0),
+            (0.95, 1.6449),
+            (0.05, -1.6449),
+            (0.8413, 1.0),
+            (0.99, 2.3263),
+            (0.01, -2.3263),
+        ] {
             assert!((at(p) - z).abs() < 0.03, "{p}: {}", at(p));
         }
-        assert!((0..=1000u32).map(|k| normal((u32::MAX / 1000) * k)).collect::<Vec<_>>().is_sorted());
+        assert!(
+            (0..=1000u32).map(|k| normal((u32::MAX / 1000) * k)).collect::<Vec<_>>().is_sorted()
+        );
     }
 
     #[test]
@@ -167,7 +187,9 @@ mod tests {
         let d = LogNormal { p5: Some(100), p50: 2_500, p95: 82_000 };
         let at = |p: u64| d.at((p << 32).div_ceil(100) as u32);
         assert!(
-            at(5).abs_diff(100) <= 2 && at(50).abs_diff(2500) <= 2 && at(95).abs_diff(82_000) < 1_000,
+            at(5).abs_diff(100) <= 2
+                && at(50).abs_diff(2500) <= 2
+                && at(95).abs_diff(82_000) < 1_000,
             "{} {} {}",
             at(5),
             at(50),
@@ -176,7 +198,10 @@ mod tests {
         let s = strata(&mut ChaCha8Rng::seed_from_u64(1), 100);
         let mut sorted = s.clone();
         sorted.sort_unstable();
-        assert!(sorted.iter().enumerate().all(|(k, u)| (u64::from(*u) * 100) >> 32 == k as u64) && s != sorted);
+        assert!(
+            sorted.iter().enumerate().all(|(k, u)| (u64::from(*u) * 100) >> 32 == k as u64)
+                && s != sorted
+        );
         assert!(strata(&mut ChaCha8Rng::seed_from_u64(1), 0).is_empty());
     }
 }

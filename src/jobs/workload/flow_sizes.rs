@@ -1,9 +1,12 @@
-//! Flows that come one by one between any two hosts, in the sizes of two data centres: an open load, as papers on flow scheduling use it.
+//! Flows that come one by one between any two hosts, in the sizes of two data centres: an open
+//! load, as papers on flow scheduling use it.
 //!
-//! `web-search`: a cluster of web search (Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, fig. 4). `data-mining`: a cluster of large
-//! data-mining jobs (Greenberg et al., "VL2", SIGCOMM 2009, fig. 2). The papers draw curves; the points below are those that generators of
-//! such traffic take from them (`DCTCP_CDF.txt` and `VL2_CDF.txt` of HKUST's TrafficGenerator), straight lines between them. Arrivals are a
-//! Poisson process. Everything is integer arithmetic on a ChaCha stream, so one seed gives one workload on every machine.
+//! `web-search`: a cluster of web search (Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010,
+//! fig. 4). `data-mining`: a cluster of large data-mining jobs (Greenberg et al., "VL2", SIGCOMM
+//! 2009, fig. 2). The papers draw curves; the points below are those that generators of such
+//! traffic take from them (`DCTCP_CDF.txt` and `VL2_CDF.txt` of HKUST's TrafficGenerator), straight
+//! lines between them. Arrivals are a Poisson process. Everything is integer arithmetic on a ChaCha
+//! stream, so one seed gives one workload on every machine.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -19,7 +22,8 @@ use crate::units::{BitRate, Bytes, Span, Time};
 pub enum FlowSizes {
     /// Web search: a mean of 1.7 MB; 30 % of the flows above 1 MB carry nearly all bytes.
     WebSearch,
-    /// Data mining: a mean of 12.7 MB; half of the flows below 1.1 kB, and 2 % above 100 MB carry nearly all bytes.
+    /// Data mining: a mean of 12.7 MB; half of the flows below 1.1 kB, and 2 % above 100 MB carry
+    /// nearly all bytes.
     DataMining,
 }
 
@@ -70,13 +74,20 @@ impl FlowSizes {
     pub fn quantile(self, share: u64) -> Bytes {
         let share = share.min(ALL);
         let line = self.points().windows(2).find(|p| share <= p[1].1 * 1000);
-        let Some(&[(from, below), (to, above)]) = line.map(|p| <&[_; 2]>::try_from(p).expect("two points")) else { return Bytes(1) };
+        let Some(&[(from, below), (to, above)]) =
+            line.map(|p| <&[_; 2]>::try_from(p).expect("two points"))
+        else {
+            return Bytes(1);
+        };
         Bytes((from + (to - from) * (share - below * 1000) / ((above - below) * 1000)).max(1))
     }
 
     /// The mean size, rounded down: half of the ends of each line, by its share.
     pub fn mean(self) -> Bytes {
-        Bytes(self.points().windows(2).map(|p| (p[1].1 - p[0].1) * (p[0].0 + p[1].0)).sum::<u64>() / 2000)
+        Bytes(
+            self.points().windows(2).map(|p| (p[1].1 - p[0].1) * (p[0].0 + p[1].0)).sum::<u64>()
+                / 2000,
+        )
     }
 
     /// The mean time between two flows that together send at this rate.
@@ -132,8 +143,14 @@ mod tests {
     fn sizes_are_those_of_the_curves() {
         let of = |sizes: FlowSizes, shares: [u64; 4]| shares.map(|s| sizes.quantile(s).0);
         // At a point, between two points (a quarter of the way from 50 kB to 80 kB), at the ends.
-        assert_eq!(of(FlowSizes::WebSearch, [530_000, 432_500, 0, ALL]), [80_000, 57_500, 1, 30_000_000]);
-        assert_eq!(of(FlowSizes::DataMining, [500_000, 990_000, 1, 2 * ALL]), [1_100, 550_000_000, 1, 1_000_000_000]);
+        assert_eq!(
+            of(FlowSizes::WebSearch, [530_000, 432_500, 0, ALL]),
+            [80_000, 57_500, 1, 30_000_000]
+        );
+        assert_eq!(
+            of(FlowSizes::DataMining, [500_000, 990_000, 1, 2 * ALL]),
+            [1_100, 550_000_000, 1, 1_000_000_000]
+        );
         // The means that papers state: 1.7 MB and 12.7 MB.
         assert_eq!(BOTH.map(|s| s.mean().0), [1_711_250, 12_658_198]);
         assert_eq!(FlowSizes::WebSearch.gap(BitRate::mbit(1000)), Span(13_690_000));
@@ -141,7 +158,13 @@ mod tests {
 
     #[test]
     fn drawn_flows_have_the_mean_and_the_load_that_are_asked_for() {
-        let ask = Flows { sizes: FlowSizes::WebSearch, hosts: 16, flows: 20_000, seed: 3, mean_gap: Span::millis(10) };
+        let ask = Flows {
+            sizes: FlowSizes::WebSearch,
+            hosts: 16,
+            flows: 20_000,
+            seed: 3,
+            mean_gap: Span::millis(10),
+        };
         let w = flows("w", &ask);
         let (bytes, last) = (w.bytes().0 as f64, w.coflows.last().unwrap().arrival.0 as f64);
         assert!((bytes / 20_000.0 / 1_711_250.0 - 1.0).abs() < 0.05, "{bytes}");
@@ -167,7 +190,8 @@ mod tests {
             prop_assert_eq!(flows("w", &ask), w);
         }
 
-        /// Larger shares have sizes no smaller; the twin goes through the points one by one in floating point.
+        /// Larger shares have sizes no smaller; the twin goes through the points one by one in
+        /// floating point.
         #[test]
         fn quantiles_rise_and_are_those_of_a_slow_twin(share in 0..=ALL, data in any::<bool>()) {
             let sizes = BOTH[usize::from(data)];

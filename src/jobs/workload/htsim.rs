@@ -10,8 +10,9 @@
 //! <source>-><destination> [id <k>] start <ps> size <bytes> [prio <p>]
 //! ```
 //!
-//! Headers come in any order; `Triggers 0` and `Failures 0` may be among them. Nodes are numbered from zero. Triggers (flows that
-//! wait for others) and failures are refused: a coflow has a time of arrival.
+//! Headers come in any order; `Triggers 0` and `Failures 0` may be among them. Nodes are numbered
+//! from zero. Triggers (flows that wait for others) and failures are refused: a coflow has a time
+//! of arrival.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -68,10 +69,16 @@ fn is_matrix(text: &str) -> bool {
 /// # Errors
 /// In words.
 pub fn fits(text: &str) -> Result<(), String> {
-    let words: Vec<&str> = lines(text).next().map_or("", |l| l.1).split_ascii_whitespace().collect();
+    let words: Vec<&str> =
+        lines(text).next().map_or("", |l| l.1).split_ascii_whitespace().collect();
     let numbers = words.iter().filter(|w| w.bytes().all(|b| b.is_ascii_digit())).count();
     let fits = is_matrix(text) || words.len() == 4 && numbers >= 3;
-    if fits { Ok(()) } else { Err("a flow is four whole numbers, or the headers `Nodes` and `Connections` come first".into()) }
+    if fits {
+        Ok(())
+    } else {
+        Err("a flow is four whole numbers, or the headers `Nodes` and `Connections` come first"
+            .into())
+    }
 }
 
 /// Reads a flow file. O(length of the text).
@@ -96,19 +103,27 @@ pub fn parse(text: &str) -> Result<Vec<Flow>, TraceError> {
         found[k].ok_or_else(missing)
     };
     let ((_, nodes), (line, announced)) = (needed(0)?, needed(1)?);
-    let flows: Vec<Flow> = lines.map(|mut w| connection(&mut w, nodes)).collect::<Result<_, _>>()?;
+    let flows: Vec<Flow> =
+        lines.map(|mut w| connection(&mut w, nodes)).collect::<Result<_, _>>()?;
     if flows.len() as u64 != announced {
-        let why = format!("the header announces {announced} connections, but the file has {}", flows.len());
+        let why = format!(
+            "the header announces {announced} connections, but the file has {}",
+            flows.len()
+        );
         return Err(TraceError { line, column: 1, why });
     }
     Ok(flows)
 }
 
 /// Reads a header into its place among those found: its line and its number.
-fn header(mut words: Words, found: &mut [Option<(usize, u64)>; HEADERS.len()]) -> Result<(), TraceError> {
+fn header(
+    mut words: Words,
+    found: &mut [Option<(usize, u64)>; HEADERS.len()],
+) -> Result<(), TraceError> {
     let (column, word) = words.next();
     let Some(k) = HEADERS.iter().position(|h| *h == word) else {
-        let what = "`Nodes`, `Connections`, `Triggers 0`, `Failures 0`, or a connection such as 3->17";
+        let what =
+            "`Nodes`, `Connections`, `Triggers 0`, `Failures 0`, or a connection such as 3->17";
         return Err(words.wrong(column, word, what));
     };
     if found[k].is_some() {
@@ -119,7 +134,10 @@ fn header(mut words: Words, found: &mut [Option<(usize, u64)>; HEADERS.len()]) -
     let number = words.integer(&format!("the number of {}", word.to_lowercase()), 0, most)?;
     words.end()?;
     if k >= 2 && number > 0 {
-        return Err(words.fault(at, format!("{} are not supported: only `{word} 0` is read", word.to_lowercase())));
+        return Err(words.fault(
+            at,
+            format!("{} are not supported: only `{word} 0` is read", word.to_lowercase()),
+        ));
     }
     found[k] = Some((words.line(), number));
     Ok(())
@@ -138,11 +156,17 @@ fn connection(words: &mut Words, nodes: u64) -> Result<Flow, TraceError> {
     let (column, word) = words.next();
     let what = "a connection such as 3->17";
     let (from, to) = word.split_once("->").ok_or_else(|| {
-        let note = if matches!(word, "trigger" | "failure") { "triggers and failures are not supported; " } else { "" };
+        let note = if matches!(word, "trigger" | "failure") {
+            "triggers and failures are not supported; "
+        } else {
+            ""
+        };
         words.wrong(column, word, &format!("{note}{what}"))
     })?;
     let last = nodes.saturating_sub(1);
-    let node = |text: &str, at, which| words.integer_in(at, text, &format!("the {which}'s number (0 to {last})"), 0, last);
+    let node = |text: &str, at, which| {
+        words.integer_in(at, text, &format!("the {which}'s number (0 to {last})"), 0, last)
+    };
     let from = node(from, column, "source")?;
     let to_column = column + word.chars().count() - to.chars().count();
     let to = node(to, to_column, "destination")?;
@@ -154,11 +178,18 @@ fn connection(words: &mut Words, nodes: u64) -> Result<Flow, TraceError> {
             "id" | "prio" => drop(words.integer(&format!("the value of {key}"), 0, u64::MAX)?),
             "size" => bytes = Some(Bytes(words.integer("the size in bytes", 0, MAX_BYTES)?)),
             "start" => start = Some(picoseconds(words)?),
-            _ => return Err(words.wrong(column, key, "id, start, size or prio (triggers are not supported)")),
+            _ => {
+                return Err(words.wrong(
+                    column,
+                    key,
+                    "id, start, size or prio (triggers are not supported)",
+                ));
+            }
         }
     };
     let missing = |key: &str| words.wrong(end, "", &format!("`{key}` and a number"));
-    let (bytes, start) = (bytes.ok_or_else(|| missing("size"))?, start.ok_or_else(|| missing("start"))?);
+    let (bytes, start) =
+        (bytes.ok_or_else(|| missing("size"))?, start.ok_or_else(|| missing("start"))?);
     Ok(Flow { from, to, bytes, start })
 }
 
@@ -169,15 +200,22 @@ fn picoseconds(words: &mut Words) -> Result<Time, TraceError> {
     if !part.bytes().all(|b| b.is_ascii_digit()) {
         return Err(words.wrong(column, word, "the start in picoseconds"));
     }
-    words.integer_in(column, whole, "the start in picoseconds", 0, u64::MAX).map(|ps| Time(ps / 1000))
+    words
+        .integer_in(column, whole, "the start in picoseconds", 0, u64::MAX)
+        .map(|ps| Time(ps / 1000))
 }
 
-/// The flows over the hosts of a topology: node n is host n, where hosts are counted rack by rack; if nodes are folded, host n mod H.
-/// Flows without bytes are left out. O(F log F).
+/// The flows over the hosts of a topology: node n is host n, where hosts are counted rack by rack;
+/// if nodes are folded, host n mod H. Flows without bytes are left out. O(F log F).
 ///
 /// # Errors
 /// When the topology has no host, or none for a node and `mapping` folds none.
-pub fn to_workload(name: &str, flows: &[Flow], topology: &Topology, mapping: &Mapping) -> Result<Workload, TraceError> {
+pub fn to_workload(
+    name: &str,
+    flows: &[Flow],
+    topology: &Topology,
+    mapping: &Mapping,
+) -> Result<Workload, TraceError> {
     let Mapping { group, local, .. } = *mapping;
     let hosts = topology.hosts.len() as u64;
     if hosts == 0 {
@@ -185,13 +223,19 @@ pub fn to_workload(name: &str, flows: &[Flow], topology: &Topology, mapping: &Ma
     }
     let host = |n: u64| HostId((n % hosts) as u32);
     let mut taken = Taken::default();
-    if let Some((k, node)) = flows.iter().enumerate().find_map(|(k, f)| Some((k, [f.from, f.to].into_iter().find(|&n| n >= hosts)?))) {
+    if let Some((k, node)) = flows
+        .iter()
+        .enumerate()
+        .find_map(|(k, f)| Some((k, [f.from, f.to].into_iter().find(|&n| n >= hosts)?)))
+    {
         let ends = flows.iter().flat_map(|f| [f.from, f.to]).max().unwrap_or(0) + 1;
         if !mapping.fold {
             return Err(does_not_fit(&format!("flow {k}: node {node}"), (ends, "nodes"), topology));
         }
-        let by_it = flows.iter().filter(|f| f.from != f.to && host(f.from) == host(f.to)).count() as u64;
-        taken.folded = Some(Folded { what: "nodes".into(), ends, hosts, local: (by_it, flows.len() as u64) });
+        let by_it =
+            flows.iter().filter(|f| f.from != f.to && host(f.from) == host(f.to)).count() as u64;
+        taken.folded =
+            Some(Folded { what: "nodes".into(), ends, hosts, local: (by_it, flows.len() as u64) });
     }
     let (mut empty, mut inside) = (0, 0);
     let mut coflows: BTreeMap<(Time, usize), BTreeMap<(HostId, HostId), Bytes>> = BTreeMap::new();
@@ -210,8 +254,10 @@ pub fn to_workload(name: &str, flows: &[Flow], topology: &Topology, mapping: &Ma
         *sum = sum.saturating_add(f.bytes);
     }
     let spec = |((arrival, k), pairs): ((Time, usize), BTreeMap<_, _>)| {
-        let flows = pairs.into_iter().map(|((from, to), bytes)| FlowSpec { from, to, bytes }).collect();
-        let name = if group == Group::Flow { format!("flow-{k}") } else { format!("at-{}ns", arrival.0) };
+        let flows =
+            pairs.into_iter().map(|((from, to), bytes)| FlowSpec { from, to, bytes }).collect();
+        let name =
+            if group == Group::Flow { format!("flow-{k}") } else { format!("at-{}ns", arrival.0) };
         CoflowSpec::new(CoflowId(0), name, arrival, flows)
     };
     taken.leave_out(empty, "flows without bytes");
@@ -219,7 +265,8 @@ pub fn to_workload(name: &str, flows: &[Flow], topology: &Topology, mapping: &Ma
     Ok(Workload { taken, ..Workload::new(name, coflows.into_iter().map(spec).collect()) })
 }
 
-/// All flows of a workload in the first form, by arrival. Which flows belong together is lost, but for their start.
+/// All flows of a workload in the first form, by arrival. Which flows belong together is lost, but
+/// for their start.
 pub fn write(workload: &Workload) -> String {
     let mut out = String::new();
     for c in &workload.coflows {
@@ -249,20 +296,32 @@ mod tests {
     fn both_forms_are_read() {
         let a = parse("0 3 1500 20\n2 1 7 3").unwrap();
         let text = "Nodes 8\nConnections 2\n0->3 id 1 start 20000 size 1500\n2->1 start 3000.5 size 7 prio 2\n";
-        assert!(fits(text).is_ok() && fits("0 3 1500 20\n").is_ok() && fits("3 1\n1 0 1 0 1 1:1").is_err());
+        assert!(
+            fits(text).is_ok()
+                && fits("0 3 1500 20\n").is_ok()
+                && fits("3 1\n1 0 1 0 1 1:1").is_err()
+        );
         assert_eq!(parse(text).unwrap(), a);
         let w = to_workload("w", &a, &topology(), &Mapping::default()).unwrap();
-        let got: Vec<_> = w.coflows.iter().map(|c| (c.name.as_str(), c.arrival.0, c.flows.at(0).from.0, c.flows.at(0).to.0)).collect();
+        let got: Vec<_> = w
+            .coflows
+            .iter()
+            .map(|c| (c.name.as_str(), c.arrival.0, c.flows.at(0).from.0, c.flows.at(0).to.0))
+            .collect();
         assert_eq!(got, [("flow-1", 3, 2, 1), ("flow-0", 20, 0, 3)]);
     }
 
     #[test]
     fn flows_of_one_instant_can_be_a_coflow_and_nodes_fold() {
         let flows = parse("0 9 5 10\n8 1 6 10\n1 1 7 11\n").unwrap();
-        let folding = Mapping { group: Group::Start, local: Local::Drop, fold: true, ..Mapping::default() };
+        let folding =
+            Mapping { group: Group::Start, local: Local::Drop, fold: true, ..Mapping::default() };
         let w = to_workload("w", &flows, &topology(), &folding).unwrap();
         assert_eq!(w.coflows.len(), 1);
-        assert_eq!(w.coflows[0].flows.to_vec(), [FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(11) }]);
+        assert_eq!(
+            w.coflows[0].flows.to_vec(),
+            [FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(11) }]
+        );
     }
 
     #[test]
@@ -273,8 +332,16 @@ mod tests {
             ("Nodes x", (1, 7), "number of nodes"),
             ("Nodes 4\n", (1, 1), "`Connections` and a number"),
             ("Nodes 4\nConnections 2\n0->1 start 0 size 1\n", (2, 1), "announces 2"),
-            ("Nodes 4\nConnections 1\n0->4 start 0 size 1\n", (3, 4), "destination's number (0 to 3)"),
-            ("Nodes 4\nConnections 1\n0->3 start 0 trigger 1\n", (3, 14), "triggers are not supported"),
+            (
+                "Nodes 4\nConnections 1\n0->4 start 0 size 1\n",
+                (3, 4),
+                "destination's number (0 to 3)",
+            ),
+            (
+                "Nodes 4\nConnections 1\n0->3 start 0 trigger 1\n",
+                (3, 14),
+                "triggers are not supported",
+            ),
             ("Nodes 4\nConnections 1\ntrigger id 1 oneshot\n", (3, 1), "not supported"),
             ("Nodes 4\nConnections 1\n0->3 start 0\n", (3, 13), "`size` and a number"),
         ] {

@@ -1,18 +1,23 @@
-//! From bytes to tasks: the model that turns a [`Row`] (input, shuffle, output) into a MapReduce with tasks and times.
+//! From bytes to tasks: the model that turns a [`Row`] (input, shuffle, output) into a MapReduce
+//! with tasks and times.
 //!
 //! - A map task reads one block: `maps = ceil(input / block)`, at least one.
-//! - Reduce tasks: one for every `reduce_bytes` of shuffle, or a share of the map tasks (of the shuffle's blocks, where the shuffle is
-//!   larger than the input: else a job that makes its data would have one endless reduce task); none without a shuffle, else at
-//!   least one.
-//! - A port of a trace of coflows is cut into tasks of at most `port_block` ([`trace_jobs`](super::trace_jobs)).
+//! - Reduce tasks: one for every `reduce_bytes` of shuffle, or a share of the map tasks (of the
+//!   shuffle's blocks, where the shuffle is larger than the input: else a job that makes its data
+//!   would have one endless reduce task); none without a shuffle, else at least one.
+//! - A port of a trace of coflows is cut into tasks of at most `port_block`
+//!   ([`trace_jobs`](super::trace_jobs)).
 //! - A stage has at most `max_tasks` tasks; its tasks then are larger.
-//! - A map task computes for `setup + (input / maps) / map_rate`, a reduce task for `setup + (shuffle / reduces) / reduce_rate`:
-//!   time in proportion to data, as Corral's latency response functions assume (section 4.3).
-//! - `noise` of n per cent multiplies every task's time by its own factor, even in `[1 - n/100, 1 + n/100]`.
+//! - A map task computes for `setup + (input / maps) / map_rate`, a reduce task for `setup +
+//!   (shuffle / reduces) / reduce_rate`: time in proportion to data, as Corral's latency response
+//!   functions assume (section 4.3).
+//! - `noise` of n per cent multiplies every task's time by its own factor, even in `[1 - n/100, 1 +
+//!   n/100]`.
 //! - A job is recurring with the given probability, and belongs to a queue drawn evenly.
 //!
-//! The papers replayed SWIM's rows on a Hadoop node and published neither all block sizes nor rates; those of the presets are ours
-//! unless the preset says otherwise. Rates of JobPacker and Co-scheduler are read from the latencies of the job that both print.
+//! The papers replayed SWIM's rows on a Hadoop node and published neither all block sizes nor
+//! rates; those of the presets are ours unless the preset says otherwise. Rates of JobPacker and
+//! Co-scheduler are read from the latencies of the job that both print.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -26,7 +31,8 @@ use crate::units::{Bytes, NANOS, Span};
 /// The largest block, and the most that a task processes in a second: a petabyte.
 const MOST: Bytes = Bytes(1_000_000_000_000_000);
 
-/// How rows become jobs. As a file: any of these keys; the others keep the values of the preset `default`.
+/// How rows become jobs. As a file: any of these keys; the others keep the values of the preset
+/// `default`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct JobModel {
@@ -40,9 +46,11 @@ pub struct JobModel {
     pub setup: Span,
     /// Bytes of shuffle for every reduce task; not used if `reduce_share` is given.
     pub reduce_bytes: Bytes,
-    /// Reduce tasks in per cent of the blocks of the input or the shuffle, whichever has more, rounded up; zero: by `reduce_bytes`.
+    /// Reduce tasks in per cent of the blocks of the input or the shuffle, whichever has more,
+    /// rounded up; zero: by `reduce_bytes`.
     pub reduce_share: u32,
-    /// The most bytes of a task of a trace of coflows, whose ports are cut into tasks; zero: a port is a task.
+    /// The most bytes of a task of a trace of coflows, whose ports are cut into tasks; zero: a port
+    /// is a task.
     pub port_block: Bytes,
     /// The most tasks of a stage.
     pub max_tasks: u32,
@@ -79,9 +87,11 @@ pub enum Preset {
     /// Blocks of 128 MB, 50 MB/s, a reduce task a GB of shuffle
     #[default]
     Default,
-    /// JobPacker: all jobs recurring; reduce tasks 5% of the maps (169 of 3472), a map task of 84 s, reduce tasks of 7.8 MB/s (figure 5)
+    /// JobPacker: all jobs recurring; reduce tasks 5% of the maps (169 of 3472), a map task of 84
+    /// s, reduce tasks of 7.8 MB/s (figure 5)
     Jobpacker,
-    /// Co-scheduler: blocks of 256 MB, reduce tasks a quarter of the maps (section II-D), 20 users, 40% recurring; task times as JobPacker
+    /// Co-scheduler: blocks of 256 MB, reduce tasks a quarter of the maps (section II-D), 20 users,
+    /// 40% recurring; task times as JobPacker
     CoScheduler,
     /// Corral: all jobs recurring, blocks of 256 MB
     Corral,
@@ -89,7 +99,8 @@ pub enum Preset {
     Puma,
     /// PushBox's testbed: blocks of 1 GB (section 6.2), reduce tasks a quarter of the maps
     Pushbox,
-    /// Hive's queries on Corral's testbed: as `corral`, a task for every 256 MB of shuffle, as Hive 0.14 has it
+    /// Hive's queries on Corral's testbed: as `corral`, a task for every 256 MB of shuffle, as Hive
+    /// 0.14 has it
     Tpch,
 }
 
@@ -97,14 +108,26 @@ impl Preset {
     /// The model of that name.
     pub fn model(self) -> JobModel {
         let base = JobModel::default();
-        // Both papers print the same job, of 3472 maps and 169 reduces (JobPacker's figure 5, Co-scheduler's figure 4). A wave of maps
-        // takes 84 s: 630 s, 373 s, 287 s and 201 s with six, three, two waves and one. Its shuffle takes 12 s over a circuit of 100 Gb/s
-        // (211 s, 205 s, 203 s with one, two, three): 150 GB. What is left of 211 s are 115 s for a reduce task's 888 MB.
-        let timed = |block: Bytes| JobModel { block, map_rate: Bytes(block.0 / 83), reduce_rate: Bytes(7_790_000), ..base };
+        // Both papers print the same job, of 3472 maps and 169 reduces (JobPacker's figure 5,
+        // Co-scheduler's figure 4). A wave of maps takes 84 s: 630 s, 373 s, 287 s and 201 s with
+        // six, three, two waves and one. Its shuffle takes 12 s over a circuit of 100 Gb/s (211 s,
+        // 205 s, 203 s with one, two, three): 150 GB. What is left of 211 s are 115 s for a reduce
+        // task's 888 MB.
+        let timed = |block: Bytes| JobModel {
+            block,
+            map_rate: Bytes(block.0 / 83),
+            reduce_rate: Bytes(7_790_000),
+            ..base
+        };
         match self {
             Self::Default => base,
             Self::Jobpacker => JobModel { recurring: 100, reduce_share: 5, ..timed(base.block) },
-            Self::CoScheduler => JobModel { reduce_share: 25, queues: 20, recurring: 40, ..timed(Bytes(256_000_000)) },
+            Self::CoScheduler => JobModel {
+                reduce_share: 25,
+                queues: 20,
+                recurring: 40,
+                ..timed(Bytes(256_000_000))
+            },
             Self::Puma => JobModel { block: Bytes(250_000_000), reduce_share: 25, ..base },
             Self::Pushbox => JobModel { block: Bytes(1_000_000_000), reduce_share: 25, ..base },
             Self::Corral => JobModel { recurring: 100, block: Bytes(256_000_000), ..base },
@@ -143,7 +166,12 @@ impl JobModel {
     /// The same model, with tasks that take `percent` per cent of the time per byte.
     #[must_use]
     pub fn slower(self, percent: u64) -> Self {
-        let rate = |r: Bytes| Bytes((u128::from(r.0) * 100 / u128::from(percent.max(1))).clamp(1, u128::from(u64::MAX)) as u64);
+        let rate = |r: Bytes| {
+            Bytes(
+                (u128::from(r.0) * 100 / u128::from(percent.max(1))).clamp(1, u128::from(u64::MAX))
+                    as u64,
+            )
+        };
         Self { map_rate: rate(self.map_rate), reduce_rate: rate(self.reduce_rate), ..self }
     }
 
@@ -155,12 +183,15 @@ impl JobModel {
         let reduces = match (shuffle.0, self.reduce_share) {
             (0, _) => 0,
             (_, 0) => cap(shuffle.0.div_ceil(self.reduce_bytes.0.max(1))),
-            (_, share) => cap((blocks(input).max(blocks(shuffle)).saturating_mul(share.into())).div_ceil(100)),
+            (_, share) => {
+                cap((blocks(input).max(blocks(shuffle)).saturating_mul(share.into())).div_ceil(100))
+            }
         };
         (maps, reduces)
     }
 
-    /// The jobs of some rows; the seed decides noise, queues and which jobs are recurring. O(tasks with noise, else rows).
+    /// The jobs of some rows; the seed decides noise, queues and which jobs are recurring. O(tasks
+    /// with noise, else rows).
     pub fn jobs(&self, name: &str, rows: &[Row], seed: u64) -> JobList {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let jobs = rows.iter().map(|r| self.job(r, self.tasks(r.input, r.shuffle), &mut rng));
@@ -168,10 +199,16 @@ impl JobModel {
     }
 
     /// One job with given numbers of tasks.
-    pub(super) fn job(&self, row: &Row, (maps, reduces): (u32, u32), rng: &mut ChaCha8Rng) -> JobSpec {
+    pub(super) fn job(
+        &self,
+        row: &Row,
+        (maps, reduces): (u32, u32),
+        rng: &mut ChaCha8Rng,
+    ) -> JobSpec {
         let recurring = rng.random_range(0..100) < self.recurring;
         let queue = rng.random_range(0..self.queues.max(1));
-        let (write, end) = if reduces == 0 { (row.output, Bytes::ZERO) } else { (Bytes::ZERO, row.output) };
+        let (write, end) =
+            if reduces == 0 { (row.output, Bytes::ZERO) } else { (Bytes::ZERO, row.output) };
         let mut stage = |name: &str, tasks: u32, bytes: Bytes, rate, input, output| {
             let times = self.times(tasks, bytes, rate, rng);
             StageSpec { name: name.into(), tasks, times, input, output }
@@ -183,7 +220,13 @@ impl JobModel {
     }
 
     /// Times of `tasks` tasks that share `bytes` evenly.
-    pub(super) fn times(&self, tasks: u32, bytes: Bytes, rate: Bytes, rng: &mut ChaCha8Rng) -> TaskTimes {
+    pub(super) fn times(
+        &self,
+        tasks: u32,
+        bytes: Bytes,
+        rate: Bytes,
+        rng: &mut ChaCha8Rng,
+    ) -> TaskTimes {
         let per_second = u128::from(rate.0.max(1)) * u128::from(tasks.max(1));
         let ns = (u128::from(bytes.0) * u128::from(NANOS)).div_ceil(per_second);
         let even = self.setup + Span(u64::try_from(ns).unwrap_or(u64::MAX / 4));
@@ -220,13 +263,22 @@ mod tests {
     use crate::units::Time;
 
     fn row(input: u64, shuffle: u64) -> Row {
-        Row { name: "j".into(), arrival: Time(5), input: Bytes(input), shuffle: Bytes(shuffle), output: Bytes(7) }
+        Row {
+            name: "j".into(),
+            arrival: Time(5),
+            input: Bytes(input),
+            shuffle: Bytes(shuffle),
+            output: Bytes(7),
+        }
     }
 
     #[test]
     fn the_papers_counts_come_out() {
         // Co-scheduler, section II-D: 10 GB in blocks of 256 MB are 40 maps, with 10 reduce tasks.
-        assert_eq!(Preset::CoScheduler.model().tasks(Bytes(10_000_000_000), Bytes(10_000_000_000)), (40, 10));
+        assert_eq!(
+            Preset::CoScheduler.model().tasks(Bytes(10_000_000_000), Bytes(10_000_000_000)),
+            (40, 10)
+        );
         // JobPacker, figure 5: 3472 maps, 169 reduces.
         let (maps, reduces) = Preset::Jobpacker.model().tasks(Bytes(3472 * 128_000_000), Bytes(1));
         assert!(maps == 3472 && reduces.abs_diff(169) < 6, "{maps} {reduces}");
@@ -234,13 +286,25 @@ mod tests {
 
     #[test]
     fn times_follow_bytes() {
-        let m = JobModel { block: Bytes(100), map_rate: Bytes(50), reduce_rate: Bytes(10), reduce_bytes: Bytes(40), ..JobModel::default() };
+        let m = JobModel {
+            block: Bytes(100),
+            map_rate: Bytes(50),
+            reduce_rate: Bytes(10),
+            reduce_bytes: Bytes(40),
+            ..JobModel::default()
+        };
         let j = &m.jobs("l", &[row(350, 100)], 1).jobs[0];
-        assert_eq!((j.stages[0].tasks, &j.stages[0].times), (4, &TaskTimes::Even(Span::millis(2750))));
+        assert_eq!(
+            (j.stages[0].tasks, &j.stages[0].times),
+            (4, &TaskTimes::Even(Span::millis(2750)))
+        );
         assert_eq!((j.stages[1].tasks, j.edges[0].bytes), (3, Bytes(100)));
         assert_eq!(j.stages[1].times.of(0), Span(1_000_000_000 + 3_333_333_334));
         let alone = &m.jobs("l", &[row(0, 0)], 1).jobs[0];
-        assert_eq!((alone.stages.len(), alone.stages[0].tasks, alone.stages[0].output), (1, 1, Bytes(7)));
+        assert_eq!(
+            (alone.stages.len(), alone.stages[0].tasks, alone.stages[0].output),
+            (1, 1, Bytes(7))
+        );
         let capped = JobModel { max_tasks: 2, ..m };
         assert_eq!(capped.tasks(Bytes(350), Bytes(100)), (2, 2));
         assert_eq!(JobModel { reduce_share: 25, ..m }.tasks(Bytes(0), Bytes(1601)), (1, 5));
@@ -262,12 +326,17 @@ mod tests {
         }
     }
 
-    /// JobPacker's figure 5: a wave of maps in 84 s, and 115 s for one of 169 reduce tasks of 150 GB.
+    /// JobPacker's figure 5: a wave of maps in 84 s, and 115 s for one of 169 reduce tasks of 150
+    /// GB.
     #[test]
     fn the_printed_job_takes_the_printed_time() {
         for p in [Preset::Jobpacker, Preset::CoScheduler] {
             let m = p.model();
-            let job = m.job(&row(3472 * m.block.0, 150_000_000_000), (3472, 169), &mut ChaCha8Rng::seed_from_u64(1));
+            let job = m.job(
+                &row(3472 * m.block.0, 150_000_000_000),
+                (3472, 169),
+                &mut ChaCha8Rng::seed_from_u64(1),
+            );
             let seconds = |k: usize| job.stages[k].times.of(0).0 / 1_000_000_000;
             assert_eq!((seconds(0), seconds(1)), (84, 114));
         }
@@ -275,7 +344,15 @@ mod tests {
 
     #[test]
     fn parameters_are_checked() {
-        for p in [Preset::Default, Preset::Jobpacker, Preset::CoScheduler, Preset::Corral, Preset::Puma, Preset::Pushbox, Preset::Tpch] {
+        for p in [
+            Preset::Default,
+            Preset::Jobpacker,
+            Preset::CoScheduler,
+            Preset::Corral,
+            Preset::Puma,
+            Preset::Pushbox,
+            Preset::Tpch,
+        ] {
             assert_eq!(p.model().check(), Ok(()));
         }
         let usual = JobModel::default();
@@ -300,6 +377,9 @@ mod tests {
         let rows = super::super::swim::parse(&text).unwrap();
         let list = Preset::Jobpacker.model().jobs("fb", &rows, 1);
         assert!(list.jobs.len() == rows.len() && list.jobs.iter().all(|j| j.check().is_ok()));
-        assert_eq!(list.jobs.iter().map(|j| j.shuffle_bytes()).sum::<Bytes>(), rows.iter().map(|r| r.shuffle).sum());
+        assert_eq!(
+            list.jobs.iter().map(|j| j.shuffle_bytes()).sum::<Bytes>(),
+            rows.iter().map(|r| r.shuffle).sum()
+        );
     }
 }

@@ -48,7 +48,8 @@ pub struct JobStats {
     /// Nanoseconds of a task, its longest of each stage.
     #[serde(rename = "task_time_ns")]
     pub task_time: Percentiles,
-    /// Nanoseconds from a job's arrival to its end if it had all slots and the network took no time.
+    /// Nanoseconds from a job's arrival to its end if it had all slots and the network took no
+    /// time.
     #[serde(rename = "shortest_ns")]
     pub shortest: Percentiles,
 }
@@ -68,13 +69,19 @@ pub fn job_stats(list: &JobList) -> JobStats {
         shuffle: jobs.iter().map(JobSpec::shuffle_bytes).sum(),
         output: jobs.iter().map(output).sum(),
         work: jobs.iter().map(JobSpec::work).fold(Span::ZERO, |a, b| a + b),
-        arrivals: if let (Some(a), Some(b)) = ends { b.arrival.since(a.arrival) } else { Span::ZERO },
+        arrivals: if let (Some(a), Some(b)) = ends {
+            b.arrival.since(a.arrival)
+        } else {
+            Span::ZERO
+        },
         stages: Percentiles::of(jobs.iter().map(|j| j.stages.len() as u64)),
         job_tasks: Percentiles::of(jobs.iter().map(JobSpec::tasks)),
         job_input: Percentiles::of(jobs.iter().map(|j| j.input_bytes().0)),
         job_shuffle: Percentiles::of(jobs.iter().map(|j| j.shuffle_bytes().0)),
         job_output: Percentiles::of(jobs.iter().map(|j| output(j).0)),
-        task_time: Percentiles::of(jobs.iter().flat_map(|j| j.stages.iter().map(|s| s.times.longest().0))),
+        task_time: Percentiles::of(
+            jobs.iter().flat_map(|j| j.stages.iter().map(|s| s.times.longest().0)),
+        ),
         shortest: Percentiles::of(jobs.iter().map(|j| critical(j).0)),
     }
 }
@@ -97,7 +104,13 @@ mod tests {
 
     #[test]
     fn figures_sum_up() {
-        let row = |k: u64| Row { name: "j".into(), arrival: Time(k), input: Bytes(k), shuffle: Bytes(2 * k), output: Bytes(3 * k) };
+        let row = |k: u64| Row {
+            name: "j".into(),
+            arrival: Time(k),
+            input: Bytes(k),
+            shuffle: Bytes(2 * k),
+            output: Bytes(3 * k),
+        };
         let rows: Vec<Row> = (1..=4).map(|k| row(k * 1000)).collect();
         let model = JobModel {
             block: Bytes(1000),
@@ -109,9 +122,13 @@ mod tests {
         };
         let s = job_stats(&model.jobs("l", &rows, 1));
         assert_eq!((s.jobs, s.recurring, s.queues, s.tasks), (4, 4, 1, 14));
-        assert_eq!((s.input, s.shuffle, s.output, s.arrivals), (Bytes(10_000), Bytes(20_000), Bytes(30_000), Span(3000)));
+        assert_eq!(
+            (s.input, s.shuffle, s.output, s.arrivals),
+            (Bytes(10_000), Bytes(20_000), Bytes(30_000), Span(3000))
+        );
         assert_eq!((s.job_shuffle.p50, s.job_shuffle.max, s.stages.min), (4000, 8000, 2));
-        // A map task: 1 s and 1000 B at 500 B/s; a reduce task of the last job: 1 s and 8000 B at 1000 B/s.
+        // A map task: 1 s and 1000 B at 500 B/s; a reduce task of the last job: 1 s and 8000 B at
+        // 1000 B/s.
         assert_eq!((s.shortest.max, s.task_time.max), (12_000_000_000, 9_000_000_000));
         assert_eq!(job_stats(&JobList::default()).shortest, Percentiles::default());
     }

@@ -1,8 +1,9 @@
 //! Jobs: stages of tasks, and the bytes between them.
 //!
-//! A job is a directed acyclic graph of stages. A stage without incoming edges reads data blocks (a MapReduce's map stage); an
-//! edge is a shuffle: every task of its first stage sends to every task of its second. A MapReduce is two stages and one edge.
-//! Where the tasks run is not said here: that is what placement decides.
+//! A job is a directed acyclic graph of stages. A stage without incoming edges reads data blocks (a
+//! MapReduce's map stage); an edge is a shuffle: every task of its first stage sends to every task
+//! of its second. A MapReduce is two stages and one edge. Where the tasks run is not said here:
+//! that is what placement decides.
 
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +41,8 @@ impl TaskTimes {
         }
     }
 
-    /// Their sum, of a stage of `tasks` tasks: slot time that the stage takes, network not included.
+    /// Their sum, of a stage of `tasks` tasks: slot time that the stage takes, network not
+    /// included.
     pub fn total(&self, tasks: u32) -> Span {
         match self {
             Self::Even(t) => *t * u64::from(tasks),
@@ -58,7 +60,8 @@ pub struct StageSpec {
     pub tasks: u32,
     /// How long each computes.
     pub times: TaskTimes,
-    /// Bytes that the stage reads from data blocks, spread evenly over its tasks: one block a task. Zero: it reads none.
+    /// Bytes that the stage reads from data blocks, spread evenly over its tasks: one block a task.
+    /// Zero: it reads none.
     pub input: Bytes,
     /// Bytes that the stage writes for good, spread evenly over its tasks.
     pub output: Bytes,
@@ -76,7 +79,8 @@ pub struct EdgeSpec {
     pub to: usize,
     /// All bytes of this shuffle.
     pub bytes: Bytes,
-    /// By task of `to`: its share of the bytes, in any unit, at most [`MAX_SHARE`]; `None`: all have the same.
+    /// By task of `to`: its share of the bytes, in any unit, at most [`MAX_SHARE`]; `None`: all
+    /// have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Vec<u64>>,
     /// The tiers of the switches that its flows must cross, in their order; empty: any.
@@ -90,8 +94,8 @@ impl EdgeSpec {
         Self { from, to, bytes, shares: None, types: Types::default() }
     }
 
-    /// By receiving task, its bytes: with S(n) the sum of the first n shares, floor(B S(n+1) / S) - floor(B S(n) / S), so that the total is
-    /// exact; `None` where all have the same. O(tasks).
+    /// By receiving task, its bytes: with S(n) the sum of the first n shares, floor(B S(n+1) / S) -
+    /// floor(B S(n) / S), so that the total is exact; `None` where all have the same. O(tasks).
     pub fn by_receiver(&self) -> Option<Vec<u64>> {
         let shares = self.shares.as_ref()?;
         let all = shares.iter().map(|&s| u128::from(s)).sum::<u128>().max(1);
@@ -111,7 +115,10 @@ impl EdgeSpec {
     pub fn check_shares(&self, tasks: u32) -> Result<(), (String, String)> {
         let Some(shares) = &self.shares else { return Ok(()) };
         if shares.len() != tasks as usize {
-            return Err((format!("{} shares for {tasks} receiving tasks", shares.len()), "one a task".into()));
+            return Err((
+                format!("{} shares for {tasks} receiving tasks", shares.len()),
+                "one a task".into(),
+            ));
         }
         if let Some(large) = shares.iter().find(|&&s| s > MAX_SHARE) {
             return Err((format!("a share of {large}"), format!("0 to {MAX_SHARE}")));
@@ -134,7 +141,8 @@ pub struct JobSpec {
     pub queue: u32,
     /// When it is submitted.
     pub arrival: Time,
-    /// Whether it ran before: its sizes and times are known ahead, so that a planner may count on them. Else it is ad hoc.
+    /// Whether it ran before: its sizes and times are known ahead, so that a planner may count on
+    /// them. Else it is ad hoc.
     pub recurring: bool,
     /// The stages, in topological order.
     pub stages: Vec<StageSpec>,
@@ -144,7 +152,13 @@ pub struct JobSpec {
 
 impl JobSpec {
     /// A MapReduce with even tasks; a job that has no reduce task is its map stage alone.
-    pub fn map_reduce(name: impl Into<String>, arrival: Time, map: StageSpec, reduce: StageSpec, shuffle: Bytes) -> Self {
+    pub fn map_reduce(
+        name: impl Into<String>,
+        arrival: Time,
+        map: StageSpec,
+        reduce: StageSpec,
+        shuffle: Bytes,
+    ) -> Self {
         let (stages, edges) = match reduce.tasks {
             0 => (vec![map], vec![]),
             _ => (vec![map, reduce], vec![EdgeSpec::even(0, 1, shuffle)]),
@@ -182,7 +196,8 @@ impl JobSpec {
         self.edges.iter().filter(move |e| e.to == stage)
     }
 
-    /// Whether the job makes sense: what readers of files and traces must prove before they hand it on.
+    /// Whether the job makes sense: what readers of files and traces must prove before they hand it
+    /// on.
     ///
     /// # Errors
     /// The first thing that is wrong, and what is allowed.
@@ -192,25 +207,43 @@ impl JobSpec {
         }
         for s in &self.stages {
             match &s.times {
-                _ if s.tasks == 0 => return Err(format!("stage `{}` has no task; at least one", s.name)),
+                _ if s.tasks == 0 => {
+                    return Err(format!("stage `{}` has no task; at least one", s.name));
+                }
                 TaskTimes::Each(all) if all.len() != s.tasks as usize => {
-                    return Err(format!("stage `{}` has {} tasks and {} times; one a task", s.name, s.tasks, all.len()));
+                    return Err(format!(
+                        "stage `{}` has {} tasks and {} times; one a task",
+                        s.name,
+                        s.tasks,
+                        all.len()
+                    ));
                 }
                 _ => {}
             }
         }
         for (k, e) in self.edges.iter().enumerate() {
             if e.from >= e.to || e.to >= self.stages.len() {
-                return Err(format!("an edge from stage {} to {}; to a later one of {} stages", e.from, e.to, self.stages.len()));
+                return Err(format!(
+                    "an edge from stage {} to {}; to a later one of {} stages",
+                    e.from,
+                    e.to,
+                    self.stages.len()
+                ));
             }
             if k > 0 && (self.edges[k - 1].from, self.edges[k - 1].to) >= (e.from, e.to) {
-                return Err(format!("edge {} to {} out of order or twice; by first stage, then second", e.from, e.to));
+                return Err(format!(
+                    "edge {} to {} out of order or twice; by first stage, then second",
+                    e.from, e.to
+                ));
             }
-            e.check_shares(self.stages[e.to].tasks).map_err(|(what, allowed)| format!("{what}; {allowed}"))?;
+            e.check_shares(self.stages[e.to].tasks)
+                .map_err(|(what, allowed)| format!("{what}; {allowed}"))?;
             e.types.check().map_err(|(what, allowed)| format!("{what}; {allowed}"))?;
             if e.types != self.types_into(e.to) {
                 let into = &self.stages[e.to].name;
-                return Err(format!("shuffles into stage `{into}` with different types; the same for all: they are one coflow"));
+                return Err(format!(
+                    "shuffles into stage `{into}` with different types; the same for all: they are one coflow"
+                ));
             }
         }
         Ok(())
@@ -227,7 +260,8 @@ pub struct JobList {
 }
 
 impl JobList {
-    /// Brings jobs into the order of their arrival (ties keep their order) and numbers them from zero.
+    /// Brings jobs into the order of their arrival (ties keep their order) and numbers them from
+    /// zero.
     pub fn new(name: impl Into<String>, mut jobs: Vec<JobSpec>) -> Self {
         jobs.sort_by_key(|j| j.arrival);
         for (k, j) in jobs.iter_mut().enumerate() {
@@ -249,20 +283,35 @@ mod tests {
     fn a_map_reduce_is_two_stages_and_one_edge() {
         let even = |n| stage(n, TaskTimes::Even(Span::millis(5)));
         let job = JobSpec::map_reduce("j", Time(7), even(4), even(2), Bytes(80));
-        assert_eq!((job.check(), job.tasks(), job.shuffle_bytes(), job.input_bytes()), (Ok(()), 6, Bytes(80), Bytes(200)));
-        assert_eq!((job.work(), job.edges_into(1).count(), job.edges_into(0).count()), (Span::millis(30), 1, 0));
+        assert_eq!(
+            (job.check(), job.tasks(), job.shuffle_bytes(), job.input_bytes()),
+            (Ok(()), 6, Bytes(80), Bytes(200))
+        );
+        assert_eq!(
+            (job.work(), job.edges_into(1).count(), job.edges_into(0).count()),
+            (Span::millis(30), 1, 0)
+        );
         let alone = JobSpec::map_reduce("j", Time(7), even(4), even(0), Bytes(80));
-        assert_eq!((alone.check(), alone.stages.len(), alone.shuffle_bytes()), (Ok(()), 1, Bytes(0)));
+        assert_eq!(
+            (alone.check(), alone.stages.len(), alone.shuffle_bytes()),
+            (Ok(()), 1, Bytes(0))
+        );
     }
 
     #[test]
     fn shares_divide_every_byte() {
-        let of = |bytes, shares: &[u64]| EdgeSpec { shares: Some(shares.to_vec()), ..EdgeSpec::even(0, 1, Bytes(bytes)) }.by_receiver();
+        let of = |bytes, shares: &[u64]| {
+            EdgeSpec { shares: Some(shares.to_vec()), ..EdgeSpec::even(0, 1, Bytes(bytes)) }
+                .by_receiver()
+        };
         assert_eq!(of(400, &[1, 3]), Some(vec![100, 300]));
         assert_eq!(of(10, &[1, 0, 1, 1]), Some(vec![3, 0, 3, 4]));
         assert_eq!(EdgeSpec::even(0, 1, Bytes(9)).by_receiver(), None);
         let most = vec![MAX_SHARE; 1000];
-        assert_eq!(of(1_000_000_000_000_000, &most).unwrap().iter().sum::<u64>(), 1_000_000_000_000_000);
+        assert_eq!(
+            of(1_000_000_000_000_000, &most).unwrap().iter().sum::<u64>(),
+            1_000_000_000_000_000
+        );
     }
 
     #[test]
@@ -270,11 +319,22 @@ mod tests {
         let even = || stage(1, TaskTimes::Even(Span::millis(5)));
         let good = JobSpec::map_reduce("j", Time(0), even(), even(), Bytes(1));
         let edge = |from, to| EdgeSpec::even(from, to, Bytes(1));
-        let shared = |shares: &[u64]| JobSpec { edges: vec![EdgeSpec { shares: Some(shares.to_vec()), ..edge(0, 1) }], ..good.clone() };
+        let shared = |shares: &[u64]| JobSpec {
+            edges: vec![EdgeSpec { shares: Some(shares.to_vec()), ..edge(0, 1) }],
+            ..good.clone()
+        };
         let bad = [
             JobSpec { stages: vec![], ..good.clone() },
-            JobSpec { stages: vec![stage(0, TaskTimes::Even(Span::ZERO))], edges: vec![], ..good.clone() },
-            JobSpec { stages: vec![stage(2, TaskTimes::Each(vec![Span::ZERO]))], edges: vec![], ..good.clone() },
+            JobSpec {
+                stages: vec![stage(0, TaskTimes::Even(Span::ZERO))],
+                edges: vec![],
+                ..good.clone()
+            },
+            JobSpec {
+                stages: vec![stage(2, TaskTimes::Each(vec![Span::ZERO]))],
+                edges: vec![],
+                ..good.clone()
+            },
             JobSpec { edges: vec![edge(1, 0)], ..good.clone() },
             JobSpec { edges: vec![edge(0, 2)], ..good.clone() },
             JobSpec { edges: vec![edge(0, 1), edge(0, 1)], ..good.clone() },
@@ -286,6 +346,9 @@ mod tests {
         assert!(bad.iter().all(|j| j.check().is_err()));
         let each = TaskTimes::Each(vec![Span(1), Span(9), Span(2)]);
         assert_eq!((each.of(1), each.longest(), each.total(3)), (Span(9), Span(9), Span(12)));
-        assert_eq!(JobList::new("l", vec![JobSpec { arrival: Time(9), ..good.clone() }, good]).jobs[1].id, JobId(1));
+        assert_eq!(
+            JobList::new("l", vec![JobSpec { arrival: Time(9), ..good.clone() }, good]).jobs[1].id,
+            JobId(1)
+        );
     }
 }

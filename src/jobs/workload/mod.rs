@@ -1,13 +1,15 @@
 //! What is run: coflows between given hosts, and jobs whose tasks a scheduler places.
 //!
-//! Coflows come from our own YAML (read by the crate `run`), from a trace of the coflow-benchmark ([`coflow_benchmark`]), of
-//! CoflowSim ([`coflowsim`]), htsim ([`htsim`]), Sunflow ([`sunflow_trace`]) or Sincronia ([`sincronia`]), or from a seed ([`synth`]).
-//! Whatever the source, the result is a [`Workload`] over the hosts of one
+//! Coflows come from our own YAML (read by the crate `run`), from a trace of the coflow-benchmark
+//! ([`coflow_benchmark`]), of CoflowSim ([`coflowsim`]), htsim ([`htsim`]), Sunflow
+//! ([`sunflow_trace`]) or Sincronia ([`sincronia`]), or from a seed ([`synth`]). Whatever the
+//! source, the result is a [`Workload`] over the hosts of one
 //! [`Topology`](crate::topology::Topology), and [`Adjust`] shrinks it for an emulation.
 //!
-//! Jobs ([`jobs`]) come from our own YAML, from SWIM's rows ([`swim`]) or published distributions ([`synth_jobs`]), both through a
-//! model of tasks ([`job_model`]), from measured queries ([`decima`]), or from event logs of Spark
-//! ([`spark_log`]). [`spread`] turns jobs into coflows without a task scheduler.
+//! Jobs ([`jobs`]) come from our own YAML, from SWIM's rows ([`swim`]) or published distributions
+//! ([`synth_jobs`]), both through a model of tasks ([`job_model`]), from measured queries
+//! ([`decima`]), or from event logs of Spark ([`spark_log`]). [`spread`] turns jobs into coflows
+//! without a task scheduler.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,9 +56,13 @@ pub struct Workload {
     pub taken: Taken,
 }
 
-/// The lines of a trace that say something, with their numbers from one: not the blank ones, nor those that begin with `#`.
+/// The lines of a trace that say something, with their numbers from one: not the blank ones, nor
+/// those that begin with `#`.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines().enumerate().map(|(k, l)| (k + 1, l)).filter(|(_, l)| !l.trim().is_empty() && !l.trim_start().starts_with('#'))
+    text.lines()
+        .enumerate()
+        .map(|(k, l)| (k + 1, l))
+        .filter(|(_, l)| !l.trim().is_empty() && !l.trim_start().starts_with('#'))
 }
 
 /// Why a text is not a trace.
@@ -89,7 +95,8 @@ impl Default for Adjust {
 }
 
 impl Workload {
-    /// Brings coflows into the order of their arrival (ties keep their order) and numbers them from zero.
+    /// Brings coflows into the order of their arrival (ties keep their order) and numbers them from
+    /// zero.
     pub fn new(name: impl Into<String>, mut coflows: Vec<CoflowSpec>) -> Self {
         coflows.sort_by_key(|c| c.arrival);
         for (k, c) in coflows.iter_mut().enumerate() {
@@ -98,18 +105,24 @@ impl Workload {
         Self { name: name.into(), coflows, taken: Taken::default() }
     }
 
-    /// This workload cut short, with smaller flows and shorter gaps. A scale of zero counts as one. O(flows).
+    /// This workload cut short, with smaller flows and shorter gaps. A scale of zero counts as one.
+    /// O(flows).
     #[must_use]
     pub fn adjusted(mut self, adjust: &Adjust) -> Self {
         let there = self.coflows.len();
         if let Some(asked) = adjust.first {
             self.coflows.truncate(asked);
-            self.taken.fewer = (asked > there).then_some(Fewer { asked: asked as u64, there: there as u64 });
+            self.taken.fewer =
+                (asked > there).then_some(Fewer { asked: asked as u64, there: there as u64 });
         }
         for c in &mut self.coflows {
             c.arrival = Time(c.arrival.0 / adjust.time_scale.max(1));
             if adjust.scale > 1 {
-                c.flows = c.flows.iter().map(|f| FlowSpec { bytes: Bytes(f.bytes.0.div_ceil(adjust.scale)), ..f }).collect();
+                c.flows = c
+                    .flows
+                    .iter()
+                    .map(|f| FlowSpec { bytes: Bytes(f.bytes.0.div_ceil(adjust.scale)), ..f })
+                    .collect();
             }
         }
         self
@@ -130,16 +143,28 @@ mod tests {
     #[test]
     fn workloads_are_sorted_numbered_and_adjusted() {
         let coflow = |name: &str, at, bytes| {
-            CoflowSpec::new(CoflowId(9), name, Time(at), vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }])
+            CoflowSpec::new(
+                CoflowId(9),
+                name,
+                Time(at),
+                vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }],
+            )
         };
-        let w = Workload::new("w", vec![coflow("late", 1000, 2_000_000), coflow("a", 0, 4), coflow("b", 0, 5)]);
+        let w = Workload::new(
+            "w",
+            vec![coflow("late", 1000, 2_000_000), coflow("a", 0, 4), coflow("b", 0, 5)],
+        );
         let order: Vec<_> = w.coflows.iter().map(|c| (c.id.0, c.name.as_str())).collect();
         assert_eq!((order, w.bytes()), (vec![(0, "a"), (1, "b"), (2, "late")], Bytes(2_000_009)));
         let small = w.clone().adjusted(&Adjust { first: None, scale: 7, time_scale: 10 });
-        let sizes: Vec<_> = small.coflows.iter().map(|c| (c.arrival.0, c.flows.at(0).bytes.0)).collect();
+        let sizes: Vec<_> =
+            small.coflows.iter().map(|c| (c.arrival.0, c.flows.at(0).bytes.0)).collect();
         assert_eq!(sizes, [(0, 1), (0, 1), (100, 285_715)]);
         let first = |n| w.clone().adjusted(&Adjust { first: Some(n), ..Adjust::default() });
-        assert_eq!((first(1).coflows.len(), first(1).taken.fewer, first(3).taken.fewer), (1, None, None));
+        assert_eq!(
+            (first(1).coflows.len(), first(1).taken.fewer, first(3).taken.fewer),
+            (1, None, None)
+        );
         let fewer = first(4).taken.fewer.expect("there are three");
         assert_eq!(fewer.to_string(), "3 coflows, where 4 were asked for");
     }

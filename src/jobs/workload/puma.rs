@@ -1,7 +1,9 @@
-//! The benchmarks of PUMA as Hit-scheduler's evaluation mixes them: heavy, medium and light shuffles.
+//! The benchmarks of PUMA as Hit-scheduler's evaluation mixes them: heavy, medium and light
+//! shuffles.
 //!
-//! Shares of the jobs are table 1's (Yang, Rang and Cheng, ICPP 2018, section 7.1). Sizes and what a class shuffles are ours: 10 GB of
-//! input, of which heavy jobs shuffle all, medium ones 35 and light ones 5 per cent.
+//! Shares of the jobs are table 1's (Yang, Rang and Cheng, ICPP 2018, section 7.1). Sizes and what
+//! a class shuffles are ours: 10 GB of input, of which heavy jobs shuffle all, medium ones 35 and
+//! light ones 5 per cent.
 
 /// How much of their input jobs shuffle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +82,13 @@ mod tests {
         let of = |c| BENCHMARKS.iter().filter(|b| b.2 == c).map(|b| b.1).sum::<u32>();
         assert_eq!([Class::Heavy, Class::Medium, Class::Light].map(of), [8, 4, 8]);
         let drawn = |k: u64| at(((k << 32) / 20 + 7) as u32).0;
-        assert_eq!((drawn(0), drawn(1), drawn(19), at(u32::MAX).0), ("terasort", "index", "histogram", "histogram"));
-        assert_eq!((class_of("sequence-count-7"), class_of("grep-0"), class_of("job-1")), (Some(Class::Heavy), Some(Class::Light), None));
+        assert_eq!(
+            (drawn(0), drawn(1), drawn(19), at(u32::MAX).0),
+            ("terasort", "index", "histogram", "histogram")
+        );
+        assert_eq!(
+            (class_of("sequence-count-7"), class_of("grep-0"), class_of("job-1")),
+            (Some(Class::Heavy), Some(Class::Light), None)
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Event logs of Apache Spark as jobs: what its jobs, stages and tasks did, and what they shuffled.
 //!
-//! The file has one JSON object a line, which Spark writes where `spark.eventLog.enabled` is set. Four kinds of events say all that
-//! is needed; others are skipped:
+//! The file has one JSON object a line, which Spark writes where `spark.eventLog.enabled` is set.
+//! Four kinds of events say all that is needed; others are skipped:
 //!
 //! ```text
 //! {"Event":"SparkListenerJobStart","Job ID":0,"Submission Time":<ms>,"Stage Infos":[{"Stage ID":1,"Parent IDs":[0],"RDD Info":[..]}],..}
@@ -11,9 +11,10 @@
 //!
 //! Source: `JsonProtocol` of Spark, <https://github.com/apache/spark>.
 //!
-//! A query of Spark SQL is several of Spark's jobs, one a shuffle under adaptive execution: they become one job here, and so does each
-//! of Spark's other jobs. A stage that Spark skipped, since its output was there, is the stage that wrote it. Output that another job
-//! wrote is read as data blocks. A task computes for as long as it ran without waiting for its shuffle.
+//! A query of Spark SQL is several of Spark's jobs, one a shuffle under adaptive execution: they
+//! become one job here, and so does each of Spark's other jobs. A stage that Spark skipped, since
+//! its output was there, is the stage that wrote it. Output that another job wrote is read as data
+//! blocks. A task computes for as long as it ran without waiting for its shuffle.
 
 use std::collections::BTreeMap;
 
@@ -206,14 +207,19 @@ struct Written {
 impl Metrics {
     fn task(&self) -> Result<Task, String> {
         let task = Task {
-            ms: (self.deserialize_ms.saturating_add(self.run_ms)).saturating_sub(self.shuffle_read.wait_ms),
+            ms: (self.deserialize_ms.saturating_add(self.run_ms))
+                .saturating_sub(self.shuffle_read.wait_ms),
             shuffle_read: self.shuffle_read.remote.saturating_add(self.shuffle_read.local),
             shuffle_written: self.shuffle_written.bytes,
             read: self.read.bytes,
             written: self.written.bytes,
         };
         let all = [task.ms, task.shuffle_read, task.shuffle_written, task.read, task.written];
-        if all.iter().any(|&n| n > MAX) { Err(format!("a time or bytes of a task above {MAX}")) } else { Ok(task) }
+        if all.iter().any(|&n| n > MAX) {
+            Err(format!("a time or bytes of a task above {MAX}"))
+        } else {
+            Ok(task)
+        }
     }
 }
 
@@ -223,8 +229,14 @@ impl Metrics {
 /// In words.
 pub fn fits(text: &str) -> Result<(), String> {
     let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
-    let event = first.trim_start().starts_with('{') && first.contains("\"Event\"") && first.contains("SparkListener");
-    if event { Ok(()) } else { Err("a line is a JSON object with `Event`, such as \"SparkListenerLogStart\"".into()) }
+    let event = first.trim_start().starts_with('{')
+        && first.contains("\"Event\"")
+        && first.contains("SparkListener");
+    if event {
+        Ok(())
+    } else {
+        Err("a line is a JSON object with `Event`, such as \"SparkListenerLogStart\"".into())
+    }
 }
 
 /// Reads a log. O(length of the text).
@@ -233,7 +245,11 @@ pub fn fits(text: &str) -> Result<(), String> {
 /// The first fault, with line and column where there is one, and what is allowed.
 pub fn parse(text: &str) -> Result<Log, TraceError> {
     if text.len() > MAX_TEXT {
-        return Err(TraceError { line: 0, column: 0, why: format!("the file has {} bytes; at most {MAX_TEXT}", text.len()) });
+        return Err(TraceError {
+            line: 0,
+            column: 0,
+            why: format!("the file has {} bytes; at most {MAX_TEXT}", text.len()),
+        });
     }
     let mut log = Log::default();
     for (k, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
@@ -249,8 +265,15 @@ fn read<T: DeserializeOwned>(number: usize, line: &str) -> Result<T, TraceError>
     serde_path_to_error::deserialize(&mut json).map_err(|e| {
         let (path, inner) = (e.path().to_string(), e.inner());
         let why = inner.to_string();
-        let why = why.rsplit_once(" at line ").map_or(&*why, |w| w.0).replace("missing field", "missing key");
-        TraceError { line: number, column: inner.column(), why: format!("{path}: {}", text::told(&why)) }
+        let why = why
+            .rsplit_once(" at line ")
+            .map_or(&*why, |w| w.0)
+            .replace("missing field", "missing key");
+        TraceError {
+            line: number,
+            column: inner.column(),
+            why: format!("{path}: {}", text::told(&why)),
+        }
     })
 }
 
@@ -261,10 +284,17 @@ impl Log {
             "SparkListenerJobStart" => {
                 let start: JobStart = read(number, line)?;
                 let said = start.properties.unwrap_or_default();
-                let query = said.query.map(|q| q.parse().map_err(|_| bad("spark.sql.execution.id is no whole number".into())));
+                let query = said.query.map(|q| {
+                    q.parse().map_err(|_| bad("spark.sql.execution.id is no whole number".into()))
+                });
                 let unit = query.transpose()?.map_or(Unit::Job(start.id), Unit::Query);
                 let pool = said.pool.unwrap_or_default();
-                self.jobs.push(Job { unit, submitted_ms: start.submitted_ms, pool, stages: start.stages });
+                self.jobs.push(Job {
+                    unit,
+                    submitted_ms: start.submitted_ms,
+                    pool,
+                    stages: start.stages,
+                });
             }
             "SparkListenerStageCompleted" => {
                 let StageInfo { id, failure } = read::<StageCompleted>(number, line)?.stage;
@@ -272,12 +302,17 @@ impl Log {
             }
             "SparkListenerTaskEnd" => {
                 let end: TaskEnd = read(number, line)?;
-                let Some(metrics) = end.metrics.filter(|_| end.reason.reason == "Success") else { return Ok(()) };
+                let Some(metrics) = end.metrics.filter(|_| end.reason.reason == "Success") else {
+                    return Ok(());
+                };
                 let stage = self.stages.entry(end.stage).or_default();
                 let partition = end.info.partition.unwrap_or(end.info.index);
                 stage.tasks.insert(partition, metrics.task().map_err(bad)?);
                 if stage.tasks.len() > MAX_TASKS {
-                    return Err(bad(format!("stage {} has more than {MAX_TASKS} tasks", end.stage)));
+                    return Err(bad(format!(
+                        "stage {} has more than {MAX_TASKS} tasks",
+                        end.stage
+                    )));
                 }
             }
             _ => {}
@@ -291,15 +326,18 @@ impl Log {
         // The stage that computed a data set last.
         let mut of_data: BTreeMap<u64, u32> = BTreeMap::new();
         for job in &self.jobs {
-            let data: BTreeMap<u32, u64> = job.stages.iter().filter_map(|s| Some((s.id, s.data.first()?.id))).collect();
-            let mut stages: Vec<&Planned> = job.stages.iter().filter(|s| self.stages.contains_key(&s.id)).collect();
+            let data: BTreeMap<u32, u64> =
+                job.stages.iter().filter_map(|s| Some((s.id, s.data.first()?.id))).collect();
+            let mut stages: Vec<&Planned> =
+                job.stages.iter().filter(|s| self.stages.contains_key(&s.id)).collect();
             stages.sort_by_key(|s| s.id);
             for s in stages {
                 let wrote = |p: &u32| {
                     let skipped = || data.get(p).and_then(|d| of_data.get(d)).copied();
                     if self.stages.contains_key(p) { Some(*p) } else { skipped() }
                 };
-                let mut parents: Vec<u32> = s.parents.iter().filter_map(wrote).filter(|&p| p < s.id).collect();
+                let mut parents: Vec<u32> =
+                    s.parents.iter().filter_map(wrote).filter(|&p| p < s.id).collect();
                 parents.sort_unstable();
                 parents.dedup();
                 if graph.contains_key(&s.id) {
@@ -328,7 +366,8 @@ impl Stage {
     }
 }
 
-/// The application's jobs. The first is submitted at zero; fair pools are queues. O(tasks, and stages times their logarithm).
+/// The application's jobs. The first is submitted at zero; fair pools are queues. O(tasks, and
+/// stages times their logarithm).
 pub fn to_jobs(name: &str, log: &Log) -> JobList {
     let graph = log.graph();
     let mut pools: Vec<&str> = log.jobs.iter().map(|j| &*j.pool).collect();
@@ -343,17 +382,24 @@ pub fn to_jobs(name: &str, log: &Log) -> JobList {
         }
     }
     let jobs = units.iter().filter_map(|(&unit, first)| {
-        let ids: Vec<u32> = graph.iter().filter(|(_, (of, _))| *of == unit).map(|(id, _)| *id).collect();
+        let ids: Vec<u32> =
+            graph.iter().filter(|(_, (of, _))| *of == unit).map(|(id, _)| *id).collect();
         let place = |id: u32| ids.binary_search(&id).ok();
         let (mut stages, mut edges) = (vec![], vec![]);
         for (to, id) in ids.iter().enumerate() {
             let stage = &log.stages[id];
             let (all, shares) = (stage.sum(|t| t.shuffle_read), stage.shares());
             let mut foreign = all;
-            for (parent, bytes) in divided(all, graph[id].1.iter().map(|p| (*p, log.stages[p].sum(|t| t.shuffle_written)))) {
+            for (parent, bytes) in divided(
+                all,
+                graph[id].1.iter().map(|p| (*p, log.stages[p].sum(|t| t.shuffle_written))),
+            ) {
                 let Some(from) = place(parent) else { continue };
                 foreign -= bytes;
-                edges.push(EdgeSpec { shares: shares.clone(), ..EdgeSpec::even(from, to, Bytes(bytes)) });
+                edges.push(EdgeSpec {
+                    shares: shares.clone(),
+                    ..EdgeSpec::even(from, to, Bytes(bytes))
+                });
             }
             stages.push(StageSpec {
                 name: format!("stage-{id}"),
@@ -370,7 +416,15 @@ pub fn to_jobs(name: &str, log: &Log) -> JobList {
         };
         let queue = pools.binary_search(&&*first.pool).unwrap_or(0) as u32;
         let arrival = Time::ZERO + Span::millis((first.submitted_ms - zero).min(MAX));
-        (!stages.is_empty()).then_some(JobSpec { id: JobId(0), name, queue, arrival, recurring: false, stages, edges })
+        (!stages.is_empty()).then_some(JobSpec {
+            id: JobId(0),
+            name,
+            queue,
+            arrival,
+            recurring: false,
+            stages,
+            edges,
+        })
     });
     JobList::new(name, jobs.collect())
 }
@@ -382,7 +436,8 @@ fn divided(bytes: u64, weights: impl ExactSizeIterator<Item = (u32, u64)>) -> Ve
     let (mut sum, mut given) = (0u128, 0u64);
     let of = |(of, weight): &(u32, u64)| {
         sum += if all == 0 { 1 } else { u128::from(*weight) };
-        let until = (u128::from(bytes) * sum / if all == 0 { weights.len() as u128 } else { all }) as u64;
+        let until =
+            (u128::from(bytes) * sum / if all == 0 { weights.len() as u128 } else { all }) as u64;
         (*of, until - std::mem::replace(&mut given, until))
     };
     weights.iter().map(of).collect()
@@ -394,7 +449,8 @@ mod tests {
 
     use super::*;
 
-    /// A log of Spark 4.3: two iterations of PageRank, a query that groups two tables and joins them, and one that sorts a table.
+    /// A log of Spark 4.3: two iterations of PageRank, a query that groups two tables and joins
+    /// them, and one that sorts a table.
     fn recorded() -> String {
         let file = crate::testing::repository("spark/tests/spark-4.3.jsonl");
         std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
@@ -427,7 +483,13 @@ mod tests {
     fn a_recorded_application_becomes_its_jobs() {
         let list = to_jobs("l", &parse(&recorded()).unwrap());
         assert!(fits(&recorded()).is_ok() && list.jobs.iter().all(|j| j.check() == Ok(())));
-        let shape = |j: &JobSpec| (j.name.clone(), j.stages.len(), j.edges.iter().map(|e| (e.from, e.to)).collect::<Vec<_>>());
+        let shape = |j: &JobSpec| {
+            (
+                j.name.clone(),
+                j.stages.len(),
+                j.edges.iter().map(|e| (e.from, e.to)).collect::<Vec<_>>(),
+            )
+        };
         let shapes: Vec<_> = list.jobs.iter().map(shape).collect();
         assert_eq!(
             shapes,
@@ -453,7 +515,12 @@ mod tests {
     #[test]
     fn bytes_and_times_are_those_of_the_tasks() {
         let text = [
-            job(4, 5_000, "null", &[planned(0, &[], 10), planned(1, &[], 11), planned(2, &[0, 1], 12)]),
+            job(
+                4,
+                5_000,
+                "null",
+                &[planned(0, &[], 10), planned(1, &[], 11), planned(2, &[0, 1], 12)],
+            ),
             task(0, 0, 0, 300),
             task(0, 1, 0, 300),
             completed(0),
@@ -464,17 +531,27 @@ mod tests {
             completed(2),
         ];
         let j = &to_jobs("l", &parse(&text.join("\n")).unwrap()).jobs[0];
-        assert_eq!((j.check(), &*j.name, j.arrival, j.stages.len()), (Ok(()), "job-4", Time::ZERO, 3));
-        // 400 bytes were read of 800 that were written, by the first task three times as many as by the second.
-        let read: Vec<_> = j.edges.iter().map(|e| (e.from, e.to, e.bytes.0, e.by_receiver().unwrap())).collect();
+        assert_eq!(
+            (j.check(), &*j.name, j.arrival, j.stages.len()),
+            (Ok(()), "job-4", Time::ZERO, 3)
+        );
+        // 400 bytes were read of 800 that were written, by the first task three times as many as by
+        // the second.
+        let read: Vec<_> =
+            j.edges.iter().map(|e| (e.from, e.to, e.bytes.0, e.by_receiver().unwrap())).collect();
         assert_eq!(read, [(0, 2, 300, vec![225, 75]), (1, 2, 100, vec![75, 25])]);
         assert_eq!(j.stages[2].times, TaskTimes::Each(vec![Span::millis(900); 2]));
-        assert_eq!((j.stages[0].input, j.stages[0].output, j.stages[2].input), (Bytes(14 + 2), Bytes(18), Bytes(14)));
+        assert_eq!(
+            (j.stages[0].input, j.stages[0].output, j.stages[2].input),
+            (Bytes(14 + 2), Bytes(18), Bytes(14))
+        );
     }
 
     #[test]
     fn queries_are_joined_and_output_of_others_is_read_as_blocks() {
-        let query = |n: u32, pool: &str| format!(r#"{{"spark.sql.execution.id":"{n}","spark.scheduler.pool":"{pool}"}}"#);
+        let query = |n: u32, pool: &str| {
+            format!(r#"{{"spark.sql.execution.id":"{n}","spark.scheduler.pool":"{pool}"}}"#)
+        };
         let text = [
             job(0, 1_000, &query(7, "b"), &[planned(0, &[], 10)]),
             task(0, 0, 0, 50),
@@ -492,8 +569,13 @@ mod tests {
             r#"{"Event":"SparkListenerStageCompleted","Stage Info":{"Stage ID":5,"Failure Reason":"boom"}}"#.into(),
         ];
         let list = to_jobs("l", &parse(&text.join("\n")).unwrap());
-        let of = |j: &JobSpec| (j.name.clone(), j.queue, j.arrival.0 / 1_000_000, j.stages.len(), j.shuffle_bytes().0);
-        assert_eq!(list.jobs.iter().map(of).collect::<Vec<_>>(), [("query-7".into(), 2, 0, 2, 50), ("query-8".into(), 1, 2_000, 1, 0)]);
+        let of = |j: &JobSpec| {
+            (j.name.clone(), j.queue, j.arrival.0 / 1_000_000, j.stages.len(), j.shuffle_bytes().0)
+        };
+        assert_eq!(
+            list.jobs.iter().map(of).collect::<Vec<_>>(),
+            [("query-7".into(), 2, 0, 2, 50), ("query-8".into(), 1, 2_000, 1, 0)]
+        );
         assert_eq!(list.jobs[1].stages[0].input, Bytes(7 + 40));
     }
 

@@ -1,8 +1,10 @@
-//! Jobs as coflows, without a task scheduler: every shuffle becomes a coflow of a cluster that spreads tasks evenly.
+//! Jobs as coflows, without a task scheduler: every shuffle becomes a coflow of a cluster that
+//! spreads tasks evenly.
 //!
-//! A stage's tasks are on consecutive hosts, one after the other and around, from a host drawn from the seed. A shuffle's coflow
-//! arrives when its sending stage would end if every task ran at once and the network took no time. So this is a load for a network,
-//! not a schedule: what depends on slots or on the network needs the task scheduler.
+//! A stage's tasks are on consecutive hosts, one after the other and around, from a host drawn from
+//! the seed. A shuffle's coflow arrives when its sending stage would end if every task ran at once
+//! and the network took no time. So this is a load for a network, not a schedule: what depends on
+//! slots or on the network needs the task scheduler.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -25,10 +27,17 @@ pub fn spread(list: &JobList, hosts: usize, seed: u64) -> Result<Workload, Strin
         return Err("the topology has no host".into());
     }
     let wide = |tasks: u32| u64::from(tasks).min(hosts as u64);
-    let pairs = |j: &JobSpec, e: &EdgeSpec| wide(j.stages[e.from].tasks) * wide(j.stages[e.to].tasks);
-    let flows: u64 = list.jobs.iter().flat_map(|j| j.edges.iter().map(move |e| pairs(j, e))).fold(0, u64::saturating_add);
+    let pairs =
+        |j: &JobSpec, e: &EdgeSpec| wide(j.stages[e.from].tasks) * wide(j.stages[e.to].tasks);
+    let flows: u64 = list
+        .jobs
+        .iter()
+        .flat_map(|j| j.edges.iter().map(move |e| pairs(j, e)))
+        .fold(0, u64::saturating_add);
     if flows > MAX_FLOWS {
-        return Err(format!("{flows} flows; at most {MAX_FLOWS}: take fewer jobs, or a model with fewer tasks"));
+        return Err(format!(
+            "{flows} flows; at most {MAX_FLOWS}: take fewer jobs, or a model with fewer tasks"
+        ));
     }
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut coflows = Vec::new();
@@ -43,7 +52,10 @@ pub fn spread(list: &JobList, hosts: usize, seed: u64) -> Result<Workload, Strin
             };
             let flows = flows_of(&side(e.from), &to, e.bytes);
             let name = format!("{}/{}-{}", j.name, j.stages[e.from].name, j.stages[e.to].name);
-            coflows.push(CoflowSpec { types: e.types.clone(), ..CoflowSpec::new(CoflowId(0), name, ends[e.from], flows) });
+            coflows.push(CoflowSpec {
+                types: e.types.clone(),
+                ..CoflowSpec::new(CoflowId(0), name, ends[e.from], flows)
+            });
         }
     }
     let taken = Taken { from_jobs: Some(list.jobs.len() as u64), ..Taken::default() };
@@ -74,7 +86,8 @@ fn weights(start: usize, shares: &[u64], hosts: usize) -> Vec<(HostId, u64)> {
     of.into_iter().enumerate().filter(|w| w.1 > 0).map(|(h, w)| (HostId::from(h), w)).collect()
 }
 
-/// Every pair of tasks sends the same, or in proportion to the receiver's share; what does not divide is spread so that the sum is exact.
+/// Every pair of tasks sends the same, or in proportion to the receiver's share; what does not
+/// divide is spread so that the sum is exact.
 fn flows_of(from: &[(HostId, u64)], to: &[(HostId, u64)], bytes: Bytes) -> Vec<FlowSpec> {
     let sum = |side: &[(HostId, u64)]| side.iter().map(|c| u128::from(c.1)).sum::<u128>();
     let all = (sum(from) * sum(to)).max(1);
@@ -110,18 +123,34 @@ mod tests {
             input: Bytes(0),
             output: Bytes(0),
         };
-        let edges = vec![EdgeSpec::even(0, 2, Bytes(bytes[0])), EdgeSpec::even(1, 2, Bytes(bytes[1]))];
+        let edges =
+            vec![EdgeSpec::even(0, 2, Bytes(bytes[0])), EdgeSpec::even(1, 2, Bytes(bytes[1]))];
         let stages = tasks.iter().enumerate().map(stage).collect();
-        JobSpec { id: JobId(0), name: "j".into(), queue: 0, arrival: Time(7), recurring: false, stages, edges }
+        JobSpec {
+            id: JobId(0),
+            name: "j".into(),
+            queue: 0,
+            arrival: Time(7),
+            recurring: false,
+            stages,
+            edges,
+        }
     }
 
     #[test]
     fn shuffles_become_coflows_after_their_stages() {
         let w = spread(&JobList::new("l", vec![job([3, 1, 2], [12, 0])]), 8, 1).unwrap();
-        assert_eq!((w.coflows.len(), w.coflows[0].name.as_str(), w.coflows[0].arrival), (1, "j/s0-s2", Time(1_000_000_007)));
+        assert_eq!(
+            (w.coflows.len(), w.coflows[0].name.as_str(), w.coflows[0].arrival),
+            (1, "j/s0-s2", Time(1_000_000_007))
+        );
         assert_eq!(w.coflows[0].flows.iter().map(|f| f.bytes.0).collect::<Vec<_>>(), [2; 6]);
         assert!(spread(&JobList::default(), 0, 1).is_err());
-        assert!(spread(&JobList::new("l", vec![job([9000; 3], [1, 1])]), 8000, 1).unwrap_err().contains("at most"));
+        assert!(
+            spread(&JobList::new("l", vec![job([9000; 3], [1, 1])]), 8000, 1)
+                .unwrap_err()
+                .contains("at most")
+        );
     }
 
     proptest! {

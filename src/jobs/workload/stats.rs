@@ -34,8 +34,8 @@ pub struct Stats {
     pub pair_bytes: Percentiles,
 }
 
-/// One of Varys' classes: short or long, whether the longest flow has more than [`SHORT`]; narrow or wide, whether there are more than
-/// [`NARROW`] flows.
+/// One of Varys' classes: short or long, whether the longest flow has more than [`SHORT`]; narrow
+/// or wide, whether there are more than [`NARROW`] flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Class {
     /// Its name.
@@ -88,7 +88,8 @@ pub struct Percentiles {
     pub max: u64,
 }
 
-/// The smallest value of a sorted list that `percent` per cent of it do not exceed (nearest rank); `None` if it is empty.
+/// The smallest value of a sorted list that `percent` per cent of it do not exceed (nearest rank);
+/// `None` if it is empty.
 pub fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     sorted.get(place_of(sorted.len(), percent)).copied()
 }
@@ -111,14 +112,19 @@ impl Percentiles {
 /// The figures of `workload` on `topology`. O(F log F).
 pub fn stats(workload: &Workload, topology: &Topology) -> Stats {
     let c = &workload.coflows;
-    let pairs: Vec<u64> = c.iter().flat_map(|c| RackBytes::of(&c.flows, topology)).map(|p| p.bytes.0).collect();
+    let pairs: Vec<u64> =
+        c.iter().flat_map(|c| RackBytes::of(&c.flows, topology)).map(|p| p.bytes.0).collect();
     let ends = (c.first(), c.last());
     Stats {
         coflows: c.len(),
         flows: c.iter().map(|c| c.flows.len()).sum(),
         bytes: workload.bytes(),
         bytes_between_racks: pairs.iter().map(|&b| Bytes(b)).sum(),
-        arrivals: if let (Some(a), Some(b)) = ends { b.arrival.since(a.arrival) } else { Span::ZERO },
+        arrivals: if let (Some(a), Some(b)) = ends {
+            b.arrival.since(a.arrival)
+        } else {
+            Span::ZERO
+        },
         classes: classes(c),
         coflow_bytes: Percentiles::of(c.iter().map(|c| c.bytes().0)),
         coflow_width: Percentiles::of(c.iter().map(|c| c.flows.len() as u64)),
@@ -137,12 +143,22 @@ mod tests {
     #[test]
     fn coflows_are_counted_by_class() {
         let flows = |n: usize, bytes: u64| {
-            let flow = |k: usize| FlowSpec { from: HostId(0), to: HostId::from(1 + k), bytes: Bytes(bytes) };
+            let flow = |k: usize| FlowSpec {
+                from: HostId(0),
+                to: HostId::from(1 + k),
+                bytes: Bytes(bytes),
+            };
             let (name, id) = (String::new(), CoflowId(0));
             let flows = (0..n).map(flow).collect();
             CoflowSpec::new(id, name, Time::ZERO, flows)
         };
-        let counts = classes(&[flows(50, 5_000_000), flows(51, 1), flows(1, 5_000_001), flows(60, 6_000_000), flows(2, 3)]);
+        let counts = classes(&[
+            flows(50, 5_000_000),
+            flows(51, 1),
+            flows(1, 5_000_001),
+            flows(60, 6_000_000),
+            flows(2, 3),
+        ]);
         assert_eq!(counts.map(|c| c.coflows), [2, 1, 1, 1]);
         assert_eq!(counts.map(|c| c.bytes.0), [250_000_006, 5_000_001, 51, 360_000_000]);
     }

@@ -4,8 +4,9 @@
 //! <id> <arrival ms> <mappers> <reducers> <port>,..#<port>:<megabytes>,..
 //! ```
 //!
-//! Five fields between tabs, no first line. MB = 10^6 bytes; a reducer's megabytes come in equal parts from its coflow's mappers. There
-//! are as many ports as the largest number of one asks for. Source: `trace/fbtrace-1hr.txt` and its reader, `src/trafficGen.cc`, of
+//! Five fields between tabs, no first line. MB = 10^6 bytes; a reducer's megabytes come in equal
+//! parts from its coflow's mappers. There are as many ports as the largest number of one asks for.
+//! Source: `trace/fbtrace-1hr.txt` and its reader, `src/trafficGen.cc`, of
 //! <https://github.com/sunnyxhuang/sunflow>. That one cuts decimals off; they are read here.
 
 use super::coflow_benchmark::{MAX_ARRIVAL_MS, Trace, TraceCoflow, megabytes};
@@ -33,8 +34,11 @@ pub fn fits(text: &str) -> Result<(), String> {
 /// # Errors
 /// The first fault, with line and column, and what is allowed there.
 pub fn parse(text: &str) -> Result<Trace, TraceError> {
-    let coflows = lines(text).map(|(n, line)| coflow(&mut Words::new(n, line))).collect::<Result<Vec<_>, _>>()?;
-    let used = |c: &TraceCoflow| c.mappers.iter().copied().chain(c.reducers.iter().map(|r| r.0)).max();
+    let coflows = lines(text)
+        .map(|(n, line)| coflow(&mut Words::new(n, line)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let used =
+        |c: &TraceCoflow| c.mappers.iter().copied().chain(c.reducers.iter().map(|r| r.0)).max();
     let ports = coflows.iter().filter_map(used).max().map_or(1, |p| p + 1);
     Ok(Trace { ports, coflows })
 }
@@ -50,20 +54,38 @@ fn coflow(words: &mut Words) -> Result<TraceCoflow, TraceError> {
     words.end()?;
     let (mut at, mut mappers, mut reducers) = (column, vec![], vec![]);
     for port in from.split(',') {
-        mappers.push(words.integer_in(at, port, &format!("a mapper's port (0 to {MAX_PORT})"), 0, MAX_PORT)?);
+        mappers.push(words.integer_in(
+            at,
+            port,
+            &format!("a mapper's port (0 to {MAX_PORT})"),
+            0,
+            MAX_PORT,
+        )?);
         at += port.chars().count() + 1;
     }
     for reducer in to.split(',') {
-        let (port, size) =
-            reducer.split_once(':').ok_or_else(|| words.wrong(at, reducer, "a reducer as port:megabytes, such as 7:2.5,"))?;
-        let port = words.integer_in(at, port, &format!("a reducer's port (0 to {MAX_PORT})"), 0, MAX_PORT)?;
-        let bytes = megabytes(size).ok_or_else(|| words.wrong(at, size, "megabytes (at most six decimals, at most 1e9)"))?;
+        let (port, size) = reducer.split_once(':').ok_or_else(|| {
+            words.wrong(at, reducer, "a reducer as port:megabytes, such as 7:2.5,")
+        })?;
+        let port = words.integer_in(
+            at,
+            port,
+            &format!("a reducer's port (0 to {MAX_PORT})"),
+            0,
+            MAX_PORT,
+        )?;
+        let bytes = megabytes(size).ok_or_else(|| {
+            words.wrong(at, size, "megabytes (at most six decimals, at most 1e9)")
+        })?;
         reducers.push((port, bytes));
         at += reducer.chars().count() + 1;
     }
-    for (announced, found, who) in [(senders, mappers.len(), "mappers"), (receivers, reducers.len(), "reducers")] {
+    for (announced, found, who) in
+        [(senders, mappers.len(), "mappers"), (receivers, reducers.len(), "reducers")]
+    {
         if announced != found as u64 {
-            return Err(words.fault(column, format!("{announced} {who} are announced, and here are {found}")));
+            return Err(words
+                .fault(column, format!("{announced} {who} are announced, and here are {found}")));
         }
     }
     Ok(TraceCoflow { id, arrival_ms, mappers, reducers })
@@ -82,7 +104,10 @@ mod tests {
         assert_eq!(fits(text), Ok(()));
         let t = parse(text).unwrap();
         assert_eq!((t.ports, t.coflows.len(), t.coflows[1].arrival_ms), (4, 2, 5));
-        assert_eq!((&t.coflows[1].mappers[..], &t.coflows[1].reducers[..]), (&[0, 1][..], &[(3, Bytes(4_500_000))][..]));
+        assert_eq!(
+            (&t.coflows[1].mappers[..], &t.coflows[1].reducers[..]),
+            (&[0, 1][..], &[(3, Bytes(4_500_000))][..])
+        );
         for (text, at, says) in [
             ("1\t0\t1\t1\t0,1#2:1.0\n", (1, 9), "1 mappers are announced, and here are 2"),
             ("1\t0\t1\t2\t0#2:1.0,3\n", (1, 17), "a reducer as port:megabytes"),

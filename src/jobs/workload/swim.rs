@@ -4,9 +4,9 @@
 //! <job> <submitted s> <gap to the previous job s> <map input bytes> <shuffle bytes> <reduce output bytes> [<path> ..]
 //! ```
 //!
-//! The fields are separated by tabs. The gap is read and not used: it repeats the times of submission. Source: the workload
-//! repository of <https://github.com/SWIMProjectUCB/SWIM>. What a row does not say (tasks and their times) comes from a
-//! [`super::job_model::JobModel`].
+//! The fields are separated by tabs. The gap is read and not used: it repeats the times of
+//! submission. Source: the workload repository of <https://github.com/SWIMProjectUCB/SWIM>. What a
+//! row does not say (tasks and their times) comes from a [`super::job_model::JobModel`].
 
 use std::fmt::Write as _;
 
@@ -78,14 +78,17 @@ fn row(words: &mut Words) -> Result<Row, TraceError> {
     Ok(Row { name: name.into(), arrival: Time::ZERO + Span::secs(seconds), input, shuffle, output })
 }
 
-/// Rows, by arrival, as text; arrivals are cut to whole seconds, and blanks in names become underscores.
+/// Rows, by arrival, as text; arrivals are cut to whole seconds, and blanks in names become
+/// underscores.
 pub fn write(rows: &[Row]) -> String {
     let (mut out, mut last) = (String::new(), 0);
     for r in rows {
         let at = r.arrival.since(Time::ZERO).std().as_secs();
-        let name: String = r.name.chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect();
+        let name: String =
+            r.name.chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect();
         let gap = at.saturating_sub(last);
-        let _ = writeln!(out, "{name}\t{at}\t{gap}\t{}\t{}\t{}", r.input.0, r.shuffle.0, r.output.0);
+        let _ =
+            writeln!(out, "{name}\t{at}\t{gap}\t{}\t{}\t{}", r.input.0, r.shuffle.0, r.output.0);
         last = at;
     }
     out
@@ -100,7 +103,9 @@ mod tests {
     #[test]
     fn rows_are_read() {
         let text = "job0\t49\t49\t740773\t2339561\t627471\n\njob1\t101\t52\t7\t0\t9\t/path/a\n";
-        assert!(fits(text).is_ok() && fits("1 2 3 4 5 6").is_err() && fits("a\tb\tc\td\te\tf").is_err());
+        assert!(
+            fits(text).is_ok() && fits("1 2 3 4 5 6").is_err() && fits("a\tb\tc\td\te\tf").is_err()
+        );
         // Published with six, seven, eight and nine fields.
         for ends in ["", "\t/in/a", "\t/in/a\t/out/a", "\t/in/a\t\t"] {
             let text = format!("# head\n\njobA\t5\t5\t2000000\t500000\t900000{ends}\n");
@@ -109,8 +114,14 @@ mod tests {
         }
         assert!(fits("j\t1\tx\t1\t1\t1").is_ok(), "a fault in a number leaves the format");
         let rows = parse(text).unwrap();
-        assert_eq!((rows[0].name.as_str(), rows[0].arrival, rows[0].shuffle), ("job0", Time(49_000_000_000), Bytes(2_339_561)));
-        assert_eq!((rows[1].input, rows[1].shuffle, rows[1].output), (Bytes(7), Bytes(0), Bytes(9)));
+        assert_eq!(
+            (rows[0].name.as_str(), rows[0].arrival, rows[0].shuffle),
+            ("job0", Time(49_000_000_000), Bytes(2_339_561))
+        );
+        assert_eq!(
+            (rows[1].input, rows[1].shuffle, rows[1].output),
+            (Bytes(7), Bytes(0), Bytes(9))
+        );
         for (text, at, says) in [
             ("j\t1\t1\t1\t1\n", (1, 10), "the output in bytes"),
             ("j\t1\t1\t1\t1\t1\tp\tx\ty\tz\n", (1, 19), "end of the line"),
@@ -127,7 +138,10 @@ mod tests {
     #[test]
     fn the_shared_traces_are_read() {
         let Some(dir) = crate::testing::traces("SWIM") else { return };
-        for (file, jobs) in [("FB-2009_samples_24_times_1hr_0.tsv", 5894), ("FB-2010_samples_24_times_1hr_0.tsv", 24_442)] {
+        for (file, jobs) in [
+            ("FB-2009_samples_24_times_1hr_0.tsv", 5894),
+            ("FB-2010_samples_24_times_1hr_0.tsv", 24_442),
+        ] {
             let text = std::fs::read_to_string(dir.join(file)).unwrap();
             assert!(fits(&text).is_ok());
             assert_eq!(parse(&text).unwrap().len(), jobs, "{file}");

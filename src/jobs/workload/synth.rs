@@ -1,9 +1,11 @@
 //! A synthesiser of coflows with the mix of Facebook's cluster, from a seed.
 //!
-//! Varys (Chowdhury et al., SIGCOMM 2014, table 3) sorts coflows into four classes: short or long (is the longest flow above
-//! 5 MB?) and narrow or wide (more than 50 flows?), and finds 52 % short-narrow, 16 % long-narrow, 15 % short-wide and 17 %
-//! long-wide. Within a class, sizes are spread evenly over their powers of two, which gives the heavy tail. Arrivals are a
-//! Poisson process. Everything is integer arithmetic on a ChaCha stream, so one seed gives one trace on every machine.
+//! Varys (Chowdhury et al., SIGCOMM 2014, table 3) sorts coflows into four classes: short or long
+//! (is the longest flow above 5 MB?) and narrow or wide (more than 50 flows?), and finds 52 %
+//! short-narrow, 16 % long-narrow, 15 % short-wide and 17 % long-wide. Within a class, sizes are
+//! spread evenly over their powers of two, which gives the heavy tail. Arrivals are a Poisson
+//! process. Everything is integer arithmetic on a ChaCha stream, so one seed gives one trace on
+//! every machine.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -29,7 +31,8 @@ pub struct Synth {
 }
 
 /// Shares of the classes in per cent, as (percent, long, wide).
-const CLASSES: [(u32, bool, bool); 4] = [(52, false, false), (16, true, false), (15, false, true), (17, true, true)];
+const CLASSES: [(u32, bool, bool); 4] =
+    [(52, false, false), (16, true, false), (15, false, true), (17, true, true)];
 /// A coflow with more flows is wide.
 const NARROW: u64 = 50;
 /// A coflow with a larger flow is long, in megabytes.
@@ -37,8 +40,8 @@ const SHORT_MB: u64 = 5;
 /// The largest flow, in megabytes.
 const LONG_MB: u64 = 1024;
 
-/// A trace in the coflow-benchmark's terms: ports are numbered so that port p is host p / R of rack p mod R, as
-/// [`super::coflow_benchmark::Mapping`] reads them. O(coflows x ports).
+/// A trace in the coflow-benchmark's terms: ports are numbered so that port p is host p / R of rack
+/// p mod R, as [`super::coflow_benchmark::Mapping`] reads them. O(coflows x ports).
 pub fn synth(ask: &Synth) -> Trace {
     let mut rng = ChaCha8Rng::seed_from_u64(ask.seed);
     let ports = (ask.racks as u64).saturating_mul(ask.hosts as u64).clamp(2, 100_000);
@@ -52,7 +55,8 @@ pub fn synth(ask: &Synth) -> Trace {
         let mut mappers = mappers.to_vec();
         mappers.sort_unstable();
         let (reducers, _) = all.partial_shuffle(&mut rng, r);
-        let mut reducers: Vec<_> = reducers.iter().map(|&p| (p, megabytes(&mut rng, long, m as u64))).collect();
+        let mut reducers: Vec<_> =
+            reducers.iter().map(|&p| (p, megabytes(&mut rng, long, m as u64))).collect();
         reducers.sort_unstable();
         trace.coflows.push(TraceCoflow { id, arrival_ms: at / 1_000_000, mappers, reducers });
         at = at.saturating_add(exponential(&mut rng, ask.mean_gap).0);
@@ -71,7 +75,8 @@ fn class(rng: &mut ChaCha8Rng) -> (bool, bool) {
     (false, false)
 }
 
-/// Numbers of mappers and reducers, P ports at most each. A network too small for more than 50 flows has wide coflows over all ports.
+/// Numbers of mappers and reducers, P ports at most each. A network too small for more than 50
+/// flows has wide coflows over all ports.
 fn width(rng: &mut ChaCha8Rng, ports: u64, wide: bool) -> (usize, usize) {
     let (m, r) = if wide && ports * ports <= NARROW {
         (ports, ports)
@@ -106,7 +111,8 @@ mod tests {
 
     #[test]
     fn the_classes_have_their_shares() {
-        let t = synth(&Synth { racks: 150, hosts: 1, coflows: 4000, seed: 7, mean_gap: Span::secs(1) });
+        let t =
+            synth(&Synth { racks: 150, hosts: 1, coflows: 4000, seed: 7, mean_gap: Span::secs(1) });
         let mut counts = [0usize; 4];
         for c in &t.coflows {
             let wide = c.mappers.len() * c.reducers.len() > NARROW as usize;

@@ -1,4 +1,5 @@
-//! What became of a file when it was read over a network: what was bent so that it fits, and what was left out.
+//! What became of a file when it was read over a network: what was bent so that it fits, and what
+//! was left out.
 
 use std::fmt;
 
@@ -37,7 +38,11 @@ pub struct Folded {
 impl fmt::Display for Folded {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let (local, all) = self.local;
-        write!(f, "{} {} folded on {} hosts, {local} of {all} flows within a host by it", self.ends, self.what, self.hosts)
+        write!(
+            f,
+            "{} {} folded on {} hosts, {local} of {all} flows within a host by it",
+            self.ends, self.what, self.hosts
+        )
     }
 }
 

@@ -1,13 +1,17 @@
-//! Jobs in the shape of TPC-H's 22 queries: a tree of joins of the tables that a query names, then what groups and sorts their result.
+//! Jobs in the shape of TPC-H's 22 queries: a tree of joins of the tables that a query names, then
+//! what groups and sorts their result.
 //!
-//! Published, by the benchmark's specification (TPC, revision 2.17 and 3.0, sections 2.4 and 4.2.5): which tables a query reads, those of
-//! its subqueries too; whether it has groups and an order; the sizes of the tables. A stage reads each table, which gives a query of t
-//! tables t stages that read, t - 1 joins, one stage if its result has groups and one if it has an order or no groups: 2 to 18 stages.
-//! Measured on Spark (Decima's file, [`super::decima`]) they are 2 to 18 as well, at most three more or fewer of a query.
+//! Published, by the benchmark's specification (TPC, revision 2.17 and 3.0, sections 2.4 and
+//! 4.2.5): which tables a query reads, those of its subqueries too; whether it has groups and an
+//! order; the sizes of the tables. A stage reads each table, which gives a query of t tables t
+//! stages that read, t - 1 joins, one stage if its result has groups and one if it has an order or
+//! no groups: 2 to 18 stages. Measured on Spark (Decima's file, [`super::decima`]) they are 2 to 18
+//! as well, at most three more or fewer of a query.
 //!
-//! Ours, drawn from the seed where nothing is published: in which order the tables are joined (any two of what is there, so that trees are
-//! bushy as Spark's); a read table passes on a 32nd to a half of its bytes, a join a quarter to all of what it receives, groups a
-//! hundredth. A table is read whole.
+//! Ours, drawn from the seed where nothing is published: in which order the tables are joined (any
+//! two of what is there, so that trees are bushy as Spark's); a read table passes on a 32nd to a
+//! half of its bytes, a join a quarter to all of what it receives, groups a hundredth. A table is
+//! read whole.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -45,7 +49,8 @@ pub enum Table {
 use Table::{Customer, Lineitem, Nation, Orders, Part, Partsupp, Region, Supplier};
 
 /// All tables.
-pub const TABLES: [Table; 8] = [Lineitem, Orders, Partsupp, Part, Customer, Supplier, Nation, Region];
+pub const TABLES: [Table; 8] =
+    [Lineitem, Orders, Partsupp, Part, Customer, Supplier, Nation, Region];
 
 impl Table {
     /// Rows at scale factor 1, and bytes of a row (section 4.2.5).
@@ -62,7 +67,8 @@ impl Table {
         }
     }
 
-    /// Its part of a database of [`DATABASE`] bytes. Nations and regions are as many whatever the scale, so they do not grow.
+    /// Its part of a database of [`DATABASE`] bytes. Nations and regions are as many whatever the
+    /// scale, so they do not grow.
     pub fn bytes(self) -> Bytes {
         let size = |t: Self| t.rows().0 * t.rows().1;
         match self {
@@ -100,7 +106,8 @@ pub enum Tail {
     Grouped,
 }
 
-/// Queries 1 to 22: the tables in the order of their texts, those of subqueries behind, and what follows the joins.
+/// Queries 1 to 22: the tables in the order of their texts, those of subqueries behind, and what
+/// follows the joins.
 pub const QUERIES: [(&[Table], Tail); 22] = [
     (&[Lineitem], Tail::Grouped),
     (&[Part, Supplier, Partsupp, Nation, Region, Partsupp, Supplier, Nation, Region], Tail::Sorted),
@@ -133,8 +140,14 @@ pub fn query_of(name: &str) -> Option<usize> {
     number.parse().ok().filter(|n| (1..=QUERIES.len()).contains(n))
 }
 
-/// Queries as jobs: every 22 of them are all queries, in an order that the seed draws. Gaps between arrivals are exponential. O(tasks).
-pub(super) fn draw(name: String, model: &JobModel, (n, seed): (usize, u64), mean_gap: Span) -> JobList {
+/// Queries as jobs: every 22 of them are all queries, in an order that the seed draws. Gaps between
+/// arrivals are exponential. O(tasks).
+pub(super) fn draw(
+    name: String,
+    model: &JobModel,
+    (n, seed): (usize, u64),
+    mean_gap: Span,
+) -> JobList {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut at, mut left) = (Time::ZERO, Vec::new());
     let jobs = (0..n).map(|k| {
@@ -161,10 +174,16 @@ struct Plan<'a> {
 type Passed = (usize, u64);
 
 impl Plan<'_> {
-    /// A stage that reads a table, and passes on a part of it. A table that is read again has a number.
+    /// A stage that reads a table, and passes on a part of it. A table that is read again has a
+    /// number.
     fn read(&mut self, table: Table) -> Passed {
-        let again = self.stages.iter().filter(|s| s.name.split('-').next() == Some(table.name())).count();
-        let name = if again == 0 { table.name().into() } else { format!("{}-{}", table.name(), again + 1) };
+        let again =
+            self.stages.iter().filter(|s| s.name.split('-').next() == Some(table.name())).count();
+        let name = if again == 0 {
+            table.name().into()
+        } else {
+            format!("{}-{}", table.name(), again + 1)
+        };
         let bytes = table.bytes();
         let tasks = self.model.tasks(bytes, Bytes::ZERO).0;
         let times = self.model.times(tasks, bytes, self.model.map_rate, self.rng);
@@ -179,13 +198,15 @@ impl Plan<'_> {
         let times = self.model.times(tasks, Bytes(received), self.model.reduce_rate, self.rng);
         let own = self.stages.len();
         self.stages.push(StageSpec { name, tasks, times, input: Bytes::ZERO, output: Bytes::ZERO });
-        self.edges.extend(from.iter().map(|&(stage, bytes)| EdgeSpec::even(stage, own, Bytes(bytes))));
+        self.edges
+            .extend(from.iter().map(|&(stage, bytes)| EdgeSpec::even(stage, own, Bytes(bytes))));
         (own, received)
     }
 }
 
 fn job(k: usize, query: usize, arrival: Time, model: &JobModel, rng: &mut ChaCha8Rng) -> JobSpec {
-    let (recurring, queue) = (rng.random_range(0..100) < model.recurring, rng.random_range(0..model.queues.max(1)));
+    let (recurring, queue) =
+        (rng.random_range(0..100) < model.recurring, rng.random_range(0..model.queues.max(1)));
     let (tables, tail) = QUERIES[query];
     let mut plan = Plan { model, rng, stages: Vec::new(), edges: Vec::new() };
     let mut parts: Vec<Passed> = tables.iter().map(|&t| plan.read(t)).collect();
@@ -208,7 +229,15 @@ fn job(k: usize, query: usize, arrival: Time, model: &JobModel, rng: &mut ChaCha
     let Plan { mut stages, mut edges, .. } = plan;
     stages[last.0].output = Bytes(last.1);
     edges.sort_unstable_by_key(|e| (e.from, e.to));
-    JobSpec { id: JobId(0), name: format!("q{}-{k}", query + 1), queue, arrival, recurring, stages, edges }
+    JobSpec {
+        id: JobId(0),
+        name: format!("q{}-{k}", query + 1),
+        queue,
+        arrival,
+        recurring,
+        stages,
+        edges,
+    }
 }
 
 #[cfg(test)]
@@ -223,7 +252,8 @@ mod tests {
         draw("t".into(), &Preset::Tpch.model(), (n, seed), Span::secs(1))
     }
 
-    /// Stages of a query: each table is read, each but one is joined, and the result is summed, sorted, or grouped and sorted.
+    /// Stages of a query: each table is read, each but one is joined, and the result is summed,
+    /// sorted, or grouped and sorted.
     fn stages((tables, tail): (&[Table], Tail)) -> usize {
         2 * tables.len() - 1 + if tail == Tail::Grouped { 2 } else { 1 }
     }
@@ -246,12 +276,19 @@ mod tests {
         let list = drawn(22, 1);
         let q5 = list.jobs.iter().find(|j| query_of(&j.name) == Some(5)).unwrap();
         let names: Vec<&str> = q5.stages.iter().map(|s| s.name.as_str()).collect();
-        let want = ["customer", "orders", "lineitem", "supplier", "nation", "region", "join-1", "join-2", "join-3", "join-4", "join-5"];
+        let want = [
+            "customer", "orders", "lineitem", "supplier", "nation", "region", "join-1", "join-2",
+            "join-3", "join-4", "join-5",
+        ];
         assert_eq!((&names[..11], &names[11..]), (&want[..], &["group", "sort"][..]));
         // 134 GB in blocks of 256 MB.
         let lineitem = &q5.stages[2];
         assert_eq!((lineitem.tasks, lineitem.input.0.div_ceil(256_000_000)), (524, 524));
-        assert!(q5.recurring && q5.stages[12].output.0 > 0 && q5.stages[..12].iter().all(|s| s.output.0 == 0));
+        assert!(
+            q5.recurring
+                && q5.stages[12].output.0 > 0
+                && q5.stages[..12].iter().all(|s| s.output.0 == 0)
+        );
     }
 
     proptest! {
@@ -268,7 +305,8 @@ mod tests {
                 times[query - 1] += 1;
                 let asked = QUERIES[query - 1];
                 prop_assert_eq!(j.stages.len(), stages(asked));
-                // Every stage but the last hands all that it passes on to one other: a tree, with the tables as its leaves.
+                // Every stage but the last hands all that it passes on to one other: a tree, with
+                // the tables as its leaves.
                 let next = |s: usize| j.edges.iter().filter(|e| e.from == s).count();
                 prop_assert!((0..j.stages.len()).all(|s| next(s) == usize::from(s + 1 < j.stages.len())));
                 let read: Vec<Bytes> = j.stages.iter().map(|s| s.input).filter(|b| b.0 > 0).collect();
@@ -286,12 +324,22 @@ mod tests {
 
     #[test]
     fn seeds_draw_other_queries_and_other_joins() {
-        let order = |seed| drawn(15, seed).jobs.iter().map(|j| query_of(&j.name).unwrap()).collect::<Vec<_>>();
+        let order = |seed| {
+            drawn(15, seed).jobs.iter().map(|j| query_of(&j.name).unwrap()).collect::<Vec<_>>()
+        };
         assert_ne!(order(1), order(2));
-        let joins = |seed| drawn(22, seed).jobs.into_iter().find(|j| query_of(&j.name) == Some(8)).unwrap().edges;
+        let joins = |seed| {
+            drawn(22, seed).jobs.into_iter().find(|j| query_of(&j.name) == Some(8)).unwrap().edges
+        };
         assert_ne!(joins(1), joins(2));
         assert_eq!(
-            (query_of("q22-0"), query_of("q23-0"), query_of("q0-1"), query_of("job-1"), query_of("q1-x")),
+            (
+                query_of("q22-0"),
+                query_of("q23-0"),
+                query_of("q0-1"),
+                query_of("job-1"),
+                query_of("q1-x")
+            ),
             (Some(22), None, None, None, None)
         );
     }
@@ -300,7 +348,11 @@ mod tests {
     #[test]
     fn measured_queries_have_these_shapes() {
         let Some(dir) = crate::testing::traces("decima-tpch") else { return };
-        let unpacked = std::process::Command::new("gzip").arg("-dc").arg(dir.join("tpch_decima.json.gz")).output().expect("gzip is there");
+        let unpacked = std::process::Command::new("gzip")
+            .arg("-dc")
+            .arg(dir.join("tpch_decima.json.gz"))
+            .output()
+            .expect("gzip is there");
         let text = String::from_utf8(unpacked.stdout).unwrap();
         let queries = decima::parse(&text).unwrap();
         let all: Vec<_> = queries.iter().filter(|q| q.size == "100g").collect();
@@ -310,20 +362,30 @@ mod tests {
         for q in all {
             let asked = QUERIES[q.query as usize - 1];
             let by = stages(asked).abs_diff(q.stages.len());
-            assert!(by <= 3, "query {}: {} stages, and {} measured", q.query, stages(asked), q.stages.len());
+            assert!(
+                by <= 3,
+                "query {}: {} stages, and {} measured",
+                q.query,
+                stages(asked),
+                q.stages.len()
+            );
             off += by;
             // Tasks that read, and all tasks.
             let leaf = |s: &&decima::Stage| s.parents.is_empty();
             readers[0] += q.stages.iter().filter(leaf).map(|s| f64::from(s.num_tasks)).sum::<f64>();
             readers[1] += asked.0.iter().map(|t| t.bytes().0 as f64 / DATABASE as f64).sum::<f64>();
-            let job = list.jobs.iter().find(|j| query_of(&j.name) == Some(q.query as usize)).unwrap();
+            let job =
+                list.jobs.iter().find(|j| query_of(&j.name) == Some(q.query as usize)).unwrap();
             ours[0] += job.input_bytes().0 as f64;
             ours[1] += job.shuffle_bytes().0 as f64;
         }
         assert!(off <= 22, "{off}: one stage a query in the mean");
         // What is read, in whole databases: 593 blocks of lineitem are 67 % of one there.
         let measured = readers[0] / (593.0 / 0.67);
-        assert!((measured - readers[1]).abs() < 0.1 * measured, "{measured} and {readers:?} databases are read");
+        assert!(
+            (measured - readers[1]).abs() < 0.1 * measured,
+            "{measured} and {readers:?} databases are read"
+        );
         println!(
             "stages off: {off} of 22 queries; databases read {measured:.1} and {:.1}; {:.0} % shuffled",
             readers[1],

@@ -52,7 +52,11 @@ impl<'a> Words<'a> {
 
     /// A fault that says what must be here.
     pub fn wrong(&self, column: usize, word: &str, what: &str) -> TraceError {
-        let found = if word.is_empty() { "the line ends".into() } else { format!("found `{}`", text::shown(word)) };
+        let found = if word.is_empty() {
+            "the line ends".into()
+        } else {
+            format!("found `{}`", text::shown(word))
+        };
         self.fault(column, format!("{what} must be here, but {found}"))
     }
 
@@ -63,7 +67,14 @@ impl<'a> Words<'a> {
     }
 
     /// A word as a whole number.
-    pub fn integer_in(&self, column: usize, word: &str, what: &str, min: u64, max: u64) -> Result<u64, TraceError> {
+    pub fn integer_in(
+        &self,
+        column: usize,
+        word: &str,
+        what: &str,
+        min: u64,
+        max: u64,
+    ) -> Result<u64, TraceError> {
         let digits = word.bytes().all(|b| b.is_ascii_digit());
         let value = word.parse().ok().filter(|v| digits && (min..=max).contains(v));
         value.ok_or_else(|| self.wrong(column, word, what))

@@ -91,7 +91,12 @@ pub struct Asm {
 impl Asm {
     fn put(&mut self, op: u8, dst: Reg, src: u8, offset: i16, imm: i32) -> &mut Self {
         let regs = u64::from(dst.0 | src << 4);
-        self.code.push(u64::from(op) | regs << 8 | u64::from(offset as u16) << 16 | u64::from(imm as u32) << 32);
+        self.code.push(
+            u64::from(op)
+                | regs << 8
+                | u64::from(offset as u16) << 16
+                | u64::from(imm as u32) << 32,
+        );
         self
     }
 
@@ -192,7 +197,8 @@ impl Asm {
     pub fn finish(mut self) -> Vec<u64> {
         for (at, name) in &self.jumps {
             let to = *self.labels.get(name).unwrap_or_else(|| panic!("no label {name}"));
-            let offset = i16::try_from(to as i64 - *at as i64 - 1).expect("jumps reach 32767 instructions");
+            let offset =
+                i16::try_from(to as i64 - *at as i64 - 1).expect("jumps reach 32767 instructions");
             self.code[*at] |= u64::from(offset as u16) << 16;
         }
         self.code
@@ -208,7 +214,9 @@ mod tests {
 
     fn execute(a: Asm) -> u64 {
         let code = vm::program(&a.finish());
-        rbpf::EbpfVmRaw::new(Some(&code)).and_then(|vm| vm.execute_program(&mut [])).expect("runs to its end")
+        rbpf::EbpfVmRaw::new(Some(&code))
+            .and_then(|vm| vm.execute_program(&mut []))
+            .expect("runs to its end")
     }
 
     fn bytes(a: Asm) -> Vec<u8> {
@@ -219,9 +227,24 @@ mod tests {
     #[test]
     fn instructions_are_encoded_as_elsewhere() {
         let mut a = Asm::default();
-        a.copy(R6, R1).set(R2, -7).set64(R3, 0x1234_5678_9abc_def0).add(R2, 40).add_reg(R2, R3).and(R2, 0xfc).shl(R2, 3).shr(R2, 32);
-        a.load(Width::Byte, R1, R6, 1).load(Width::Half, R1, R6, 2).load(Width::Word, R1, R6, 4).load(Width::Long, R1, R6, 8);
-        a.store(Width::Word, FP, -4, R1).store(Width::Long, FP, -16, R1).call(26).jump_if(R0, When::Ne, 3, "end");
+        a.copy(R6, R1)
+            .set(R2, -7)
+            .set64(R3, 0x1234_5678_9abc_def0)
+            .add(R2, 40)
+            .add_reg(R2, R3)
+            .and(R2, 0xfc)
+            .shl(R2, 3)
+            .shr(R2, 32);
+        a.load(Width::Byte, R1, R6, 1)
+            .load(Width::Half, R1, R6, 2)
+            .load(Width::Word, R1, R6, 4)
+            .load(Width::Long, R1, R6, 8);
+        a.store(Width::Word, FP, -4, R1).store(Width::Long, FP, -16, R1).call(26).jump_if(
+            R0,
+            When::Ne,
+            3,
+            "end",
+        );
         a.jump_if_reg(R1, When::Lt, R2, "end").jump("end").set(R0, 1).label("end").exit();
         let text = "mov r6, r1\nmov r2, -7\nlddw r3, 0x123456789abcdef0\nadd r2, 40\nadd r2, r3\nand r2, 0xfc\nlsh r2, 3\nrsh r2, 32
             ldxb r1, [r6+1]\nldxh r1, [r6+2]\nldxw r1, [r6+4]\nldxdw r1, [r6+8]\nstxw [r10-4], r1\nstxdw [r10-16], r1\ncall 26
@@ -233,7 +256,13 @@ mod tests {
     fn labels_reach_backwards_and_forwards() {
         // The sum of 1 to 10 by a loop, over wide instructions.
         let mut a = Asm::default();
-        a.set(R0, 0).set64(R1, 10).label("again").jump_if(R1, When::Eq, 0, "done").add_reg(R0, R1).set64(R2, 1 << 40).add(R1, -1);
+        a.set(R0, 0)
+            .set64(R1, 10)
+            .label("again")
+            .jump_if(R1, When::Eq, 0, "done")
+            .add_reg(R0, R1)
+            .set64(R2, 1 << 40)
+            .add(R1, -1);
         a.jump("again").label("done").exit();
         assert_eq!(execute(a), 55);
     }
@@ -241,7 +270,12 @@ mod tests {
     #[test]
     fn an_atomic_addition_adds() {
         let mut a = Asm::default();
-        a.set(R1, 40).store(Width::Long, FP, -8, R1).set(R2, 2).jump_if(R1, When::Ne, 40, "out").atomic_add(FP, -8, R2).label("out");
+        a.set(R1, 40)
+            .store(Width::Long, FP, -8, R1)
+            .set(R2, 2)
+            .jump_if(R1, When::Ne, 40, "out")
+            .atomic_add(FP, -8, R2)
+            .label("out");
         a.load(Width::Long, R0, FP, -8).exit();
         assert_eq!(execute(a), 42);
     }

@@ -1,4 +1,5 @@
-//! The bpf() system call: maps shared with this process by mmap, and program loading. No compiler at run time.
+//! The bpf() system call: maps shared with this process by mmap, and program loading. No compiler
+//! at run time.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,7 +15,8 @@ mod tests;
 #[cfg(test)]
 mod vm;
 
-/// An array of 64-bit cells that programs and this process share: reading and writing need no system call.
+/// An array of 64-bit cells that programs and this process share: reading and writing need no
+/// system call.
 #[derive(Debug)]
 pub struct SharedArray {
     fd: OwnedFd,
@@ -75,7 +77,10 @@ pub fn load(instructions: &[u64], name: &str) -> io::Result<OwnedFd> {
         Ok(fd) => Ok(fd),
         Err(e) => {
             let words = String::from_utf8_lossy(&log);
-            Err(io::Error::new(e.kind(), format!("BPF program {name}: {e}: {}", words.trim_matches('\0').trim())))
+            Err(io::Error::new(
+                e.kind(),
+                format!("BPF program {name}: {e}: {}", words.trim_matches('\0').trim()),
+            ))
         }
     }
 }

@@ -1,10 +1,13 @@
-//! The two programs of the `timed` mechanism, and the layout of the arrays that they share with the daemon.
+//! The two programs of the `timed` mechanism, and the layout of the arrays that they share with the
+//! daemon.
 //!
-//! Every OCS port holds a ring of [`SLOTS`] circuits with their times; the programs compare them with their own clock
-//! (CLOCK_MONOTONIC), so that a circuit goes up and down at its nanosecond whatever the daemon does then. A slot is written
-//! while its `until` is zero or past, `until` last; programs read `until` first. That order suffices where loads are not reordered among
-//! themselves, nor stores (x86-64). Elsewhere (aarch64) a program could read the `until` of a slot's next circuit beside the `from` and
-//! `out` of its last one, in the nanoseconds in which it is written, and light that one again: `timed` is meant for x86-64.
+//! Every OCS port holds a ring of [`SLOTS`] circuits with their times; the programs compare them
+//! with their own clock (CLOCK_MONOTONIC), so that a circuit goes up and down at its nanosecond
+//! whatever the daemon does then. A slot is written while its `until` is zero or past, `until`
+//! last; programs read `until` first. That order suffices where loads are not reordered among
+//! themselves, nor stores (x86-64). Elsewhere (aarch64) a program could read the `until` of a
+//! slot's next circuit beside the `from` and `out` of its last one, in the nanoseconds in which it
+//! is written, and light that one again: `timed` is meant for x86-64.
 
 use std::os::fd::OwnedFd;
 
@@ -77,9 +80,11 @@ pub struct Arrays {
     pub ports: SharedArray,
     /// By source * R + destination: payload that hosts sent to another rack.
     pub sent: SharedArray,
-    /// By source * R + destination: payload, and packets as the kernel handles them (aggregated), that ToRs admitted to a circuit.
+    /// By source * R + destination: payload, and packets as the kernel handles them (aggregated),
+    /// that ToRs admitted to a circuit.
     pub admitted: SharedArray,
-    /// By source * R + destination: payload, and packets as the kernel handles them, that crossed an OCS to the right rack.
+    /// By source * R + destination: payload, and packets as the kernel handles them, that crossed
+    /// an OCS to the right rack.
     pub crossed: SharedArray,
     /// By plane * R + rack: the port's counters.
     pub counts: SharedArray,
@@ -119,7 +124,8 @@ pub struct TorProgram<'a> {
     pub rack: usize,
     /// Interface indexes of its OCS ports, by plane.
     pub ocs: &'a [u32],
-    /// Which packets go to circuits. Those that wait do so in the ToR's first OCS port, however long; short ones ([`SHORT`]) never do.
+    /// Which packets go to circuits. Those that wait do so in the ToR's first OCS port, however
+    /// long; short ones ([`SHORT`]) never do.
     pub admit: Admit,
     /// Time before a circuit's end at which admission ends, so that its queue drains. Below 2 s.
     pub guard: Span,
@@ -135,19 +141,32 @@ pub(super) fn look_up(a: &mut Asm, array: &SharedArray, at: i32, none: &str) {
 
 /// `bytes` of the packet at `from` onto the stack at FP + `at`, or to label `none`.
 pub(super) fn load_bytes(a: &mut Asm, from: i32, at: i32, bytes: i32, none: &str) {
-    a.copy(R1, R6).set(R2, from).copy(R3, FP).add(R3, at).set(R4, bytes).call(LOAD_BYTES).jump_if(R0, Ne, 0, none);
+    a.copy(R1, R6)
+        .set(R2, from)
+        .copy(R3, FP)
+        .add(R3, at)
+        .set(R4, bytes)
+        .call(LOAD_BYTES)
+        .jump_if(R0, Ne, 0, none);
 }
 
-/// Bytes of a frame that are not payload: Ethernet, IPv4, and TCP with timestamps, as all our hosts speak it.
+/// Bytes of a frame that are not payload: Ethernet, IPv4, and TCP with timestamps, as all our hosts
+/// speak it.
 pub const HEADERS: i32 = 14 + 20 + 32;
 
-/// The longest frame that may hold nothing but headers: TCP has up to 40 bytes of options, and an acknowledgement that says what is
-/// missing (SACK) uses them. Were those payload, every shuffle that loses a segment would be demand in the other direction, too.
+/// The longest frame that may hold nothing but headers: TCP has up to 40 bytes of options, and an
+/// acknowledgement that says what is missing (SACK) uses them. Were those payload, every shuffle
+/// that loses a segment would be demand in the other direction, too.
 pub const EMPTY: i32 = 14 + 20 + 60;
 
-/// The packet's payload into R1; of an aggregated packet, which has one header, that of all its segments.
+/// The packet's payload into R1; of an aggregated packet, which has one header, that of all its
+/// segments.
 fn payload(a: &mut Asm, label: &str) {
-    a.load(Word, R1, R6, LEN).jump_if(R1, Gt, EMPTY, label).set(R1, HEADERS).label(label).add(R1, -HEADERS);
+    a.load(Word, R1, R6, LEN)
+        .jump_if(R1, Gt, EMPTY, label)
+        .set(R1, HEADERS)
+        .label(label)
+        .add(R1, -HEADERS);
 }
 
 /// Adds one to the cell at R0 + 8 `k`.
@@ -163,9 +182,10 @@ const NEXT_HOP: i32 = -40;
 const HEADER: i16 = -64;
 const HEADER_BYTES: i32 = 20;
 
-/// To the label `pass` with what the kernel's routes would drop or answer: frames with another MAC than the ToR's or with a VLAN tag, and
-/// packets whose header is broken or whose time is over. So both mechanisms carry the same. The header is on the stack then; the sum of
-/// one with options is left to the kernel behind the circuit.
+/// To the label `pass` with what the kernel's routes would drop or answer: frames with another MAC
+/// than the ToR's or with a VLAN tag, and packets whose header is broken or whose time is over. So
+/// both mechanisms carry the same. The header is on the stack then; the sum of one with options is
+/// left to the kernel behind the circuit.
 fn only_sound(a: &mut Asm) {
     a.load(Word, R1, R6, PACKET_TYPE).jump_if(R1, Ne, 0, "pass");
     a.load(Word, R1, R6, TAGGED).jump_if(R1, Ne, 0, "pass");
@@ -177,20 +197,31 @@ fn only_sound(a: &mut Asm) {
     a.copy(R3, R1).and(R3, 15).shl(R3, 2).jump_if_reg(R2, Lt, R3, "pass");
     a.load(Word, R3, R6, LEN).add(R3, -PACKET_AT).jump_if_reg(R3, Lt, R2, "pass");
     a.jump_if(R1, Ne, 0x45, "sound");
-    a.set(R1, 0).set(R2, 0).copy(R3, FP).add(R3, i32::from(HEADER)).set(R4, HEADER_BYTES).set(R5, 0).call(CHECKSUM);
+    a.set(R1, 0)
+        .set(R2, 0)
+        .copy(R3, FP)
+        .add(R3, i32::from(HEADER))
+        .set(R4, HEADER_BYTES)
+        .set(R5, 0)
+        .call(CHECKSUM);
     for _ in 0..2 {
         a.copy(R1, R0).shl(R1, 48).shr(R1, 48).shr(R0, 16).add_reg(R0, R1);
     }
     a.jump_if(R0, Ne, 0xffff, "pass").label("sound");
 }
 
-/// The program on every host port of a ToR: counts bytes by destination rack; packets that may use a circuit that is up go to
-/// the OCS port, class 1:(0x100 + rack), short ones ([`SHORT`]) class 1:2; all others fall through to the kernel's routes, that is to the
-/// EPS.
+/// The program on every host port of a ToR: counts bytes by destination rack; packets that may use
+/// a circuit that is up go to the OCS port, class 1:(0x100 + rack), short ones ([`SHORT`]) class
+/// 1:2; all others fall through to the kernel's routes, that is to the EPS.
 pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
     let racks = arrays.racks as i32;
     let mut a = Asm::default();
-    a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(R1, Ne, i32::from(0x0800u16.to_be()), "pass");
+    a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(
+        R1,
+        Ne,
+        i32::from(0x0800u16.to_be()),
+        "pass",
+    );
     only_sound(&mut a);
     a.load(Byte, R7, FP, HEADER + 16).jump_if(R7, Ne, 10, "pass");
     a.load(Byte, R7, FP, HEADER + 17);
@@ -217,7 +248,10 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
             a.copy(R8, R0);
             for slot in 0..SLOTS {
                 let (at, next) = ((slot * SLOT_CELLS * 8) as i16, format!("p{plane}s{}", slot + 1));
-                a.load(Long, R1, R8, at + 8 * UNTIL as i16).copy(R2, R9).add(R2, tor.guard.0 as i32).jump_if_reg(R2, Ge, R1, &next);
+                a.load(Long, R1, R8, at + 8 * UNTIL as i16)
+                    .copy(R2, R9)
+                    .add(R2, tor.guard.0 as i32)
+                    .jump_if_reg(R2, Ge, R1, &next);
                 a.load(Long, R1, R8, at + 8 * FROM as i16).jump_if_reg(R9, Lt, R1, &next);
                 a.load(Word, R1, R8, at + 8 * OUT as i16).jump_if_reg(R1, Eq, R7, &admit);
                 a.label(&next);
@@ -229,7 +263,12 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
         a.atomic_add(R0, 0, R1);
         count_one(&mut a, 1);
         let class = format!("class{plane}");
-        a.copy(R1, R7).add(R1, 0x1_0100).load(Word, R2, R6, LEN).jump_if(R2, Ge, SHORT, &class).set(R1, 0x1_0002).label(&class);
+        a.copy(R1, R7)
+            .add(R1, 0x1_0100)
+            .load(Word, R2, R6, LEN)
+            .jump_if(R2, Ge, SHORT, &class)
+            .set(R1, 0x1_0002)
+            .label(&class);
         a.store(Word, R6, PRIORITY, R1);
         // struct bpf_redir_neigh { AF_INET, 169.254.3.rack }
         a.set(R1, 2).store(Word, FP, NEXT_HOP as i16, R1);
@@ -238,19 +277,31 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
         for o in [8, 12, 16] {
             a.store(Word, FP, NEXT_HOP as i16 + o, R1);
         }
-        a.set(R1, link as i32).copy(R2, FP).add(R2, NEXT_HOP).set(R3, 20).set(R4, 0).call(REDIRECT_NEIGH).exit();
+        a.set(R1, link as i32)
+            .copy(R2, FP)
+            .add(R2, NEXT_HOP)
+            .set(R3, 20)
+            .set(R4, 0)
+            .call(REDIRECT_NEIGH)
+            .exit();
         a.label(&next_plane);
     }
     a.label("pass").ret(PASS);
     a.finish()
 }
 
-/// The program on every port of an OCS: a packet goes out where the circuit leads that has light now. In the dark, and if it
-/// is so late that the port's next circuit has light already, it goes back to its ToR. All are counted.
+/// The program on every port of an OCS: a packet goes out where the circuit leads that has light
+/// now. In the dark, and if it is so late that the port's next circuit has light already, it goes
+/// back to its ToR. All are counted.
 pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
     let racks = arrays.racks;
     let mut a = Asm::default();
-    a.copy(R6, R1).set(R7, -1).load(Word, R1, R6, PROTOCOL).jump_if(R1, Eq, i32::from(PROBE_ETHERTYPE.to_be()), "find");
+    a.copy(R6, R1).set(R7, -1).load(Word, R1, R6, PROTOCOL).jump_if(
+        R1,
+        Eq,
+        i32::from(PROBE_ETHERTYPE.to_be()),
+        "find",
+    );
     a.jump_if(R1, Ne, i32::from(0x0800u16.to_be()), "drop");
     load_bytes(&mut a, DESTINATION_AT, DESTINATION, 4, "drop");
     a.load(Byte, R7, FP, DESTINATION as i16 + 1).label("find");
@@ -273,7 +324,12 @@ pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
 
     a.label("light").jump_if(R7, Gt, 255, "out");
     a.copy(R1, R8).shl(R1, 32).shr(R1, 32).jump_if_reg(R1, Eq, R7, "right").jump("late");
-    a.label("right").copy(R1, R7).add(R1, (rack * racks) as i32).store(Word, FP, PAIR_KEY as i16, R1);
+    a.label("right").copy(R1, R7).add(R1, (rack * racks) as i32).store(
+        Word,
+        FP,
+        PAIR_KEY as i16,
+        R1,
+    );
     look_up(&mut a, &arrays.crossed, PAIR_KEY, "drop");
     payload(&mut a, "crossed");
     a.atomic_add(R0, 0, R1);
@@ -287,11 +343,17 @@ pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
     a.finish()
 }
 
-/// The program on every OCS port of a ToR: packets for its rack pass, and so do those from it, which the OCS sent back. Other ones came
-/// out at the wrong rack: they are counted and dropped. The routes would carry them to their rack after all, over the EPS, and hide it.
+/// The program on every OCS port of a ToR: packets for its rack pass, and so do those from it,
+/// which the OCS sent back. Other ones came out at the wrong rack: they are counted and dropped.
+/// The routes would carry them to their rack after all, over the EPS, and hide it.
 pub fn arrivals(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
     let mut a = Asm::default();
-    a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(R1, Ne, i32::from(0x0800u16.to_be()), "pass");
+    a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(
+        R1,
+        Ne,
+        i32::from(0x0800u16.to_be()),
+        "pass",
+    );
     for at in [DESTINATION_AT, SOURCE_AT] {
         load_bytes(&mut a, at, DESTINATION, 4, "pass");
         a.load(Byte, R7, FP, DESTINATION as i16 + 1).jump_if(R7, Eq, rack as i32, "pass");

@@ -1,9 +1,10 @@
 //! The two programs of a packet switch in a graph, and the arrays that they share with the daemon.
 //!
-//! Every packet carries the number of its path in its destination MAC ([`LABEL`]). The first switch looks the number up by the packet's
-//! hosts, and by its ports if flows between these hosts have paths of their own, and writes it; every switch finds itself in the path's
-//! record, which says where the packet goes out; the last one writes the MAC of the rack's ToR. A record never changes while a packet may
-//! carry its number, so that no packet sees two lists.
+//! Every packet carries the number of its path in its destination MAC ([`LABEL`]). The first switch
+//! looks the number up by the packet's hosts, and by its ports if flows between these hosts have
+//! paths of their own, and writes it; every switch finds itself in the path's record, which says
+//! where the packet goes out; the last one writes the MAC of the rack's ToR. A record never changes
+//! while a packet may carry its number, so that no packet sees two lists.
 
 use std::os::fd::OwnedFd;
 
@@ -22,7 +23,8 @@ pub const LABEL: [u8; 2] = [0x02, 0xfe];
 pub const FLOWS: usize = 16;
 /// Pairs of hosts with such flows: the sets, of which the first is never used.
 pub const SETS: usize = 4096;
-/// Counters of a path, as cells: packets as the kernel handles them (aggregated), and bytes, that its first switch sent off.
+/// Counters of a path, as cells: packets as the kernel handles them (aggregated), and bytes, that
+/// its first switch sent off.
 pub const ADMITTED: usize = 0;
 /// The same at its last switch.
 pub const DELIVERED: usize = 2;
@@ -48,7 +50,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The cell: the link below, then the switch's number plus one, whether it is the last, and the rack.
+    /// The cell: the link below, then the switch's number plus one, whether it is the last, and the
+    /// rack.
     pub fn cell(self) -> u64 {
         let last = self.rack.map_or(0, |r| 1 | u64::from(r) << 8);
         u64::from(self.out) | (u64::from(self.switch) + 1) << 32 | last << 48
@@ -62,8 +65,9 @@ pub struct Arrays {
     pub racks: usize,
     /// Places for hosts in a rack.
     pub places: usize,
-    /// By pair of places ([`Arrays::pair`]): the number of its path, 0 for that of its racks, `from * R + to`; and in the upper half the
-    /// set of its flows that have paths of their own, 0 for none.
+    /// By pair of places ([`Arrays::pair`]): the number of its path, 0 for that of its racks,
+    /// `from * R + to`; and in the upper half the set of its flows that have paths of their own, 0
+    /// for none.
     pub pairs: SharedArray,
     /// By set: flows and the numbers of their paths ([`flow_cell`]); 0: nothing.
     pub flows: SharedArray,
@@ -76,11 +80,17 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    /// Arrays for `racks` racks of at most `places` hosts each, for `switches` switches and for `paths` paths.
+    /// Arrays for `racks` racks of at most `places` hosts each, for `switches` switches and for
+    /// `paths` paths.
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn new(racks: usize, places: usize, switches: usize, paths: usize) -> std::io::Result<Self> {
+    pub fn new(
+        racks: usize,
+        places: usize,
+        switches: usize,
+        paths: usize,
+    ) -> std::io::Result<Self> {
         Self::made_by([racks, places, switches, paths], SharedArray::new)
     }
 
@@ -101,7 +111,8 @@ impl Arrays {
         })
     }
 
-    /// Where `pairs` holds the path from one host to another, each given by its rack and its number there.
+    /// Where `pairs` holds the path from one host to another, each given by its rack and its number
+    /// there.
     pub fn pair(&self, from: (usize, usize), to: (usize, usize)) -> usize {
         let place = |(rack, k)| rack * self.places + k;
         place(from) * self.racks * self.places + place(to)
@@ -126,14 +137,23 @@ const HEADER_BYTES: i32 = 20;
 /// In a frame: where that header begins.
 const HEADER_AT: i32 = 14;
 
-/// The program on a port of switch `own` to rack `rack`: packets get the number of their path, and go on where its record says; or all to
-/// the link `divert`, through which the switch sends what it carries in all, and behind which [`next`] takes them on.
+/// The program on a port of switch `own` to rack `rack`: packets get the number of their path, and
+/// go on where its record says; or all to the link `divert`, through which the switch sends what it
+/// carries in all, and behind which [`next`] takes them on.
 pub fn first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> Vec<u64> {
     let mut a = Asm::default();
-    a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(R1, Ne, i32::from(0x0800u16.to_be()), "stray");
+    a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(
+        R1,
+        Ne,
+        i32::from(0x0800u16.to_be()),
+        "stray",
+    );
     load_bytes(&mut a, ADDRESSES_AT, i32::from(SOURCE), 8, "stray");
     for at in [SOURCE, DESTINATION] {
-        a.load(Byte, R1, FP, at).jump_if(R1, Ne, 10, "stray").load(Byte, R1, FP, at + 2).jump_if(R1, Ne, 0, "stray");
+        a.load(Byte, R1, FP, at)
+            .jump_if(R1, Ne, 10, "stray")
+            .load(Byte, R1, FP, at + 2)
+            .jump_if(R1, Ne, 0, "stray");
     }
     a.load(Byte, R1, FP, SOURCE + 1).jump_if(R1, Ne, rack as i32, "stray");
     a.load(Byte, R8, FP, DESTINATION + 1).jump_if(R8, Ge, arrays.racks as i32, "stray");
@@ -143,7 +163,9 @@ pub fn first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> Vec
     };
     place(&mut a, R9, SOURCE);
     place(&mut a, R7, DESTINATION);
-    a.add(R9, (rack * arrays.places) as i32).mul(R9, (arrays.racks * arrays.places) as i32).add_reg(R9, R7);
+    a.add(R9, (rack * arrays.places) as i32)
+        .mul(R9, (arrays.racks * arrays.places) as i32)
+        .add_reg(R9, R7);
     a.copy(R1, R8).mul(R1, arrays.places as i32).add_reg(R9, R1).store(Word, FP, KEY, R9);
     look_up(&mut a, &arrays.pairs, i32::from(KEY), "stray");
     a.load(Long, R9, R0_CELL, 0).jump_if(R9, Eq, 0, "default");
@@ -163,27 +185,43 @@ pub fn first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> Vec
     a.finish()
 }
 
-/// The number of the path of the packet's flow into R9 and on to the label `steered`, if the pair of hosts whose cell R9 holds has a set in
-/// which the flow is; else on to `pair`. What is no whole TCP or UDP packet is of no flow: only the first fragment has ports.
+/// The number of the path of the packet's flow into R9 and on to the label `steered`, if the pair
+/// of hosts whose cell R9 holds has a set in which the flow is; else on to `pair`. What is no whole
+/// TCP or UDP packet is of no flow: only the first fragment has ports.
 fn flow(a: &mut Asm, arrays: &Arrays) {
     const FRAGMENT: i32 = 0xff3f;
     a.copy(R1, R9).shr(R1, 32).jump_if(R1, Eq, 0, "pair").store(Word, FP, KEY, R1);
     load_bytes(a, HEADER_AT, i32::from(HEADER), HEADER_BYTES, "pair");
     a.load(Byte, R1, FP, HEADER).jump_if(R1, Lt, 0x45, "pair").jump_if(R1, Gt, 0x4f, "pair");
     a.load(Half, R1, FP, HEADER + 6).and(R1, FRAGMENT).jump_if(R1, Ne, 0, "pair");
-    a.load(Byte, R1, FP, HEADER + 9).jump_if(R1, Eq, 6, "ports").jump_if(R1, Ne, 17, "pair").label("ports");
+    a.load(Byte, R1, FP, HEADER + 9)
+        .jump_if(R1, Eq, 6, "ports")
+        .jump_if(R1, Ne, 17, "pair")
+        .label("ports");
     // Options are words of four bytes.
-    a.load(Byte, R2, FP, HEADER).and(R2, 15).shl(R2, 2).add(R2, HEADER_AT).copy(R1, R6).copy(R3, FP);
-    a.add(R3, i32::from(HEADER) + HEADER_BYTES).set(R4, 4).call(LOAD_BYTES).jump_if(R0_CELL, Ne, 0, "pair");
+    a.load(Byte, R2, FP, HEADER)
+        .and(R2, 15)
+        .shl(R2, 2)
+        .add(R2, HEADER_AT)
+        .copy(R1, R6)
+        .copy(R3, FP);
+    a.add(R3, i32::from(HEADER) + HEADER_BYTES)
+        .set(R4, 4)
+        .call(LOAD_BYTES)
+        .jump_if(R0_CELL, Ne, 0, "pair");
     look_up(a, &arrays.flows, i32::from(KEY), "pair");
     a.load(Word, R7, FP, HEADER + HEADER_BYTES as i16);
     for k in 0..FLOWS {
-        a.load(Long, R1, R0_CELL, 8 * k as i16).copy(R2, R1).shr(R2, 32).jump_if_reg(R2, Eq, R7, "flow");
+        a.load(Long, R1, R0_CELL, 8 * k as i16)
+            .copy(R2, R1)
+            .shr(R2, 32)
+            .jump_if_reg(R2, Eq, R7, "flow");
     }
     a.jump("pair").label("flow").copy(R9, R1).shl(R9, 32).shr(R9, 32).jump("steered");
 }
 
-/// The program on a port of switch `own` to another switch: packets go on where the record of their path says.
+/// The program on a port of switch `own` to another switch: packets go on where the record of their
+/// path says.
 pub fn next(arrays: &Arrays, own: u16) -> Vec<u64> {
     let mut a = Asm::default();
     a.copy(R6, R1);
@@ -203,7 +241,12 @@ fn find(a: &mut Asm, arrays: &Arrays, own: u16) {
     look_up(a, &arrays.paths, i32::from(NUMBER), "stray");
     a.copy(R8, R0_CELL);
     for k in 0..HOPS {
-        a.load(Long, R7, R8, 8 * k as i16).copy(R1, R7).shl(R1, 16).shr(R1, 48).jump_if(R1, Eq, i32::from(own) + 1, "found");
+        a.load(Long, R7, R8, 8 * k as i16).copy(R1, R7).shl(R1, 16).shr(R1, 48).jump_if(
+            R1,
+            Eq,
+            i32::from(own) + 1,
+            "found",
+        );
     }
     a.jump("stray").label("found");
 }
@@ -217,16 +260,29 @@ fn count(a: &mut Asm, arrays: &Arrays, cell: usize) {
 
 /// The destination MAC from the stack.
 fn write_mac(a: &mut Asm) {
-    a.copy(R1, R6).set(R2, 0).copy(R3, FP).add(R3, i32::from(MAC)).set(R4, 6).set(R5, 0).call(STORE_BYTES);
+    a.copy(R1, R6)
+        .set(R2, 0)
+        .copy(R3, FP)
+        .add(R3, i32::from(MAC))
+        .set(R4, 6)
+        .set(R5, 0)
+        .call(STORE_BYTES);
 }
 
-/// Out of the link of the entry in R7; at the label `last`, if there is one, first to the MAC of the rack's ToR; at `stray`, nowhere.
+/// Out of the link of the entry in R7; at the label `last`, if there is one, first to the MAC of
+/// the rack's ToR; at `stray`, nowhere.
 fn leave(a: &mut Asm, arrays: &Arrays, own: u16, last: bool) {
     if last {
         a.jump("out").label("last");
         count(a, arrays, DELIVERED);
         // 02:00:00:01:00:rack.
-        a.set(R1, 2).store(Half, FP, MAC, R1).copy(R1, R7).shr(R1, 56).shl(R1, 24).add(R1, TOR).store(Word, FP, NUMBER, R1);
+        a.set(R1, 2)
+            .store(Half, FP, MAC, R1)
+            .copy(R1, R7)
+            .shr(R1, 56)
+            .shl(R1, 24)
+            .add(R1, TOR)
+            .store(Word, FP, NUMBER, R1);
         write_mac(a);
         a.label("out");
     }
@@ -241,7 +297,12 @@ fn leave(a: &mut Asm, arrays: &Arrays, own: u16, last: bool) {
 ///
 /// # Errors
 /// The verifier's words.
-pub fn load_first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> std::io::Result<OwnedFd> {
+pub fn load_first(
+    arrays: &Arrays,
+    own: u16,
+    rack: usize,
+    divert: Option<u32>,
+) -> std::io::Result<OwnedFd> {
     load(&first(arrays, own, rack, divert), "heliostat_first")
 }
 
@@ -276,8 +337,8 @@ mod tests {
         Packet { len: 900, protocol, segments: 3, link: 1, kind: 0, tagged: false, bytes }
     }
 
-    /// Writes the header of an IPv4 packet and its ports into a frame; `odd` may make it one of no flow. Returns whether it is one of a
-    /// flow.
+    /// Writes the header of an IPv4 packet and its ports into a frame; `odd` may make it one of no
+    /// flow. Returns whether it is one of a flow.
     fn ip(frame: &mut [u8], ports: Ports, odd: u8) -> bool {
         frame[14] = if odd == 0 { 0x46 } else { 0x45 };
         // Not to be fragmented; the last of several fragments; the first one.
@@ -301,11 +362,14 @@ mod tests {
 
     /// By path: what was counted; and by switch the strays.
     fn counted(arrays: &Arrays) -> (Vec<[u64; COUNTERS]>, Vec<u64>) {
-        let counts = (0..PATHS).map(|n| std::array::from_fn(|k| arrays.counts.cell(n, k).load(Relaxed))).collect();
+        let counts = (0..PATHS)
+            .map(|n| std::array::from_fn(|k| arrays.counts.cell(n, k).load(Relaxed)))
+            .collect();
         (counts, (0..SWITCHES).map(|s| arrays.strays.cell(s, 0).load(Relaxed)).collect())
     }
 
-    /// What a switch should do with a packet of a path, and what it should count; the MAC that the packet should leave with.
+    /// What a switch should do with a packet of a path, and what it should count; the MAC that the
+    /// packet should leave with.
     fn twin(
         c: &mut (Vec<[u64; COUNTERS]>, Vec<u64>),
         paths: &[Vec<Entry>],
@@ -313,7 +377,9 @@ mod tests {
         number: Option<usize>,
         enters: bool,
     ) -> (Verdict, Option<[u8; 6]>) {
-        let entry = number.filter(|&n| n < PATHS).and_then(|n| paths.get(n)?.iter().find(|e| e.switch == own).copied());
+        let entry = number
+            .filter(|&n| n < PATHS)
+            .and_then(|n| paths.get(n)?.iter().find(|e| e.switch == own).copied());
         let (Some(entry), Some(n)) = (entry, number) else {
             c.1[usize::from(own)] += 1;
             return (Verdict::Drop, None);
@@ -333,15 +399,17 @@ mod tests {
     }
 
     fn paths() -> impl Strategy<Value = Vec<Vec<Entry>>> {
-        let entry =
-            (0..SWITCHES as u16, 2..3000u32, prop::option::of(0..RACKS as u8)).prop_map(|(switch, out, rack)| Entry { switch, out, rack });
+        let entry = (0..SWITCHES as u16, 2..3000u32, prop::option::of(0..RACKS as u8))
+            .prop_map(|(switch, out, rack)| Entry { switch, out, rack });
         prop::collection::vec(prop::collection::vec(entry, 0..5), PATHS)
     }
 
     fn arrays(paths: &[Vec<Entry>]) -> Arrays {
         let arrays = Arrays::made_by([RACKS, PLACES, SWITCHES, PATHS], plain_array).unwrap();
         for (n, path) in paths.iter().enumerate() {
-            path.iter().enumerate().for_each(|(k, e)| arrays.paths.cell(n, k).store(e.cell(), Relaxed));
+            path.iter()
+                .enumerate()
+                .for_each(|(k, e)| arrays.paths.cell(n, k).store(e.cell(), Relaxed));
         }
         arrays
     }

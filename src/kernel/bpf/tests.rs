@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use proptest::prelude::*;
 
 use super::SharedArray;
-use super::programs::{self, Arrays, FROM, OUT, PROBE_ETHERTYPE, SLOT_CELLS, SLOTS, TorProgram, UNTIL};
+use super::programs::{
+    self, Arrays, FROM, OUT, PROBE_ETHERTYPE, SLOT_CELLS, SLOTS, TorProgram, UNTIL,
+};
 use super::vm::{Packet, Verdict, plain_arrays, run};
 use crate::coflows::elephants::{Admit, ELEPHANT_DSCP};
 use crate::units::Span;
@@ -76,11 +78,22 @@ fn fill(arrays: &Arrays, port: usize, slots: &[Slot]) {
 
 /// The destination of an IPv4 packet that is long enough to have one.
 fn destination(p: &Packet) -> Option<[u8; 4]> {
-    if p.protocol != IP { None } else { p.bytes.get(30..34).map(|d| d.try_into().expect("four bytes")) }
+    if p.protocol != IP {
+        None
+    } else {
+        p.bytes.get(30..34).map(|d| d.try_into().expect("four bytes"))
+    }
 }
 
 /// What an OCS port should do.
-fn crossbar_twin(c: &mut Counted, racks: usize, (plane, rack): (usize, usize), slots: &[Slot], p: &Packet, now: u64) -> Verdict {
+fn crossbar_twin(
+    c: &mut Counted,
+    racks: usize,
+    (plane, rack): (usize, usize),
+    slots: &[Slot],
+    p: &Packet,
+    now: u64,
+) -> Verdict {
     let light = slots.iter().find(|s| s.light(now));
     if p.protocol == PROBE_ETHERTYPE {
         return light.map_or(Verdict::Drop, |s| Verdict::Out(s.out.0));
@@ -104,9 +117,16 @@ fn crossbar_twin(c: &mut Counted, racks: usize, (plane, rack): (usize, usize), s
 }
 
 /// What a ToR's OCS port should do.
-fn arrivals_twin(c: &mut Counted, racks: usize, (plane, rack): (usize, usize), p: &Packet) -> Verdict {
+fn arrivals_twin(
+    c: &mut Counted,
+    racks: usize,
+    (plane, rack): (usize, usize),
+    p: &Packet,
+) -> Verdict {
     let at = |k: usize| p.bytes.get(k..k + 4).map(|a| a[1]);
-    if p.protocol != IP || [at(30), at(26)].iter().any(|net| net.is_none_or(|n| usize::from(n) == rack)) {
+    if p.protocol != IP
+        || [at(30), at(26)].iter().any(|net| net.is_none_or(|n| usize::from(n) == rack))
+    {
         return Verdict::Pass;
     }
     c.counts[plane * racks + rack][programs::MISDELIVERED] += u64::from(p.segments.max(1));
@@ -123,9 +143,16 @@ fn is_sound(p: &Packet) -> bool {
     let Some(header) = p.bytes.get(14..34) else { return false };
     let words = header.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
     let sum = words.fold(0, |a, w| (a + w) % 0xffff);
-    let (bytes, total) = (u32::from(header[0] & 15) * 4, u32::from(u16::from_be_bytes([header[2], header[3]])));
+    let (bytes, total) =
+        (u32::from(header[0] & 15) * 4, u32::from(u16::from_be_bytes([header[2], header[3]])));
     let fits = bytes <= total && total <= p.len.wrapping_sub(14);
-    p.kind == 0 && !p.tagged && header[0] >> 4 == 4 && bytes >= 20 && header[8] > 1 && fits && (bytes > 20 || sum == 0)
+    p.kind == 0
+        && !p.tagged
+        && header[0] >> 4 == 4
+        && bytes >= 20
+        && header[8] > 1
+        && fits
+        && (bytes > 20 || sum == 0)
 }
 
 /// Writes the sum of a frame's IPv4 header without options.
@@ -137,7 +164,14 @@ fn sum(frame: &mut [u8]) {
 }
 
 /// What a ToR's host port should do; `slots` by plane.
-fn tor_twin(c: &mut Counted, racks: usize, tor: &TorProgram, slots: &[Vec<Slot>], p: &Packet, now: u64) -> Verdict {
+fn tor_twin(
+    c: &mut Counted,
+    racks: usize,
+    tor: &TorProgram,
+    slots: &[Vec<Slot>],
+    p: &Packet,
+    now: u64,
+) -> Verdict {
     let Some([10, to, ..]) = destination(p).filter(|_| is_sound(p)) else { return Verdict::Pass };
     if usize::from(to) == tor.rack || usize::from(to) >= racks {
         return Verdict::Pass;
@@ -148,8 +182,11 @@ fn tor_twin(c: &mut Counted, racks: usize, tor: &TorProgram, slots: &[Vec<Slot>]
         return Verdict::Pass;
     }
     let stays = |s: &Slot| s.out.1 == u32::from(to) && s.light(now) && s.light(now + tor.guard.0);
-    let plane =
-        if tor.admit.waits() { (p.len >= programs::SHORT as u32).then_some(0) } else { slots.iter().position(|s| s.iter().any(stays)) };
+    let plane = if tor.admit.waits() {
+        (p.len >= programs::SHORT as u32).then_some(0)
+    } else {
+        slots.iter().position(|s| s.iter().any(stays))
+    };
     let Some(plane) = plane else { return Verdict::Pass };
     c.admitted[pair] = [c.admitted[pair][0] + payload(p), c.admitted[pair][1] + 1];
     let class = if p.len < programs::SHORT as u32 { 0x1_0002 } else { 0x1_0100 + u32::from(to) };
@@ -158,20 +195,34 @@ fn tor_twin(c: &mut Counted, racks: usize, tor: &TorProgram, slots: &[Vec<Slot>]
 
 fn slot(racks: usize) -> impl Strategy<Value = Slot> {
     let until = prop_oneof![1 => Just(0), 1 => Just(u64::MAX), 6 => EPOCH..EPOCH + 40];
-    (EPOCH..EPOCH + 40, until, 0..racks as u32).prop_map(|(from, until, rack)| Slot { from, until, out: (100 + rack, rack) })
+    (EPOCH..EPOCH + 40, until, 0..racks as u32).prop_map(|(from, until, rack)| Slot {
+        from,
+        until,
+        out: (100 + rack, rack),
+    })
 }
 
 fn packet() -> impl Strategy<Value = Packet> {
     let protocol = prop_oneof![8 => Just(IP), 1 => Just(PROBE_ETHERTYPE), 1 => Just(0x86dd)];
     // Marked or not, with each of the priorities.
-    let class = (0..8u8, any::<bool>()).prop_map(|(p, marked)| p << 5 | if marked { TOS } else { 0 });
+    let class =
+        (0..8u8, any::<bool>()).prop_map(|(p, marked)| p << 5 | if marked { TOS } else { 0 });
     let tos = prop_oneof![3 => Just(TOS), 1 => Just(TOS | 3), 2 => class, 1 => any::<u8>()];
     let net = prop_oneof![8 => Just(10), 1 => any::<u8>()];
     let to = prop_oneof![8 => 0..6u8, 1 => any::<u8>()];
     let cut = prop_oneof![8 => Just(64usize), 1 => 0..40usize];
     let odd = prop_oneof![9 => Just(0u8), 1 => 1..9u8];
-    (protocol, tos, net, to, any::<[u8; 2]>(), prop_oneof![4 => 0..65_000u32, 1 => 0..200u32], (0..46u32, odd), cut).prop_map(
-        |(protocol, tos, net, to, host, len, (segments, odd), cut)| {
+    (
+        protocol,
+        tos,
+        net,
+        to,
+        any::<[u8; 2]>(),
+        prop_oneof![4 => 0..65_000u32, 1 => 0..200u32],
+        (0..46u32, odd),
+        cut,
+    )
+        .prop_map(|(protocol, tos, net, to, host, len, (segments, odd), cut)| {
             let mut bytes = vec![0x45; 64];
             bytes[15] = tos;
             bytes[16..18].copy_from_slice(&(len.saturating_sub(14) as u16).to_be_bytes());
@@ -186,9 +237,16 @@ fn packet() -> impl Strategy<Value = Packet> {
             sum(&mut bytes);
             bytes[25] ^= if odd == 4 { host[0] } else { 0 };
             bytes.truncate(cut);
-            Packet { len, protocol, segments, link: 777, kind: if odd == 5 { 3 } else { 0 }, tagged: odd == 6, bytes }
-        },
-    )
+            Packet {
+                len,
+                protocol,
+                segments,
+                link: 777,
+                kind: if odd == 5 { 3 } else { 0 },
+                tagged: odd == 6,
+                bytes,
+            }
+        })
 }
 
 const PACKETS: std::ops::Range<usize> = 1..12;
@@ -271,7 +329,10 @@ fn edges_are_exact_to_the_nanosecond() {
     let arrays = plain_arrays(3, 1);
     fill(&arrays, 0, &[Slot { from: EPOCH, until: EPOCH + 100, out: (101, 1) }]);
     let crossbar = programs::crossbar(&arrays, 0, 0);
-    let tor = programs::tor(&arrays, &TorProgram { rack: 0, ocs: &[10], admit: Admit::Marked, guard: Span(GUARD) });
+    let tor = programs::tor(
+        &arrays,
+        &TorProgram { rack: 0, ocs: &[10], admit: Admit::Marked, guard: Span(GUARD) },
+    );
     let at = |code: &[u64], now: u64| run(code, &arrays, &marked_packet(1), now);
     let hop = Verdict::Hop { link: 10, neighbour: [169, 254, 3, 1], class: 0x1_0101 };
     assert_eq!(at(&crossbar, EPOCH - 1), Verdict::Out(777));
@@ -301,5 +362,8 @@ fn the_last_slot_and_a_full_ring_count_too() {
 fn a_slot_without_end_is_dark() {
     let arrays = plain_arrays(2, 1);
     fill(&arrays, 0, &[Slot { from: 0, until: 0, out: (101, 1) }]);
-    assert_eq!(run(&programs::crossbar(&arrays, 0, 0), &arrays, &marked_packet(1), EPOCH), Verdict::Out(777));
+    assert_eq!(
+        run(&programs::crossbar(&arrays, 0, 0), &arrays, &marked_packet(1), EPOCH),
+        Verdict::Out(777)
+    );
 }

@@ -1,4 +1,5 @@
-//! A machine in user space for the programs' tests: rbpf, with the kernel's helpers over plain memory.
+//! A machine in user space for the programs' tests: rbpf, with the kernel's helpers over plain
+//! memory.
 #![allow(unsafe_code, reason = "the interpreter of the tests reads raw memory")]
 
 use std::cell::RefCell;
@@ -86,10 +87,17 @@ pub fn run(code: &[u64], arrays: &Arrays, packet: &Packet, now: u64) -> Verdict 
 }
 
 /// Runs a program that uses these arrays; gives the packet's bytes as it leaves them, too.
-pub fn run_over(code: &[u64], all: &[&SharedArray], packet: &Packet, now: u64) -> (Verdict, Vec<u8>) {
+pub fn run_over(
+    code: &[u64],
+    all: &[&SharedArray],
+    packet: &Packet,
+    now: u64,
+) -> (Verdict, Vec<u8>) {
     let at = |a: &SharedArray| std::ptr::from_ref(a.cell(0, 0)) as u64;
-    let maps: BTreeMap<u64, (u64, u64, u64)> =
-        all.iter().map(|a| (map_number(a) as u64, (at(a), a.width as u64 * 8, a.entries as u64))).collect();
+    let maps: BTreeMap<u64, (u64, u64, u64)> = all
+        .iter()
+        .map(|a| (map_number(a) as u64, (at(a), a.width as u64 * 8, a.entries as u64)))
+        .collect();
     WORLD.set(World { maps: maps.clone(), now, packet: packet.bytes.clone(), out: None });
     let program = program(code);
     let mut context = [0u8; CONTEXT];
@@ -132,14 +140,19 @@ pub fn run_over(code: &[u64], all: &[&SharedArray], packet: &Packet, now: u64) -
         (REDIRECTED, Some((link, Some(hop)))) => {
             assert_eq!(u32::from_ne_bytes(hop[..4].try_into().expect("four bytes")), 2, "AF_INET");
             assert_eq!(hop[8..], [0; 12]);
-            Verdict::Hop { link, neighbour: hop[4..8].try_into().expect("four bytes"), class: priority }
+            Verdict::Hop {
+                link,
+                neighbour: hop[4..8].try_into().expect("four bytes"),
+                class: priority,
+            }
         }
         other => panic!("no verdict: {other:?}"),
     };
     (verdict, bytes)
 }
 
-/// The program's bytes, each atomic addition (which rbpf lacks) as load, add and store by R5, which our programs do not use.
+/// The program's bytes, each atomic addition (which rbpf lacks) as load, add and store by R5, which
+/// our programs do not use.
 pub fn program(code: &[u64]) -> Vec<u8> {
     const ATOMIC_ADD: u8 = 0xdb;
     let (mut new, mut place) = (vec![], Vec::with_capacity(code.len()));
@@ -148,7 +161,11 @@ pub fn program(code: &[u64]) -> Vec<u8> {
         place.push(new.len());
         let (op, dst, src, offset) = (c as u8, c >> 8 & 15, c >> 12 & 15, c & 0xffff_0000);
         if op == ATOMIC_ADD && !wide {
-            new.extend([0x79 | 5 << 8 | dst << 12 | offset, 0x0f | 5 << 8 | src << 12, 0x7b | dst << 8 | 5 << 12 | offset]);
+            new.extend([
+                0x79 | 5 << 8 | dst << 12 | offset,
+                0x0f | 5 << 8 | src << 12,
+                0x7b | dst << 8 | 5 << 12 | offset,
+            ]);
         } else {
             new.push(c);
         }
@@ -180,7 +197,8 @@ fn look_up(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
 fn load_bytes(_: u64, from: u64, to: u64, length: u64, _: u64) -> u64 {
     WORLD.with_borrow(|w| match w.packet.get(from as usize..(from + length) as usize) {
         Some(bytes) => {
-            // SAFETY: programs pass room for `length` bytes on the machine's stack, which outlives the call.
+            // SAFETY: programs pass room for `length` bytes on the machine's stack, which outlives
+            // the call.
             unsafe { sys::poke(to, bytes) };
             0
         }
@@ -219,7 +237,8 @@ fn redirect(link: u64, flags: u64, _: u64, _: u64, _: u64) -> u64 {
 fn redirect_neigh(link: u64, hop: u64, length: u64, flags: u64, _: u64) -> u64 {
     assert_eq!((length, flags), (20, 0));
     let mut bytes = [0; 20];
-    // SAFETY: programs pass a next hop of twenty bytes (asserted) on the machine's stack, which outlives the call.
+    // SAFETY: programs pass a next hop of twenty bytes (asserted) on the machine's stack, which
+    // outlives the call.
     unsafe { sys::peek(hop, &mut bytes) };
     WORLD.with_borrow_mut(|w| w.out = Some((link as u32, Some(bytes))));
     REDIRECTED

@@ -34,7 +34,13 @@ impl EgressMap {
             }
         }
         let racks = t.hosts.iter().map(|h| h.rack).collect();
-        Some(Self { net: Switches::new(t, Units::default()), routes: Routes::new(graph), racks, down, cables })
+        Some(Self {
+            net: Switches::new(t, Units::default()),
+            routes: Routes::new(graph),
+            racks,
+            down,
+            cables,
+        })
     }
 
     /// Number of racks.
@@ -59,7 +65,11 @@ impl EgressMap {
     pub fn wanted(&self, op: &Steer) -> Result<Vec<Entry>, PathError> {
         check(op, &self.net)?;
         let (from, to) = (self.rack_of(op.from), self.rack_of(op.to));
-        let gone = || PathError::Refused(format!("no links join the switches of the list from {from} to {to}"));
+        let gone = || {
+            PathError::Refused(format!(
+                "no links join the switches of the list from {from} to {to}"
+            ))
+        };
         self.entries(from, to, op.list.as_ref().map_or(&[], |List(l)| l)).ok_or_else(gone)
     }
 

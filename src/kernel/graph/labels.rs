@@ -1,10 +1,13 @@
 //! Lists of switches by labels: a path's number in the destination MAC, one program a switch port.
 //!
-//! A change has two phases. First a path with the new list gets a record under a number that no packet carries; then one store at the first
-//! switch gives that number to all packets from then on. Each packet is labelled once, so it crosses the old list or the new one and never
-//! a mixture. The old number is used again when as many packets have come out as went in, or when none can be on its way any more.
+//! A change has two phases. First a path with the new list gets a record under a number that no
+//! packet carries; then one store at the first switch gives that number to all packets from then
+//! on. Each packet is labelled once, so it crosses the old list or the new one and never a mixture.
+//! The old number is used again when as many packets have come out as went in, or when none can be
+//! on its way any more.
 //!
-//! Source: Reitblatt et al., *Abstractions for network update*, SIGCOMM 2012: per-packet consistency by versions stamped at the ingress.
+//! Source: Reitblatt et al., *Abstractions for network update*, SIGCOMM 2012: per-packet
+//! consistency by versions stamped at the ingress.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -59,11 +62,15 @@ impl Labels {
         let (defaults, paths) = (racks * racks, racks * racks + PATHS);
         let arrays = Arrays::new(racks, most, net.eps.len(), paths)?;
         let mut book = Book::new(defaults as u32..paths as u32);
-        for (from, to) in (0..racks).flat_map(|a| (0..racks).filter(move |&b| a != b).map(move |b| (a, b))) {
+        for (from, to) in
+            (0..racks).flat_map(|a| (0..racks).filter(move |&b| a != b).map(move |b| (a, b)))
+        {
             let record = ways.default(RackId::from(from), RackId::from(to));
             if record.len() > HOPS {
-                let why =
-                    format!("the way from rack {from} to rack {to} crosses {} switches; `timed` carries at most {HOPS}", record.len());
+                let why = format!(
+                    "the way from rack {from} to rack {to} crosses {} switches; `timed` carries at most {HOPS}",
+                    record.len()
+                );
                 return Err(io::Error::new(io::ErrorKind::Unsupported, why));
             }
             let number = (from * racks + to) as u32;
@@ -116,9 +123,11 @@ impl Labels {
         self.arrays.pair(self.places[from.index()], self.places[to.index()])
     }
 
-    /// All of a pair's packets that are of no flow with a path of its own get this number from now on.
+    /// All of a pair's packets that are of no flow with a path of its own get this number from now
+    /// on.
     fn give_pair(&mut self, hosts: (HostId, HostId), number: u32) {
-        let (at, cell) = (self.pair(hosts), u64::from(number) | (self.sets.of(hosts).unwrap_or(0) as u64) << 32);
+        let (at, cell) =
+            (self.pair(hosts), u64::from(number) | (self.sets.of(hosts).unwrap_or(0) as u64) << 32);
         self.arrays.pairs.cell(at, 0).store(cell, Release);
         match cell {
             0 => self.given.remove(&at),
@@ -126,10 +135,20 @@ impl Labels {
         };
     }
 
-    /// A flow's packets get this number from now on; `None`: that of its pair. The cell is the flow's.
-    fn give_flow(&mut self, hosts: (HostId, HostId), ports: Ports, (set, k): (usize, usize), number: Option<u32>) {
+    /// A flow's packets get this number from now on; `None`: that of its pair. The cell is the
+    /// flow's.
+    fn give_flow(
+        &mut self,
+        hosts: (HostId, HostId),
+        ports: Ports,
+        (set, k): (usize, usize),
+        number: Option<u32>,
+    ) {
         let of_pair = self.numbers.get(&hosts.into()).copied().unwrap_or(0);
-        self.arrays.flows.cell(set, k).store(number.map_or(0, |n| switches::flow_cell(ports, n)), Release);
+        self.arrays
+            .flows
+            .cell(set, k)
+            .store(number.map_or(0, |n| switches::flow_cell(ports, n)), Release);
         if number.is_some() {
             self.sets.keep(hosts, ports, (set, k));
         } else {
@@ -149,7 +168,8 @@ impl Labels {
             let passed = now.since(since);
             passed >= drain || passed >= COUNTED && on_the_way(n) == lost
         };
-        let (number, fresh) = self.book.take(&record, free, on_the_way).ok_or(PathError::Full(PATHS))?;
+        let (number, fresh) =
+            self.book.take(&record, free, on_the_way).ok_or(PathError::Full(PATHS))?;
         if fresh {
             write(&self.arrays, number, &record);
         }
@@ -161,9 +181,14 @@ impl Labels {
         self.lists.clone()
     }
 
-    /// Packets that first switches sent off, and that last switches delivered, as the kernel handles them (aggregated).
+    /// Packets that first switches sent off, and that last switches delivered, as the kernel
+    /// handles them (aggregated).
     pub fn packets(&self) -> [u64; 2] {
-        let sum = |k: usize| (0..self.ways.racks().pow(2) + PATHS).map(|n| self.arrays.counts.cell(n, k).load(Relaxed)).sum();
+        let sum = |k: usize| {
+            (0..self.ways.racks().pow(2) + PATHS)
+                .map(|n| self.arrays.counts.cell(n, k).load(Relaxed))
+                .sum()
+        };
         // Delivered first: it can never be seen ahead of admitted.
         let delivered = sum(DELIVERED);
         [sum(ADMITTED), delivered]
@@ -181,7 +206,8 @@ struct Sets {
     /// By pair of hosts: its set, and the cells of its flows.
     by_pair: BTreeMap<(HostId, HostId), (usize, BTreeMap<Ports, usize>)>,
     used: BTreeSet<usize>,
-    /// The set that was taken last. Those behind it come first, so that no packet finds a set that has just changed its pair.
+    /// The set that was taken last. Those behind it come first, so that no packet finds a set that
+    /// has just changed its pair.
     last: usize,
 }
 
@@ -223,10 +249,13 @@ impl Sets {
     }
 }
 
-/// A program on every port of switch `own`. Where it is limited, cables' ports lead to the limit already, and packets go on behind it.
+/// A program on every port of switch `own`. Where it is limited, cables' ports lead to the limit
+/// already, and packets go on behind it.
 fn hang(arrays: &Arrays, own: u16, s: &mut PacketSwitch) -> io::Result<()> {
     let divert = s.limit.map(|(way_in, _)| way_in);
-    let first = |&(r, link): &(usize, u32)| Ok((link, switches::load_first(arrays, own, r, divert)?, "heliostat_first"));
+    let first = |&(r, link): &(usize, u32)| {
+        Ok((link, switches::load_first(arrays, own, r, divert)?, "heliostat_first"))
+    };
     let mut programs = s.racks.iter().map(first).collect::<io::Result<Vec<_>>>()?;
     let next: Vec<u32> = match s.limit {
         Some((_, way_out)) => vec![way_out],
@@ -239,8 +268,9 @@ fn hang(arrays: &Arrays, own: u16, s: &mut PacketSwitch) -> io::Result<()> {
         }
         programs.push((link, program, "heliostat_next"));
     }
-    let on =
-        |(link, program, name): &(u32, OwnedFd, &str)| [(tc::clsact(*link), NEW), (tc::bpf_ingress(*link, program.as_fd(), name), NEW)];
+    let on = |(link, program, name): &(u32, OwnedFd, &str)| {
+        [(tc::clsact(*link), NEW), (tc::bpf_ingress(*link, program.as_fd(), name), NEW)]
+    };
     s.node.send(programs.iter().flat_map(on).collect())?;
     s.node.log.hold(programs.into_iter().map(|p| p.1));
     Ok(())
@@ -260,7 +290,8 @@ struct Book {
     held: BTreeMap<u32, Held>,
     /// Numbers without a record.
     free: VecDeque<u32>,
-    /// Numbers that no pair has any more, and since when; the oldest first. They keep their records until they are needed.
+    /// Numbers that no pair has any more, and since when; the oldest first. They keep their records
+    /// until they are needed.
     left: VecDeque<(u32, Time)>,
     /// By number: packets that never came out, dropped at a full queue while it was used before.
     lost: BTreeMap<u32, u64>,
@@ -284,10 +315,16 @@ impl Book {
         self.held.insert(number, Held { record, pairs: 1 });
     }
 
-    /// One more pair has the path with this record: its number, and whether the record is new. `missing` says how many packets of a number
-    /// never came out; `free` whether a number that was left may get another record, by the packets of it that were lost before, itself,
-    /// and since when no pair has it. O(log paths + those left lately).
-    fn take(&mut self, record: &[Entry], free: impl Fn(u64, u32, Time) -> bool, missing: impl Fn(u32) -> u64) -> Option<(u32, bool)> {
+    /// One more pair has the path with this record: its number, and whether the record is new.
+    /// `missing` says how many packets of a number never came out; `free` whether a number that was
+    /// left may get another record, by the packets of it that were lost before, itself, and since
+    /// when no pair has it. O(log paths + those left lately).
+    fn take(
+        &mut self,
+        record: &[Entry],
+        free: impl Fn(u64, u32, Time) -> bool,
+        missing: impl Fn(u32) -> u64,
+    ) -> Option<(u32, bool)> {
         if let Some(&number) = self.by_record.get(record) {
             let held = self.held.get_mut(&number)?;
             held.pairs += 1;
@@ -334,7 +371,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// Pairs take and leave records; some of the numbers that are left still have packets on their way.
+        /// Pairs take and leave records; some of the numbers that are left still have packets on
+        /// their way.
         #[test]
         fn no_number_changes_its_record_while_it_may_be_on_its_way(steps in prop::collection::vec((0..6usize, 0..9u32, 0..16u8), 1..80)) {
             const FIRST: u32 = 2;

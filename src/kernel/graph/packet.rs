@@ -1,7 +1,9 @@
-//! The packet network: one switch that all ToRs' uplinks lead to, or a namespace for every switch of the topology's graph.
+//! The packet network: one switch that all ToRs' uplinks lead to, or a namespace for every switch
+//! of the topology's graph.
 //!
-//! A rack's ToR is a node of its own before the rack's switch, with the uplink between them, as in the simulator. So what a ToR does
-//! with circuits is the same in every network. A server that relays (BCube) is a switch here, before its own ToR.
+//! A rack's ToR is a node of its own before the rack's switch, with the uplink between them, as in
+//! the simulator. So what a ToR does with circuits is the same in every network. A server that
+//! relays (BCube) is a switch here, before its own ToR.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -28,7 +30,8 @@ pub struct PacketSwitch {
     pub racks: Vec<(usize, u32)>,
     /// The links to other switches that end here, by number, and the indexes of their ports.
     pub cables: Vec<(usize, u32)>,
-    /// Where its rate is limited: the way in and the way out of a pair of links through which all packets go ([`limit`]).
+    /// Where its rate is limited: the way in and the way out of a pair of links through which all
+    /// packets go ([`limit`]).
     pub limit: Option<(u32, u32)>,
 }
 
@@ -76,8 +79,12 @@ pub fn mac_to(topology: &Topology, rack: RackId) -> Mac {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn build(topology: &Topology, mut make: impl FnMut(NodeId) -> io::Result<Node>) -> io::Result<Vec<PacketSwitch>> {
-    let ports = |v: Vec<usize>, index: fn(usize) -> u32| v.into_iter().map(|k| (k, index(k))).collect();
+pub fn build(
+    topology: &Topology,
+    mut make: impl FnMut(NodeId) -> io::Result<Node>,
+) -> io::Result<Vec<PacketSwitch>> {
+    let ports =
+        |v: Vec<usize>, index: fn(usize) -> u32| v.into_iter().map(|k| (k, index(k))).collect();
     let all = NodeId::packet_switches(topology).into_iter().zip(ends(topology));
     all.map(|(id, (racks, cables))| {
         Ok(PacketSwitch {
@@ -94,11 +101,18 @@ pub fn build(topology: &Topology, mut make: impl FnMut(NodeId) -> io::Result<Nod
 ///
 /// # Errors
 /// A node or link that is not there.
-pub fn attach(topology: &Topology, mut open: impl FnMut(NodeId) -> io::Result<Node>) -> io::Result<Vec<PacketSwitch>> {
+pub fn attach(
+    topology: &Topology,
+    mut open: impl FnMut(NodeId) -> io::Result<Node>,
+) -> io::Result<Vec<PacketSwitch>> {
     let mut all = vec![];
     for (id, (racks, cables)) in NodeId::packet_switches(topology).into_iter().zip(ends(topology)) {
         let mut node = open(id)?;
-        let names: Vec<String> = racks.iter().map(|r| format!("tor{r}")).chain(cables.iter().map(|c| format!("cable{c}"))).collect();
+        let names: Vec<String> = racks
+            .iter()
+            .map(|r| format!("tor{r}"))
+            .chain(cables.iter().map(|c| format!("cable{c}")))
+            .collect();
         let links = node.find_links(&names)?;
         let (own, others) = links.split_at(racks.len());
         all.push(PacketSwitch {
@@ -111,8 +125,8 @@ pub fn attach(topology: &Topology, mut open: impl FnMut(NodeId) -> io::Result<No
     Ok(all)
 }
 
-/// Joins the switches by their cables and brings all their ports up; the uplinks must be there already. Every far end is a permanent
-/// neighbour, and every rack at a switch has a route there.
+/// Joins the switches by their cables and brings all their ports up; the uplinks must be there
+/// already. Every far end is a permanent neighbour, and every rack at a switch has a route there.
 ///
 /// # Errors
 /// What the kernel refused.
@@ -124,7 +138,10 @@ pub fn wire(topology: &Topology, switches: &mut [PacketSwitch]) -> io::Result<()
         let (a, b) = cable.ends;
         let (name, index) = (format!("cable{c}"), layout::cable_index(c));
         let far = switches[b as usize].node.ns.as_fd();
-        let ends = [End { name: &name, ns: None, index, mac: mac(a) }, End { name: &name, ns: Some(far), index, mac: mac(b) }];
+        let ends = [
+            End { name: &name, ns: None, index, mac: mac(a) },
+            End { name: &name, ns: Some(far), index, mac: mac(b) },
+        ];
         messages[a as usize].push((msg::veth(&ends[0], &ends[1]), NEW));
     }
     for (s, m) in switches.iter_mut().zip(messages) {
@@ -135,12 +152,22 @@ pub fn wire(topology: &Topology, switches: &mut [PacketSwitch]) -> io::Result<()
         for &(c, link) in &s.cables {
             let (a, b) = cables[c].ends;
             v.push((msg::up(link), 0));
-            v.push((msg::neighbour(link, layout::EPS_GATEWAY, mac(if a as usize == k { b } else { a })), NEW));
+            v.push((
+                msg::neighbour(link, layout::EPS_GATEWAY, mac(if a as usize == k { b } else { a })),
+                NEW,
+            ));
         }
         for &(r, link) in &s.racks {
             v.push((msg::up(link), 0));
-            v.push((msg::neighbour(link, layout::eps_neighbour(r), layout::mac(Port::TorEps, r)), NEW));
-            v.push((Route::new((rack_net(RackId::from(r)), 16), Some(layout::eps_neighbour(r)), link).add(), NEW));
+            v.push((
+                msg::neighbour(link, layout::eps_neighbour(r), layout::mac(Port::TorEps, r)),
+                NEW,
+            ));
+            v.push((
+                Route::new((rack_net(RackId::from(r)), 16), Some(layout::eps_neighbour(r)), link)
+                    .add(),
+                NEW,
+            ));
         }
         s.node.send(v)?;
     }
@@ -151,13 +178,31 @@ pub fn wire(topology: &Topology, switches: &mut [PacketSwitch]) -> io::Result<()
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn shape(topology: &Topology, switches: &mut [PacketSwitch], service: Service) -> io::Result<()> {
+pub fn shape(
+    topology: &Topology,
+    switches: &mut [PacketSwitch],
+    service: Service,
+) -> io::Result<()> {
     let leaf = |spec| queues::eps_leaf(topology, spec);
-    let of_cable = |g: &Graph, c: usize| (g.cables[c].rate, leaf(topology.links.cable(g, &g.cables[c])));
+    let of_cable =
+        |g: &Graph, c: usize| (g.cables[c].rate, leaf(topology.links.cable(g, &g.cables[c])));
     for s in switches {
-        let racks = s.racks.iter().flat_map(|&(r, link)| queues::rack_eps_port(link, topology, r, service));
-        let cables = topology.eps.graph().into_iter().flat_map(|g| s.cables.iter().map(move |&(c, link)| (link, of_cable(g, c))));
-        s.node.send(racks.chain(cables.flat_map(|(link, (rate, leaf))| queues::eps_port(link, rate, leaf, service))).collect())?;
+        let racks =
+            s.racks.iter().flat_map(|&(r, link)| queues::rack_eps_port(link, topology, r, service));
+        let cables = topology
+            .eps
+            .graph()
+            .into_iter()
+            .flat_map(|g| s.cables.iter().map(move |&(c, link)| (link, of_cable(g, c))));
+        s.node.send(
+            racks
+                .chain(
+                    cables.flat_map(|(link, (rate, leaf))| {
+                        queues::eps_port(link, rate, leaf, service)
+                    }),
+                )
+                .collect(),
+        )?;
     }
     Ok(())
 }
@@ -167,16 +212,23 @@ pub const LIMIT_NAME: &str = "limit0";
 /// Indexes of its two ends, far above those that the kernel hands out in nodes of others.
 const LIMIT: (u32, u32) = (1_000_000_002, 1_000_000_003);
 
-/// Gives every switch of limited rate a pair of links, the way in shaped to that rate, through which all that comes by its ports goes: what
-/// it carries in all. `labelled`: programs send packets from racks there. The way in serves as `service` says. `mark` goes onto the way in.
+/// Gives every switch of limited rate a pair of links, the way in shaped to that rate, through
+/// which all that comes by its ports goes: what it carries in all. `labelled`: programs send
+/// packets from racks there. The way in serves as `service` says. `mark` goes onto the way in.
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn limit(topology: &Topology, switches: &mut [PacketSwitch], mark: &str, (labelled, service): (bool, Service)) -> io::Result<()> {
+pub fn limit(
+    topology: &Topology,
+    switches: &mut [PacketSwitch],
+    mark: &str,
+    (labelled, service): (bool, Service),
+) -> io::Result<()> {
     let leaf = queues::eps_leaf(topology, LinkSpec::default());
     for (k, s) in switches.iter_mut().enumerate() {
         let Some(rate) = topology.eps.graph().and_then(|g| g.switches[k].rate) else { continue };
-        // The address that every port of the switch has: a frame is taken as if it had come in by a port.
+        // The address that every port of the switch has: a frame is taken as if it had come in by a
+        // port.
         let end = |name, index| End { name, ns: None, index, mac: layout::mac(Port::Switch, k) };
         let mut v = vec![
             (msg::veth(&end(LIMIT_NAME, LIMIT.0), &end("limit1", LIMIT.1)), NEW),
@@ -199,7 +251,11 @@ pub fn limit(topology: &Topology, switches: &mut [PacketSwitch], mark: &str, (la
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn counters(topology: &Topology, switches: &mut [PacketSwitch], strays: &[u64]) -> io::Result<Vec<SwitchCounters>> {
+pub fn counters(
+    topology: &Topology,
+    switches: &mut [PacketSwitch],
+    strays: &[u64],
+) -> io::Result<Vec<SwitchCounters>> {
     let joins = topology.eps.graph().map_or(&[][..], |g| &g.cables);
     let one = |(k, s): (usize, &mut PacketSwitch)| {
         let by_link = tc::link_counters(&mut s.node.netlink)?;
@@ -208,13 +264,20 @@ pub fn counters(topology: &Topology, switches: &mut [PacketSwitch], strays: &[u6
             let [packets, drops, backlog] = [c.packets, c.drops, c.backlog].map(u64::from);
             SwitchPort { to, rate, bytes: c.bytes, packets, drops, backlog }
         };
-        let racks = s.racks.iter().map(|&(r, link)| port(link, PortTo::Rack(RackId::from(r)), topology.racks[r].uplink));
+        let racks = s
+            .racks
+            .iter()
+            .map(|&(r, link)| port(link, PortTo::Rack(RackId::from(r)), topology.racks[r].uplink));
         let cables = s.cables.iter().map(|&(c, link)| {
             let (a, b) = joins[c].ends;
             let switch = if a as usize == k { b } else { a };
             port(link, PortTo::Switch { cable: c as u32, switch }, joins[c].rate)
         });
-        Ok(SwitchCounters { switch: k as u32, strays: strays.get(k).copied().unwrap_or(0), ports: racks.chain(cables).collect() })
+        Ok(SwitchCounters {
+            switch: k as u32,
+            strays: strays.get(k).copied().unwrap_or(0),
+            ports: racks.chain(cables).collect(),
+        })
     };
     switches.iter_mut().enumerate().map(one).collect()
 }

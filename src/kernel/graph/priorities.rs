@@ -20,8 +20,10 @@ use crate::units::BitRate;
 /// # Errors
 /// What the kernel refused.
 pub fn queues(nl: &mut Netlink, link: u32) -> io::Result<Vec<QueueCounters>> {
-    let mut found: Vec<QueueCounters> =
-        std::iter::once(None).chain((0..=LAST).map(Some)).map(|priority| QueueCounters { priority, ..QueueCounters::default() }).collect();
+    let mut found: Vec<QueueCounters> = std::iter::once(None)
+        .chain((0..=LAST).map(Some))
+        .map(|priority| QueueCounters { priority, ..QueueCounters::default() })
+        .collect();
     nl.dump(tc::class_dump(link), |m| {
         if let Message::NewTrafficClass(t) = &m {
             let c = tc::counters(t);
@@ -32,7 +34,8 @@ pub fn queues(nl: &mut Netlink, link: u32) -> io::Result<Vec<QueueCounters>> {
                 _ => return,
             };
             let [packets, drops, backlog] = [c.packets, c.drops, c.backlog].map(u64::from);
-            found[place] = QueueCounters { bytes: c.bytes, packets, drops, backlog, ..found[place] };
+            found[place] =
+                QueueCounters { bytes: c.bytes, packets, drops, backlog, ..found[place] };
         }
     })?;
     Ok(found)
@@ -45,8 +48,18 @@ pub fn queues(nl: &mut Netlink, link: u32) -> io::Result<Vec<QueueCounters>> {
 pub fn counters(net: &mut Network) -> io::Result<Vec<PortQueues>> {
     let topology = net.topology.clone();
     let mut all = vec![];
-    let mut add = |node: &mut Node, link: u32, (port, to): (String, String), rate: BitRate| -> io::Result<()> {
-        all.push(PortQueues { node: node.name.clone(), port, to, rate, queues: queues(&mut node.netlink, link)? });
+    let mut add = |node: &mut Node,
+                   link: u32,
+                   (port, to): (String, String),
+                   rate: BitRate|
+     -> io::Result<()> {
+        all.push(PortQueues {
+            node: node.name.clone(),
+            port,
+            to,
+            rate,
+            queues: queues(&mut node.netlink, link)?,
+        });
         Ok(())
     };
     let tor = |r: RackId| NodeId::Tor(r).name(&topology);
@@ -65,12 +78,22 @@ pub fn counters(net: &mut Network) -> io::Result<Vec<PortQueues>> {
     let cables = topology.eps.graph().map_or(&[][..], |g| &g.cables);
     for (k, s) in net.eps.iter_mut().enumerate() {
         for &(r, link) in &s.racks {
-            add(&mut s.node, link, (format!("tor{r}"), tor(RackId::from(r))), topology.racks[r].uplink)?;
+            add(
+                &mut s.node,
+                link,
+                (format!("tor{r}"), tor(RackId::from(r))),
+                topology.racks[r].uplink,
+            )?;
         }
         for &(c, link) in &s.cables {
             let (a, b) = cables[c].ends;
             let far = if a as usize == k { b } else { a };
-            add(&mut s.node, link, (format!("cable{c}"), switches[far as usize].name(&topology)), cables[c].rate)?;
+            add(
+                &mut s.node,
+                link,
+                (format!("cable{c}"), switches[far as usize].name(&topology)),
+                cables[c].rate,
+            )?;
         }
     }
     Ok(all)

@@ -1,9 +1,11 @@
 //! Lists of switches by rules and routes, for kernels that refuse bpf().
 //!
-//! At every switch a rule sends packets from a rack to a table of that rack, which holds its default ways to the other racks; a rule for a
-//! host with a list of its own comes before it, and before that a rule for a flow with one. A change is made from the last switch to the
-//! first, so that wherever a packet meets the new list, all of the rest is there: none is lost and none goes in a circle. A packet on its
-//! way meanwhile may cross the beginning of the old list and the end of the new one.
+//! At every switch a rule sends packets from a rack to a table of that rack, which holds its
+//! default ways to the other racks; a rule for a host with a list of its own comes before it, and
+//! before that a rule for a flow with one. A change is made from the last switch to the first, so
+//! that wherever a packet meets the new list, all of the rest is there: none is lost and none goes
+//! in a circle. A packet on its way meanwhile may cross the beginning of the old list and the end
+//! of the new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -41,7 +43,8 @@ pub struct RouteLists {
     lists: Lists,
     /// By pair or flow: the switches that have a route for it.
     routes: BTreeMap<Ends, BTreeSet<u16>>,
-    /// Of those, the ones that are not on its list any more, and when packets that are on their way to them have passed.
+    /// Of those, the ones that are not on its list any more, and when packets that are on their way
+    /// to them have passed.
     stale: BTreeMap<(Ends, u16), Time>,
     /// Hosts' rules, by switch and host.
     rules: BTreeSet<(u16, HostId)>,
@@ -82,7 +85,8 @@ impl RouteLists {
     /// Changes the list of one pair of hosts, or of one flow; gives when all switches had it.
     ///
     /// # Errors
-    /// Why not. If the kernel refused a route the pair has its old list, at worst with the new one's end.
+    /// Why not. If the kernel refused a route the pair has its old list, at worst with the new
+    /// one's end.
     pub fn steer(&mut self, net: &mut Network, op: &Steer, now: Time) -> Result<Time, PathError> {
         let wanted = self.ways.wanted(op)?;
         let ends = op.ends();
@@ -105,12 +109,17 @@ impl RouteLists {
         Ok(now)
     }
 
-    /// A flow takes the way of its pair from now on: its rules go where it crosses that way, the last switch first. Elsewhere they stay
-    /// until the packets that are on their way have arrived.
+    /// A flow takes the way of its pair from now on: its rules go where it crosses that way, the
+    /// last switch first. Elsewhere they stay until the packets that are on their way have arrived.
     fn join_pair(&mut self, net: &mut Network, ends: Ends) -> Result<(), PathError> {
         let pair = Ends { ports: None, ..ends };
         let way = self.ways.wanted(&Steer::new(pair, self.lists.at(pair).cloned()))?;
-        for e in way.iter().rev().filter(|e| self.routes.get(&ends).is_some_and(|r| r.contains(&e.switch))).collect::<Vec<_>>() {
+        for e in way
+            .iter()
+            .rev()
+            .filter(|e| self.routes.get(&ends).is_some_and(|r| r.contains(&e.switch)))
+            .collect::<Vec<_>>()
+        {
             self.take_away(net, ends, e.switch).map_err(refused)?;
         }
         Ok(())
@@ -131,13 +140,23 @@ impl RouteLists {
     }
 
     /// Writes the route of a switch on a list, and the rule that leads to it.
-    fn write(&mut self, net: &mut Network, ends: Ends, table: u32, e: Entry) -> Result<(), PathError> {
+    fn write(
+        &mut self,
+        net: &mut Network,
+        ends: Ends,
+        table: u32,
+        e: Entry,
+    ) -> Result<(), PathError> {
         let hosts = (host_ip(&net.topology, ends.from), host_ip(&net.topology, ends.to));
         let mut v = vec![(route((hosts.1, 32), e, table).add(), REPLACE)];
         let has_route = self.routes.get(&ends).is_some_and(|r| r.contains(&e.switch));
         match ends.ports {
-            Some(p) if !has_route => v.push((msg::rule_of_flow(hosts, (p.from, p.to), table, FLOW_RULES), NEW)),
-            None if !self.rules.contains(&(e.switch, ends.from)) => v.push((msg::rule_from((hosts.0, 32), table, HOST_RULES), NEW)),
+            Some(p) if !has_route => {
+                v.push((msg::rule_of_flow(hosts, (p.from, p.to), table, FLOW_RULES), NEW))
+            }
+            None if !self.rules.contains(&(e.switch, ends.from)) => {
+                v.push((msg::rule_from((hosts.0, 32), table, HOST_RULES), NEW))
+            }
             _ => {}
         }
         net.eps[usize::from(e.switch)].node.send(v).map_err(refused)?;
@@ -145,7 +164,11 @@ impl RouteLists {
             self.rules.insert((e.switch, ends.from));
             // Flows of the pair that have no list any more take the pair's way here, too.
             let over = self.stale.keys().filter(|k| k.1 == e.switch).map(|k| k.0);
-            let flows: Vec<Ends> = over.filter(|f| f.ports.is_some() && f.hosts() == ends.hosts() && self.lists.at(*f).is_none()).collect();
+            let flows: Vec<Ends> = over
+                .filter(|f| {
+                    f.ports.is_some() && f.hosts() == ends.hosts() && self.lists.at(*f).is_none()
+                })
+                .collect();
             for flow in flows {
                 self.take_away(net, flow, e.switch).map_err(refused)?;
             }
@@ -157,17 +180,21 @@ impl RouteLists {
 
     /// Takes routes away that no packet needs any more, and with those of flows their rules.
     fn sweep(&mut self, net: &mut Network, now: Time) -> io::Result<()> {
-        let over: Vec<(Ends, u16)> = self.stale.iter().filter(|(_, until)| **until <= now).map(|(k, _)| *k).collect();
+        let over: Vec<(Ends, u16)> =
+            self.stale.iter().filter(|(_, until)| **until <= now).map(|(k, _)| *k).collect();
         over.into_iter().try_for_each(|(ends, s)| self.take_away(net, ends, s))
     }
 
-    /// Takes the route of a pair or flow away from one switch, and with that of a flow its rule, which goes first.
+    /// Takes the route of a pair or flow away from one switch, and with that of a flow its rule,
+    /// which goes first.
     fn take_away(&mut self, net: &mut Network, ends: Ends, switch: u16) -> io::Result<()> {
         let hosts = (host_ip(&net.topology, ends.from), host_ip(&net.topology, ends.to));
         let of_flow = ends.ports.zip(self.tables.get(&ends).copied());
         let table = of_flow.map_or(HOST_TABLES + ends.from.0, |(_, table)| table);
         let route = Route { table: Some(table), ..Route::new((hosts.1, 32), None, 0) };
-        let rule = of_flow.map(|(p, table)| msg::without_rule(msg::rule_of_flow(hosts, (p.from, p.to), table, FLOW_RULES)));
+        let rule = of_flow.map(|(p, table)| {
+            msg::without_rule(msg::rule_of_flow(hosts, (p.from, p.to), table, FLOW_RULES))
+        });
         for m in rule.into_iter().chain([route.delete()]) {
             match net.eps[usize::from(switch)].node.netlink.send(vec![(m, 0)]) {
                 // Another process has removed it.

@@ -27,7 +27,11 @@ impl Steering {
     ///
     /// # Errors
     /// What the kernel refused, or a route that is too long.
-    pub fn install(net: &mut Network, (mechanism, service): (Mechanism, Service), clock: Clock) -> io::Result<Option<Self>> {
+    pub fn install(
+        net: &mut Network,
+        (mechanism, service): (Mechanism, Service),
+        clock: Clock,
+    ) -> io::Result<Option<Self>> {
         let Some(ways) = super::egress::EgressMap::new(net) else { return Ok(None) };
         let (topology, mark) = (net.topology.clone(), net.mark.clone());
         packet::limit(&topology, &mut net.eps, &mark, (mechanism == Mechanism::Timed, service))?;

@@ -14,7 +14,8 @@ use crate::fabric::Uplink;
 use crate::netns;
 use crate::network::Network;
 
-/// Ethernet, IPv4 and TCP headers with timestamps. The kernel counts one set a packet, however many segments it is cut into on a wire.
+/// Ethernet, IPv4 and TCP headers with timestamps. The kernel counts one set a packet, however many
+/// segments it is cut into on a wire.
 const HEADERS: u64 = 14 + 20 + 32;
 /// Shortest time between two readings, for each file: a reading takes about a microsecond a port.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -47,16 +48,24 @@ impl Uplinks {
     pub fn open(net: &Network) -> io::Result<Self> {
         let racks = net.topology.rack_count();
         let with_racks = net.eps.iter().filter(|s| !s.racks.is_empty());
-        let files = with_racks.map(|s| netns::within(s.node.ns.as_fd(), || File::open("/proc/thread-self/net/dev")));
+        let files = with_racks
+            .map(|s| netns::within(s.node.ns.as_fd(), || File::open("/proc/thread-self/net/dev")));
         let most = net.eps.iter().map(|s| s.links().count() + 4).max().unwrap_or(0) * LINE;
         let (last, total) = (vec![Default::default(); racks], vec![Uplink::default(); racks]);
-        let mut new = Self { files: files.collect::<io::Result<_>>()?, buffer: vec![0; most], read_at: None, last, total };
+        let mut new = Self {
+            files: files.collect::<io::Result<_>>()?,
+            buffer: vec![0; most],
+            read_at: None,
+            last,
+            total,
+        };
         new.read();
         new.total.fill(Uplink::default());
         Ok(new)
     }
 
-    /// Payload since the network was set up, by rack, at most 2 ms for every switch ago. O(ports of switches with racks).
+    /// Payload since the network was set up, by rack, at most 2 ms for every switch ago. O(ports of
+    /// switches with racks).
     pub fn newest(&mut self) -> &[Uplink] {
         if self.read_at.is_none_or(|t| t.elapsed() >= PAUSE * self.files.len() as u32) {
             self.read();
@@ -76,9 +85,15 @@ impl Uplinks {
                 }
             }
             for (rack, now) in self.buffer[..end].split(|&b| b == b'\n').filter_map(port) {
-                let Some((last, total)) = self.last.get_mut(rack).zip(self.total.get_mut(rack)) else { continue };
+                let Some((last, total)) = self.last.get_mut(rack).zip(self.total.get_mut(rack))
+                else {
+                    continue;
+                };
                 let [up, down] = std::array::from_fn(|way| grown(last[way], now[way]));
-                *total = Uplink { up: total.up.saturating_add(up), down: total.down.saturating_add(down) };
+                *total = Uplink {
+                    up: total.up.saturating_add(up),
+                    down: total.down.saturating_add(down),
+                };
                 *last = now;
             }
         }
@@ -87,15 +102,21 @@ impl Uplinks {
 
 /// Payload between two readings. A link that was made again counts from zero.
 fn grown(before: Count, now: Count) -> u64 {
-    let before = if now.bytes < before.bytes || now.packets < before.packets { Count::default() } else { before };
-    (now.bytes - before.bytes).saturating_sub((now.packets - before.packets).saturating_mul(HEADERS))
+    let before = if now.bytes < before.bytes || now.packets < before.packets {
+        Count::default()
+    } else {
+        before
+    };
+    (now.bytes - before.bytes)
+        .saturating_sub((now.packets - before.packets).saturating_mul(HEADERS))
 }
 
 /// The rack of a line, and what its switch's port received and sent.
 fn port(line: &[u8]) -> Option<(usize, [Count; 2])> {
     let (name, counters) = std::str::from_utf8(line).ok()?.split_once(':')?;
     let rack = name.trim_start().strip_prefix("tor")?.parse().ok()?;
-    let all: Vec<u64> = counters.split_ascii_whitespace().map(|n| n.parse().ok()).collect::<Option<_>>()?;
+    let all: Vec<u64> =
+        counters.split_ascii_whitespace().map(|n| n.parse().ok()).collect::<Option<_>>()?;
     let count = |k: usize| Some(Count { bytes: *all.get(k)?, packets: *all.get(k + 1)? });
     Some((rack, [count(0)?, count(8)?]))
 }
@@ -107,10 +128,19 @@ mod tests {
     #[test]
     fn a_line_of_the_kernel_is_read() {
         let line = b"  tor3: 1000 10 0 0 0 0 0 0 3000 30 0 0 0 0 0 0";
-        assert_eq!(port(line), Some((3, [Count { bytes: 1000, packets: 10 }, Count { bytes: 3000, packets: 30 }])));
-        for other in
-            ["    lo: 1 2 3 4 5 6 7 8 9 10", "torx: 1 2", "tor3: 1 2 3", "tor3: 1 2 3 4 5 6 7 8 9 x", "cable3: 1 2", "no colon", ""]
-        {
+        assert_eq!(
+            port(line),
+            Some((3, [Count { bytes: 1000, packets: 10 }, Count { bytes: 3000, packets: 30 }]))
+        );
+        for other in [
+            "    lo: 1 2 3 4 5 6 7 8 9 10",
+            "torx: 1 2",
+            "tor3: 1 2 3",
+            "tor3: 1 2 3 4 5 6 7 8 9 x",
+            "cable3: 1 2",
+            "no colon",
+            "",
+        ] {
             assert_eq!(port(other.as_bytes()), None, "{other}");
         }
     }

@@ -38,7 +38,12 @@ impl Believed {
     /// Takes readings at `now`: bytes sent, and bytes that crossed an OCS, `R x R` each. If a
     /// pair's counter fell, or rose by more than the rack's hosts can have sent, it counts on from
     /// the new reading. O(R^2).
-    pub fn take(&mut self, sent: DemandMatrix, crossed: DemandMatrix, now: Time) -> (DemandMatrix, DemandMatrix, Option<Damage>) {
+    pub fn take(
+        &mut self,
+        sent: DemandMatrix,
+        crossed: DemandMatrix,
+        now: Time,
+    ) -> (DemandMatrix, DemandMatrix, Option<Damage>) {
         let read = [sent, crossed];
         let first = self.at.is_none();
         let elapsed = now.since(self.at.unwrap_or(now)) + LATE;
@@ -47,10 +52,13 @@ impl Believed {
         for from in (0..racks).map(RackId::from) {
             let most = self.most(from, elapsed);
             for to in (0..racks).map(RackId::from) {
-                let more = [0, 1].map(|k| read[k].get(from, to).checked_sub(self.read[k].get(from, to)));
+                let more =
+                    [0, 1].map(|k| read[k].get(from, to).checked_sub(self.read[k].get(from, to)));
                 match more {
                     [Some(a), Some(b)] if first || (a <= most && b <= most) => {
-                        for (sum, more) in self.sums.iter_mut().zip([a, b]).filter(|(_, more)| *more > 0) {
+                        for (sum, more) in
+                            self.sums.iter_mut().zip([a, b]).filter(|(_, more)| *more > 0)
+                        {
                             sum.set(from, to, sum.get(from, to).saturating_add(more));
                         }
                     }
@@ -75,7 +83,8 @@ impl Believed {
     fn most(&self, rack: RackId, elapsed: Span) -> u64 {
         let hosts = self.topology.hosts.iter().filter(|h| h.rack == rack);
         let bits: u128 = hosts.map(|h| u128::from(h.nic.0)).sum();
-        let bytes = TIMES * bits * u128::from(elapsed.0) / (8 * u128::from(NANOS)) + u128::from(AT_ONCE.0);
+        let bytes =
+            TIMES * bits * u128::from(elapsed.0) / (8 * u128::from(NANOS)) + u128::from(AT_ONCE.0);
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 }
@@ -109,12 +118,22 @@ mod tests {
         // What another program writes, each time after an honest count.
         for (k, written) in (0u64..).zip([u64::MAX - 7, 1 << 63, 0, 3 << 40]) {
             let (n, before) = (2 * k + 1, (1 << 40) + 7 * k);
-            let (sent, crossed, damage) = b.take(of(&[(0, 1, written), (1, 2, n * 1000)]), of(&[]), second(n));
-            assert_eq!((sent, crossed), (of(&[(0, 1, before), (1, 2, n * 1000)]), of(&[])), "{written}");
+            let (sent, crossed, damage) =
+                b.take(of(&[(0, 1, written), (1, 2, n * 1000)]), of(&[]), second(n));
+            assert_eq!(
+                (sent, crossed),
+                (of(&[(0, 1, before), (1, 2, n * 1000)]), of(&[])),
+                "{written}"
+            );
             assert!(damage.expect("told").what.contains("bytes from r0 to r1: what"), "{written}");
             // It counts on from there.
-            let (sent, _, damage) = b.take(of(&[(0, 1, written + 7), (1, 2, n * 1000)]), of(&[]), second(n + 1));
-            assert_eq!((sent, damage), (of(&[(0, 1, before + 7), (1, 2, n * 1000)]), None), "{written}");
+            let (sent, _, damage) =
+                b.take(of(&[(0, 1, written + 7), (1, 2, n * 1000)]), of(&[]), second(n + 1));
+            assert_eq!(
+                (sent, damage),
+                (of(&[(0, 1, before + 7), (1, 2, n * 1000)]), None),
+                "{written}"
+            );
         }
     }
 

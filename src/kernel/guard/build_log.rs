@@ -88,11 +88,16 @@ impl BuildLog {
 fn part_of(message: &Message) -> Option<NodePart> {
     let on = |t: &TcMessage| {
         let hook = t.header.parent == tc::INGRESS.into() || t.header.parent == tc::CLSACT.into();
-        NodePart { link: t.header.index.unsigned_abs(), side: if hook { LinkPart::Filters } else { LinkPart::Queues } }
+        NodePart {
+            link: t.header.index.unsigned_abs(),
+            side: if hook { LinkPart::Filters } else { LinkPart::Queues },
+        }
     };
     let ways = |link| NodePart { link, side: LinkPart::Ways };
     match message {
-        Message::NewQueueDiscipline(t) | Message::NewTrafficClass(t) | Message::NewTrafficFilter(t) => Some(on(t)),
+        Message::NewQueueDiscipline(t)
+        | Message::NewTrafficClass(t)
+        | Message::NewTrafficFilter(t) => Some(on(t)),
         Message::NewNeighbour(NeighbourMessage { header, .. }) => Some(ways(header.ifindex)),
         Message::NewAddress(a) => Some(ways(a.header.index)),
         Message::NewRoute(r) => Some(ways(over(r))),
@@ -103,5 +108,8 @@ fn part_of(message: &Message) -> Option<NodePart> {
 
 /// The link of a route.
 fn over(r: &RouteMessage) -> u32 {
-    r.attributes.iter().find_map(|a| if let RouteAttribute::Oif(link) = a { Some(*link) } else { None }).unwrap_or(0)
+    r.attributes
+        .iter()
+        .find_map(|a| if let RouteAttribute::Oif(link) = a { Some(*link) } else { None })
+        .unwrap_or(0)
 }

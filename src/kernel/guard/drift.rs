@@ -64,13 +64,22 @@ impl DriftMonitor {
     /// When a node cannot be read, or no socket or thread be had.
     pub fn start(net: &mut Network, switcher: Option<SwitcherHandle>) -> io::Result<Self> {
         let roles = roles(net, switcher.as_ref());
-        let mut nodes: Vec<(&mut Node, (Vec<RequiredLink>, Mutable))> = net.nodes_mut().zip(roles).collect();
+        let mut nodes: Vec<(&mut Node, (Vec<RequiredLink>, Mutable))> =
+            net.nodes_mut().zip(roles).collect();
         // The kernel's answers are half of the time that a network takes to build.
-        let nodes = sys::by_processors(&mut nodes, |(node, (ties, mutable)): &mut (&mut Node, (Vec<RequiredLink>, Mutable))| {
-            let news = listen(node)?;
-            Ok(Watched { news, stale: false, node: WatchedNode::new(node, std::mem::take(ties), *mutable)? })
-        })?;
-        let found = Arc::new(Mutex::new(Found { standing: vec![vec![]; nodes.len()], mended: vec![] }));
+        let nodes = sys::by_processors(
+            &mut nodes,
+            |(node, (ties, mutable)): &mut (&mut Node, (Vec<RequiredLink>, Mutable))| {
+                let news = listen(node)?;
+                Ok(Watched {
+                    news,
+                    stale: false,
+                    node: WatchedNode::new(node, std::mem::take(ties), *mutable)?,
+                })
+            },
+        )?;
+        let found =
+            Arc::new(Mutex::new(Found { standing: vec![vec![]; nodes.len()], mended: vec![] }));
         let (stop, stopped) = mpsc::channel();
         let pulse = Pulse::default();
         let beats = pulse.clone();
@@ -165,7 +174,11 @@ impl Work {
             self.next += 1;
             if self.next == self.nodes.len() {
                 let spent = self.spent + resumed.elapsed();
-                tracing::debug!("compared {} nodes: {spent:.1?} of work in {:.1?}", self.next, self.begun.elapsed());
+                tracing::debug!(
+                    "compared {} nodes: {spent:.1?} of work in {:.1?}",
+                    self.next,
+                    self.begun.elapsed()
+                );
             } else if start.elapsed() >= BUDGET {
                 self.spent += resumed.elapsed();
                 break;
@@ -200,7 +213,9 @@ fn heard(news: &Socket, buffer: &mut [u8]) -> bool {
     let mut any = false;
     loop {
         match news.recv(&mut &mut *buffer, libc::MSG_DONTWAIT) {
-            Ok(n) => any |= wire::senders(&buffer[..n.min(buffer.len())]).any(|port| !is_ours(port)),
+            Ok(n) => {
+                any |= wire::senders(&buffer[..n.min(buffer.len())]).any(|port| !is_ours(port))
+            }
             Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => any = true,
             Err(_) => return any,
         }
@@ -224,13 +239,20 @@ fn switch_ties(s: &PacketSwitch) -> Vec<RequiredLink> {
 /// By node, in the order of [`Network::nodes`]: its required links, and what comes and goes there
 /// with circuits.
 fn roles(net: &Network, switcher: Option<&SwitcherHandle>) -> Vec<(Vec<RequiredLink>, Mutable)> {
-    let plain = |(link, name): (u32, String)| RequiredLink { link, name, port: None, cut: None, cable: None };
+    let plain = |(link, name): (u32, String)| RequiredLink {
+        link,
+        name,
+        port: None,
+        cut: None,
+        cable: None,
+    };
     let (crossbar, admission) = match switcher {
         Some(t) if t.has_routes() => (Mutable::Crossbar, Mutable::Admission),
         Some(t) if t.has_crossbars() => (Mutable::Crossbar, Mutable::Nothing),
         _ => (Mutable::Nothing, Mutable::Nothing),
     };
-    let mut all: Vec<(Vec<RequiredLink>, Mutable)> = net.eps.iter().map(|s| (switch_ties(s), Mutable::Nothing)).collect();
+    let mut all: Vec<(Vec<RequiredLink>, Mutable)> =
+        net.eps.iter().map(|s| (switch_ties(s), Mutable::Nothing)).collect();
     for (p, core) in net.ocs.iter().enumerate() {
         let port = |(r, &link): (usize, &u32)| RequiredLink {
             port: Some((PlaneId::from(p), RackId::from(r))),
@@ -240,13 +262,12 @@ fn roles(net: &Network, switcher: Option<&SwitcherHandle>) -> Vec<(Vec<RequiredL
     }
     for (r, tor) in net.tors.iter().enumerate() {
         let rack = RackId::from(r);
-        let mut ties = vec![RequiredLink { cut: Some(Cut::Rack(rack)), ..plain((tor.eps, "eps0".into())) }];
-        ties.extend(
-            tor.ocs
-                .iter()
-                .enumerate()
-                .map(|(p, &l)| RequiredLink { port: Some((PlaneId::from(p), rack)), ..plain((l, format!("ocs{p}"))) }),
-        );
+        let mut ties =
+            vec![RequiredLink { cut: Some(Cut::Rack(rack)), ..plain((tor.eps, "eps0".into())) }];
+        ties.extend(tor.ocs.iter().enumerate().map(|(p, &l)| RequiredLink {
+            port: Some((PlaneId::from(p), rack)),
+            ..plain((l, format!("ocs{p}")))
+        }));
         ties.extend(tor.hosts.iter().enumerate().map(|(k, &l)| plain((l, format!("host{k}")))));
         all.push((ties, admission));
     }

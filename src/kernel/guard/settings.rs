@@ -24,7 +24,12 @@ impl Settings {
         const MTU: u16 = 4;
         const SEGMENTS: u16 = 41;
         let word = |kind| attribute(attributes, kind).try_into().map_or(0, u32::from_ne_bytes);
-        Self { mac: attribute(attributes, ADDRESS).to_vec(), mtu: word(MTU), segments: word(SEGMENTS), offloads: vec![] }
+        Self {
+            mac: attribute(attributes, ADDRESS).to_vec(),
+            mtu: word(MTU),
+            segments: word(SEGMENTS),
+            offloads: vec![],
+        }
     }
 
     /// Asks for the offloads of the link with this name.
@@ -68,7 +73,12 @@ mod tests {
 
     #[test]
     fn what_is_different_is_named() {
-        let s = Settings { mac: vec![2, 0, 0, 0, 0, 1], mtu: 1500, segments: 65536, offloads: vec![1, 2] };
+        let s = Settings {
+            mac: vec![2, 0, 0, 0, 0, 1],
+            mtu: 1500,
+            segments: 65536,
+            offloads: vec![1, 2],
+        };
         assert_eq!(s.differ(&s.clone()), None);
         let other = Settings { mtu: 576, offloads: vec![1, 3], ..s.clone() };
         assert_eq!(s.differ(&other).as_deref(), Some("MTU, offloads"));

@@ -62,14 +62,26 @@ impl WatchedNode {
         let log = node.log.take();
         let parts: Vec<NodePart> = log.parts().collect();
         let right = inventory::read(&mut node.netlink, &parts, mutable)?;
-        Ok(Self { name: node.name.clone(), ns: node.ns.try_clone()?, log, parts, required: ties, mutable, right, down: BTreeSet::new() })
+        Ok(Self {
+            name: node.name.clone(),
+            ns: node.ns.try_clone()?,
+            log,
+            parts,
+            required: ties,
+            mutable,
+            right,
+            down: BTreeSet::new(),
+        })
     }
 
     /// Compares the node with what it should be, and writes what differs again.
     pub fn compare(&mut self, switcher: Option<&SwitcherHandle>) -> Compared {
         let mut seen = Compared::default();
         if let Err(e) = self.look(switcher, &mut seen) {
-            seen.standing.push(Damage { what: format!("node {} cannot be compared: {e}", self.name), ..Damage::default() });
+            seen.standing.push(Damage {
+                what: format!("node {} cannot be compared: {e}", self.name),
+                ..Damage::default()
+            });
         }
         seen
     }
@@ -85,11 +97,18 @@ impl WatchedNode {
                 down.insert(tie.link);
                 let state = match up {
                     Some(_) => "down",
-                    None if found.links.values().any(|l| l.name == tie.name) => "gone; another one has its name, and carries nothing",
+                    None if found.links.values().any(|l| l.name == tie.name) => {
+                        "gone; another one has its name, and carries nothing"
+                    }
                     None => "gone",
                 };
                 let what = format!("link {} of {} is {state}", tie.name, self.name);
-                seen.standing.push(Damage { what, port: tie.port, cut: tie.cut.filter(|_| up.is_none()), cable: tie.cable });
+                seen.standing.push(Damage {
+                    what,
+                    port: tie.port,
+                    cut: tie.cut.filter(|_| up.is_none()),
+                    cable: tie.cable,
+                });
             } else if self.down.contains(&tie.link) {
                 again.extend(tie.port);
             }
@@ -100,7 +119,12 @@ impl WatchedNode {
         if self.mend_links(&mut nl, &found, seen)? {
             found = inventory::read(&mut nl, &self.parts, self.mutable)?;
         }
-        let wrong: Vec<NodePart> = self.parts.iter().copied().filter(|p| self.is_there(p, &found) && self.differs(p, &found)).collect();
+        let wrong: Vec<NodePart> = self
+            .parts
+            .iter()
+            .copied()
+            .filter(|p| self.is_there(p, &found) && self.differs(p, &found))
+            .collect();
         for part in wrong {
             self.mend(&mut nl, part, &found, seen, &mut again)?;
         }
@@ -112,16 +136,28 @@ impl WatchedNode {
     }
 
     /// Restores the settings of our links that are there. True if any had changed.
-    fn mend_links(&self, nl: &mut Netlink, found: &Inventory, seen: &mut Compared) -> io::Result<bool> {
+    fn mend_links(
+        &self,
+        nl: &mut Netlink,
+        found: &Inventory,
+        seen: &mut Compared,
+    ) -> io::Result<bool> {
         let both = |t: &RequiredLink, now: &Inventory| {
             let (right, there) = (self.right.links.get(&t.link)?, now.links.get(&t.link)?);
-            right.settings.differ(&there.settings).map(|what| (what, right.settings.clone(), there.settings.clone()))
+            right
+                .settings
+                .differ(&there.settings)
+                .map(|what| (what, right.settings.clone(), there.settings.clone()))
         };
-        let wrong: Vec<_> = self.required.iter().filter_map(|t| Some((t, both(t, found)?))).collect();
+        let wrong: Vec<_> =
+            self.required.iter().filter_map(|t| Some((t, both(t, found)?))).collect();
         if wrong.is_empty() {
             return Ok(false);
         }
-        let refused: Vec<_> = wrong.iter().map(|(t, (_, right, there))| right.restore(nl, t.link, &t.name, there).err()).collect();
+        let refused: Vec<_> = wrong
+            .iter()
+            .map(|(t, (_, right, there))| right.restore(nl, t.link, &t.name, there).err())
+            .collect();
         let now = inventory::read(nl, &[], Mutable::Nothing)?;
         for ((tie, (what, ..)), refused) in wrong.iter().zip(refused) {
             let link = format!("the settings of link {} of {} ({what})", tie.name, self.name);
@@ -166,7 +202,10 @@ impl WatchedNode {
         let (right, there) = (of(&self.right, &part), of(found, &part));
         if contains(there, right) {
             let more = there.len() - right.len();
-            let damage = self.damage(part, &format!("have {more} more than were written: another process added them"));
+            let damage = self.damage(
+                part,
+                &format!("have {more} more than were written: another process added them"),
+            );
             // Probes find out what that does.
             seen.standing.push(Damage { port: None, ..damage });
             return Ok(());
@@ -176,8 +215,13 @@ impl WatchedNode {
         let port = self.tie(part.link).and_then(|t| t.port);
         again.extend(port);
         if self.differs(&part, &now) {
-            let why = refused.iter().map(|r| &r.1).find(|e| !is_expected(e)).map_or_else(String::new, |e| format!(": {e}"));
-            seen.standing.push(self.damage(part, &format!("{CHANGED} and cannot be written again{why}")));
+            let why = refused
+                .iter()
+                .map(|r| &r.1)
+                .find(|e| !is_expected(e))
+                .map_or_else(String::new, |e| format!(": {e}"));
+            seen.standing
+                .push(self.damage(part, &format!("{CHANGED} and cannot be written again{why}")));
         } else {
             seen.mended.push(self.damage(part, MENDED));
         }
@@ -197,12 +241,22 @@ impl WatchedNode {
             Mutable::Crossbar => found.circuits.iter().copied().collect(),
             Mutable::Admission => found.admitted.iter().copied().collect(),
         };
-        for tie in self.required.iter().filter(|t| !self.down.contains(&t.link) && !held.contains(&t.link)) {
+        for tie in
+            self.required.iter().filter(|t| !self.down.contains(&t.link) && !held.contains(&t.link))
+        {
             let Some(place) = tie.port else { continue };
-            let wanted = if self.mutable == Mutable::Admission { switcher.admits(place) } else { switcher.lit(place) };
+            let wanted = if self.mutable == Mutable::Admission {
+                switcher.admits(place)
+            } else {
+                switcher.lit(place)
+            };
             // Asked last: nothing has changed since before the kernel was read.
             if wanted && began.is_some_and(|b| b % 2 == 0 && b == switcher.changes()) {
-                let side = if self.mutable == Mutable::Admission { LinkPart::Ways } else { LinkPart::Filters };
+                let side = if self.mutable == Mutable::Admission {
+                    LinkPart::Ways
+                } else {
+                    LinkPart::Filters
+                };
                 let part = NodePart { link: tie.link, side };
                 seen.mended.push(self.damage(part, &format!("{CHANGED}, and are written again")));
                 again.insert(place);
@@ -216,8 +270,13 @@ impl WatchedNode {
 
     fn damage(&self, part: NodePart, what: &str) -> Damage {
         let tie = self.tie(part.link);
-        let name = tie.map(|t| t.name.as_str()).or_else(|| self.right.links.get(&part.link).map(|l| l.name.as_str()));
-        let of = name.map_or_else(|| format!("the rules of {}", self.name), |n| format!("{} of link {n} of {}", part.side, self.name));
+        let name = tie
+            .map(|t| t.name.as_str())
+            .or_else(|| self.right.links.get(&part.link).map(|l| l.name.as_str()));
+        let of = name.map_or_else(
+            || format!("the rules of {}", self.name),
+            |n| format!("{} of link {n} of {}", part.side, self.name),
+        );
         Damage { what: format!("{of} {what}"), port: tie.and_then(|t| t.port), ..Damage::default() }
     }
 
@@ -229,7 +288,12 @@ impl WatchedNode {
             LinkPart::Ways => vec![],
         };
         let replaces = |m: &Message| matches!(m, Message::NewRoute(_) | Message::NewNeighbour(_));
-        v.extend(self.log.of(part).iter().map(|(m, _)| (m.clone(), if replaces(m) { REPLACE } else { NEW })));
+        v.extend(
+            self.log
+                .of(part)
+                .iter()
+                .map(|(m, _)| (m.clone(), if replaces(m) { REPLACE } else { NEW })),
+        );
         v
     }
 }
@@ -260,9 +324,12 @@ mod tests {
 
     #[test]
     fn a_list_contains_another_if_it_has_all_of_it_as_often() {
-        for (all, some, has) in
-            [(vec![1, 2, 2], vec![2, 2], true), (vec![1, 2], vec![2, 2], false), (vec![], vec![], true), (vec![3], vec![4], false)]
-        {
+        for (all, some, has) in [
+            (vec![1, 2, 2], vec![2, 2], true),
+            (vec![1, 2], vec![2, 2], false),
+            (vec![], vec![], true),
+            (vec![3], vec![4], false),
+        ] {
             assert_eq!(contains(&all, &some), has, "{all:?} {some:?}");
         }
     }

@@ -1,4 +1,5 @@
-//! What the emulation needs of this kernel, tried one by one in a namespace of its own. Nothing is left behind.
+//! What the emulation needs of this kernel, tried one by one in a namespace of its own. Nothing is
+//! left behind.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -56,14 +57,19 @@ struct Bench {
     netlink: Netlink,
 }
 
-type Trial<'a> = (&'static str, Need, &'static str, Box<dyn FnMut(&mut Bench) -> io::Result<String> + 'a>);
+type Trial<'a> =
+    (&'static str, Need, &'static str, Box<dyn FnMut(&mut Bench) -> io::Result<String> + 'a>);
 
-/// Tries everything. The first two entries are namespaces and links: without them, nothing else can be tried and the list
-/// ends there. Takes some 50 ms.
+/// Tries everything. The first two entries are namespaces and links: without them, nothing else can
+/// be tried and the list ends there. Takes some 50 ms.
 pub fn probe() -> Vec<Feature> {
     let mut all = vec![];
-    let made = netns::create(true).and_then(|ns| Ok(Bench { netlink: Netlink::open(ns.as_fd())?, ns }));
-    let words = made.as_ref().map(|_| "with forwarding".to_owned()).map_err(|e| io::Error::new(e.kind(), e.to_string()));
+    let made =
+        netns::create(true).and_then(|ns| Ok(Bench { netlink: Netlink::open(ns.as_fd())?, ns }));
+    let words = made
+        .as_ref()
+        .map(|_| "with forwarding".to_owned())
+        .map_err(|e| io::Error::new(e.kind(), e.to_string()));
     all.push(feature(
         "network namespaces",
         Need::Run,
@@ -73,14 +79,28 @@ pub fn probe() -> Vec<Feature> {
     let Ok(mut bench) = made else { return all };
     let linked = send(&mut bench, pair());
     let go_on = linked.is_ok();
-    all.push(feature("veth", Need::Run, "every cable is one: modprobe veth (CONFIG_VETH), and CAP_NET_ADMIN", linked));
+    all.push(feature(
+        "veth",
+        Need::Run,
+        "every cable is one: modprobe veth (CONFIG_VETH), and CAP_NET_ADMIN",
+        linked,
+    ));
     if go_on {
-        all.extend(trials().map(|(name, need, remedy, mut tries)| feature(name, need, remedy, tries(&mut bench))));
+        all.extend(
+            trials().map(|(name, need, remedy, mut tries)| {
+                feature(name, need, remedy, tries(&mut bench))
+            }),
+        );
     }
     all
 }
 
-fn feature(name: &'static str, need: Need, remedy: &'static str, outcome: io::Result<String>) -> Feature {
+fn feature(
+    name: &'static str,
+    need: Need,
+    remedy: &'static str,
+    outcome: io::Result<String>,
+) -> Feature {
     let ok = outcome.is_ok();
     let found = outcome.unwrap_or_else(|e| e.to_string());
     Feature { name, need, ok, found, remedy: if ok { "" } else { remedy } }
@@ -110,7 +130,15 @@ fn queues() -> Vec<Trial<'static>> {
             Need::Run,
             "it holds every link to its rate: modprobe sch_htb (CONFIG_NET_SCH_HTB; Debian's cloud kernels: linux-modules-extra)",
             Box::new(move |b| {
-                let class = Class { minor: 1, parent: 0, rate, ceil: rate, burst: 100_000, priority: 0, turn: tc::SEGMENT_TURN };
+                let class = Class {
+                    minor: 1,
+                    parent: 0,
+                    rate,
+                    ceil: rate,
+                    burst: 100_000,
+                    priority: 0,
+                    turn: tc::SEGMENT_TURN,
+                };
                 send(b, vec![(tc::htb(LINK, 1), NEW), (class.add(LINK), NEW)])
             }),
         ),
@@ -125,7 +153,15 @@ fn queues() -> Vec<Trial<'static>> {
             Need::Better,
             "networks with `eps.segments: frames` and policies with `admit: wait` need it: modprobe sch_tbf (CONFIG_NET_SCH_TBF)",
             Box::new(move |b| {
-                let class = Class { minor: 2, parent: 0, rate, ceil: rate, burst: 100_000, priority: 0, turn: tc::SEGMENT_TURN };
+                let class = Class {
+                    minor: 2,
+                    parent: 0,
+                    rate,
+                    ceil: rate,
+                    burst: 100_000,
+                    priority: 0,
+                    turn: tc::SEGMENT_TURN,
+                };
                 send(b, vec![(class.add(LINK), NEW), (tc::cutter(LINK, tc::leaf(2), 100_000), NEW)])
             }),
         ),
@@ -141,7 +177,12 @@ fn queues() -> Vec<Trial<'static>> {
             "u32 and mirred",
             Need::Run,
             "they sort packets, and switch circuits where there is no BPF: modprobe cls_u32 act_mirred",
-            Box::new(|b| send(b, vec![(tc::redirect(LINK, (1, tc::FIRST_NODE), Match::ANY, LINK + 1, 0), NEW)])),
+            Box::new(|b| {
+                send(
+                    b,
+                    vec![(tc::redirect(LINK, (1, tc::FIRST_NODE), Match::ANY, LINK + 1, 0), NEW)],
+                )
+            }),
         ),
     ]
 }
@@ -205,7 +246,10 @@ fn machine() -> Vec<Trial<'static>> {
             Box::new(|b| {
                 let missing = missing_congestion(b, Tcp::default().congestion);
                 let list = congestion_controls().join(", ");
-                missing.map_or_else(|| Ok(format!("available: {list}")), |e| Err(io::Error::other(format!("{e}; available: {list}"))))
+                missing.map_or_else(
+                    || Ok(format!("available: {list}")),
+                    |e| Err(io::Error::other(format!("{e}; available: {list}"))),
+                )
             }),
         ),
         (
@@ -234,7 +278,11 @@ fn module(module: Module) -> Trial<'static> {
 fn packets() -> io::Result<String> {
     Socket::new(Domain::PACKET, Type::RAW, None)?;
     let links = datalink::interfaces();
-    if links.iter().any(|l| l.index == LINK) { Ok(String::new()) } else { Err(io::Error::other("the link is not listed")) }
+    if links.iter().any(|l| l.index == LINK) {
+        Ok(String::new())
+    } else {
+        Err(io::Error::other("the link is not listed"))
+    }
 }
 
 /// On a thread of its own: the priority goes with it.
@@ -262,7 +310,8 @@ pub fn check_congestion(name: &str) -> io::Result<()> {
 
 /// The TCP congestion controls that the kernel has loaded.
 pub fn congestion_controls() -> Vec<String> {
-    let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .unwrap_or_default();
     let mut names: Vec<String> = list.split_whitespace().map(str::to_owned).collect();
     names.sort();
     names
@@ -284,7 +333,10 @@ mod tests {
     fn what_is_missing_comes_with_a_remedy_and_what_is_there_without() {
         let tried = |outcome| feature("HTB", Need::Run, "modprobe sch_htb", outcome);
         let missing = tried(Err(io::Error::other("not supported")));
-        assert_eq!((missing.ok, missing.found.as_str(), missing.remedy), (false, "not supported", "modprobe sch_htb"));
+        assert_eq!(
+            (missing.ok, missing.found.as_str(), missing.remedy),
+            (false, "not supported", "modprobe sch_htb")
+        );
         let there = tried(Ok("4 allowed".into()));
         assert_eq!((there.ok, there.found.as_str(), there.remedy), (true, "4 allowed", ""));
         let mut names: Vec<&str> = trials().map(|t| t.0).collect();
@@ -296,29 +348,56 @@ mod tests {
         assert_eq!(names.len(), of, "two features of one name");
     }
 
-    /// What is found is what a network needs: it can be built with a mechanism if nothing that the mechanism needs is missing, and only
-    /// then.
+    /// What is found is what a network needs: it can be built with a mechanism if nothing that the
+    /// mechanism needs is missing, and only then.
     #[test]
     fn a_network_can_be_built_just_when_nothing_that_it_needs_is_missing() {
         let found = probe();
-        for (mechanism, need) in [(Mechanism::Timed, Need::Timed), (Mechanism::Netlink, Need::Netlink)] {
-            let missing: Vec<&Feature> = found.iter().filter(|f| !f.ok && [Need::Run, need].contains(&f.need)).collect();
+        for (mechanism, need) in
+            [(Mechanism::Timed, Need::Timed), (Mechanism::Netlink, Need::Netlink)]
+        {
+            let missing: Vec<&Feature> =
+                found.iter().filter(|f| !f.ok && [Need::Run, need].contains(&f.need)).collect();
             // Where namespaces or links are missing, nothing else was tried.
             let promised = missing.is_empty() && found.len() > 2;
-            let plane =
-                Plane { id: PlaneId(0), rate: BitRate::mbit(10), delta: Span::millis(1), stop: StopMode::NotAllStop, duplex: false };
-            let two = Topology::uniform("features", 2, 1, BitRate::mbit(10), BitRate::mbit(10), vec![plane]);
-            let built = Network::build(Arc::new(two), "heliostat:features", None).map_err(|e| e.to_string());
-            let built =
-                built.and_then(|net| KernelFabric::install(net, mechanism, Admit::Marked, Clock::start()).map_err(|e| e.to_string()));
-            assert_eq!(built.as_ref().err().is_none(), promised, "{}: {:?}; missing: {missing:?}", mechanism.name(), built.err());
+            let plane = Plane {
+                id: PlaneId(0),
+                rate: BitRate::mbit(10),
+                delta: Span::millis(1),
+                stop: StopMode::NotAllStop,
+                duplex: false,
+            };
+            let two = Topology::uniform(
+                "features",
+                2,
+                1,
+                BitRate::mbit(10),
+                BitRate::mbit(10),
+                vec![plane],
+            );
+            let built = Network::build(Arc::new(two), "heliostat:features", None)
+                .map_err(|e| e.to_string());
+            let built = built.and_then(|net| {
+                KernelFabric::install(net, mechanism, Admit::Marked, Clock::start())
+                    .map_err(|e| e.to_string())
+            });
+            assert_eq!(
+                built.as_ref().err().is_none(),
+                promised,
+                "{}: {:?}; missing: {missing:?}",
+                mechanism.name(),
+                built.err()
+            );
         }
     }
 
     #[test]
     fn nobody_has_a_congestion_control_of_this_name() {
         match check_congestion("no-such-thing") {
-            Err(e) => assert!(matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied), "{e}"),
+            Err(e) => assert!(
+                matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied),
+                "{e}"
+            ),
             Ok(()) => panic!("there is one"),
         }
     }

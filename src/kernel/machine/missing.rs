@@ -33,7 +33,9 @@ impl Module {
     /// What needs it, and how to get it.
     pub fn remedy(self) -> &'static str {
         match self {
-            Self::Netem => "links with `delay` or `loss` need it: modprobe sch_netem (CONFIG_NET_SCH_NETEM)",
+            Self::Netem => {
+                "links with `delay` or `loss` need it: modprobe sch_netem (CONFIG_NET_SCH_NETEM)"
+            }
             Self::Red => "links with `ecn` need it: modprobe sch_red (CONFIG_NET_SCH_RED)",
         }
     }
@@ -44,7 +46,15 @@ impl Module {
     /// What the kernel said.
     pub fn probe(self, nl: &mut Netlink, link: u32) -> io::Result<()> {
         let (minor, rate) = (0x10 + self as u16, BitRate::mbit(100));
-        let class = Class { minor, parent: 0, rate, ceil: rate, burst: 100_000, priority: 0, turn: tc::SEGMENT_TURN };
+        let class = Class {
+            minor,
+            parent: 0,
+            rate,
+            ceil: rate,
+            burst: 100_000,
+            priority: 0,
+            turn: tc::SEGMENT_TURN,
+        };
         let queue = match self {
             Self::Netem => tc::netem(link, tc::leaf(minor), Span::millis(1), Loss(1)),
             Self::Red => tc::red(link, tc::leaf(minor), 100_000, 30_000),
@@ -81,8 +91,17 @@ impl fmt::Display for MissingFeature {
 pub fn lacks(topology: &Topology) -> io::Result<Vec<MissingFeature>> {
     let links = &topology.links;
     let [_, access, aggregation, core] = &links.cables;
-    let kinds = [("nic", &links.nic), ("uplink", &links.uplink), ("access", access), ("aggregation", aggregation), ("core", core)];
-    let asked: Vec<_> = kinds.into_iter().flat_map(|(kind, spec)| keys(spec).map(move |(key, module)| (kind, key, module))).collect();
+    let kinds = [
+        ("nic", &links.nic),
+        ("uplink", &links.uplink),
+        ("access", access),
+        ("aggregation", aggregation),
+        ("core", core),
+    ];
+    let asked: Vec<_> = kinds
+        .into_iter()
+        .flat_map(|(kind, spec)| keys(spec).map(move |(key, module)| (kind, key, module)))
+        .collect();
     if asked.is_empty() {
         return Ok(vec![]);
     }
@@ -108,6 +127,9 @@ fn try_out(module: Module) -> io::Result<Option<io::Error>> {
     let ns = netns::create(false)?;
     let mut nl = Netlink::open(ns.as_fd())?;
     let end = |name, index| End { name, ns: None, index, mac: [2, 0, 0, 0xdd, 0, index as u8] };
-    nl.send(vec![(msg::veth(&end("try0", LINK), &end("try1", LINK + 1)), NEW), (tc::htb(LINK, 1), NEW)])?;
+    nl.send(vec![
+        (msg::veth(&end("try0", LINK), &end("try1", LINK + 1)), NEW),
+        (tc::htb(LINK, 1), NEW),
+    ])?;
     Ok(module.probe(&mut nl, LINK).err())
 }

@@ -1,5 +1,5 @@
-//! Programs that users started in our namespaces: a namespace lives as long as any runs in it. They are named, and ended only if that is
-//! asked for.
+//! Programs that users started in our namespaces: a namespace lives as long as any runs in it. They
+//! are named, and ended only if that is asked for.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,8 +36,9 @@ impl std::fmt::Display for Program {
     }
 }
 
-/// All processes in namespaces that carry the mark of a fabric which keeps its note in `base`, whether it runs or is gone; by fabric and
-/// number. Processes of other users are seen by root only.
+/// All processes in namespaces that carry the mark of a fabric which keeps its note in `base`,
+/// whether it runs or is gone; by fabric and number. Processes of other users are seen by root
+/// only.
 pub fn all(base: &Path) -> Vec<Program> {
     let mut nodes = BTreeMap::new();
     for note in ownership::running(base) {
@@ -62,33 +63,53 @@ pub fn all(base: &Path) -> Vec<Program> {
 
 /// The processes in the nodes of the fabric that keeps its note in this directory.
 pub fn of(directory: &Path) -> Vec<Program> {
-    let (Some(base), Some(name)) = (directory.parent(), directory.file_name().and_then(|n| n.to_str())) else { return vec![] };
+    let (Some(base), Some(name)) =
+        (directory.parent(), directory.file_name().and_then(|n| n.to_str()))
+    else {
+        return vec![];
+    };
     all(base).into_iter().filter(|p| p.fabric == name).collect()
 }
 
 /// The nodes of a running fabric by the identity of their namespaces.
 fn identities(note: &Note) -> impl Iterator<Item = (u64, String)> + '_ {
-    let one = |(node, fd): (&String, &i32)| Some((netns::identity(Path::new(&format!("/proc/{}/fd/{fd}", note.pid))).ok()?, node.clone()));
+    let one = |(node, fd): (&String, &i32)| {
+        Some((
+            netns::identity(Path::new(&format!("/proc/{}/fd/{fd}", note.pid))).ok()?,
+            node.clone(),
+        ))
+    };
     note.nodes.iter().filter_map(one)
 }
 
 fn pids() -> impl Iterator<Item = u32> {
-    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok())
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
 }
 
-/// Ends programs: asks them to, and kills those that have not ended in time. Gives those that could not be ended, and why.
+/// Ends programs: asks them to, and kills those that have not ended in time. Gives those that could
+/// not be ended, and why.
 pub fn end(programs: &[Program]) -> Vec<String> {
     let mut left = vec![];
     let mut asked = vec![];
     for p in programs {
-        match open(p).and_then(|process| process.map_or(Ok(None), |process| process.terminate().map(|()| Some(process)))) {
+        match open(p).and_then(|process| {
+            process.map_or(Ok(None), |process| process.terminate().map(|()| Some(process)))
+        }) {
             Ok(process) => asked.extend(process.map(|process| (p, process))),
             Err(e) => left.push(format!("{p}: {e}")),
         }
     }
     for (p, process) in asked {
-        let ended = process.ends_within(PATIENCE).and_then(|ended| if ended { Ok(true) } else { process.kill().map(|()| false) });
-        if let Err(e) = ended.and_then(|ended| if ended { Ok(true) } else { process.ends_within(PATIENCE) }) {
+        let ended = process
+            .ends_within(PATIENCE)
+            .and_then(|ended| if ended { Ok(true) } else { process.kill().map(|()| false) });
+        if let Err(e) =
+            ended.and_then(|ended| if ended { Ok(true) } else { process.ends_within(PATIENCE) })
+        {
             left.push(format!("{p}: {e}"));
         }
     }

@@ -1,4 +1,5 @@
-//! What this process may do to the machine's network: root's rights, or the capabilities that an emulation needs of them.
+//! What this process may do to the machine's network: root's rights, or the capabilities that an
+//! emulation needs of them.
 
 use std::path::Path;
 
@@ -40,11 +41,15 @@ fn lacking(effective: u64, needed: &[Capability]) -> Vec<Capability> {
     needed.iter().filter(|c| effective >> c.bit & 1 == 0).copied().collect()
 }
 
-/// What this process lacks to build networks of the machine. A user who is not root needs the names of namespaces and the notes to be
-/// writable, too.
+/// What this process lacks to build networks of the machine. A user who is not root needs the names
+/// of namespaces and the notes to be writable, too.
 pub fn missing() -> Vec<Capability> {
     let (names, notes) = (Path::new(netns::NAMES), Path::new(NOTES));
-    let needed = if [names, notes].into_iter().all(can_write) { &[NET, FRAMES, SYSTEM][..] } else { &[WRITE, NET, FRAMES, SYSTEM] };
+    let needed = if [names, notes].into_iter().all(can_write) {
+        &[NET, FRAMES, SYSTEM][..]
+    } else {
+        &[WRITE, NET, FRAMES, SYSTEM]
+    };
     lacking(effective(), needed)
 }
 
@@ -53,7 +58,8 @@ pub fn missing_to_attach() -> Vec<Capability> {
     lacking(effective(), &[TRACE])
 }
 
-/// The names of what root, or a user with a part of the capabilities, lacks; `None`: it has all of them, or is a user without any.
+/// The names of what root, or a user with a part of the capabilities, lacks; `None`: it has all of
+/// them, or is a user without any.
 pub fn missing_of_some() -> Option<String> {
     let has_some = sys::is_root() || lacking(effective(), &[NET, FRAMES, SYSTEM]).len() < 3;
     Some(missing()).filter(|m| has_some && !m.is_empty()).map(|m| names(&m))
@@ -70,7 +76,8 @@ pub fn suffice() -> bool {
     sys::is_root() || missing().is_empty()
 }
 
-/// Whether its networks are the machine's: their namespaces have names, and their notes a place, which all can find.
+/// Whether its networks are the machine's: their namespaces have names, and their notes a place,
+/// which all can find.
 pub fn are_of_the_machine() -> bool {
     sys::in_first_user_namespace() && suffice()
 }
@@ -87,7 +94,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let all = [WRITE, NET, FRAMES, SYSTEM];
-        assert_eq!(names(&lacking(0, &all)), "CAP_DAC_OVERRIDE, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN");
+        assert_eq!(
+            names(&lacking(0, &all)),
+            "CAP_DAC_OVERRIDE, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN"
+        );
         assert_eq!(names(&lacking(1 << 12 | 1 << 1 | 1 << 19, &all)), "CAP_NET_RAW, CAP_SYS_ADMIN");
         assert_eq!(lacking(u64::MAX, &all), []);
     }

@@ -1,4 +1,5 @@
-//! What this machine can emulate honestly: beyond it, circuits would be slower than they claim to be.
+//! What this machine can emulate honestly: beyond it, circuits would be slower than they claim to
+//! be.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +23,8 @@ pub struct Capacity {
     /// The same with slower circuits, whose segments are small.
     #[serde(rename = "slow_bps", alias = "slow")]
     pub slow: BitRate,
-    /// Whether it was measured on this machine by `heliostat doctor`; else it is taken from the table.
+    /// Whether it was measured on this machine by `heliostat doctor`; else it is taken from the
+    /// table.
     pub measured: bool,
 }
 
@@ -30,16 +32,24 @@ pub struct Capacity {
 const FILE: &str = "machine.json";
 
 impl Capacity {
-    /// From the table that was measured on 2 cores (Xeon, KVM): 20, 15 and 6.4 Gb/s, in proportion to the cores.
+    /// From the table that was measured on 2 cores (Xeon, KVM): 20, 15 and 6.4 Gb/s, in proportion
+    /// to the cores.
     pub fn assumed(cores: u64) -> Self {
         let per_core = |mbit: u64| BitRate::mbit(mbit * cores.max(1) / 2);
-        Self { fast: per_core(20_000), middle: per_core(15_000), slow: per_core(6_400), measured: false }
+        Self {
+            fast: per_core(20_000),
+            middle: per_core(15_000),
+            slow: per_core(6_400),
+            measured: false,
+        }
     }
 
     /// What `doctor` measured here, or else what is assumed of a machine with as many cores.
     pub fn of_this_machine(base: &Path) -> Self {
         let noted = fs::read(base.join(FILE)).ok().and_then(|t| serde_json::from_slice(&t).ok());
-        noted.unwrap_or_else(|| Self::assumed(std::thread::available_parallelism().map_or(1, |n| n.get() as u64)))
+        noted.unwrap_or_else(|| {
+            Self::assumed(std::thread::available_parallelism().map_or(1, |n| n.get() as u64))
+        })
     }
 
     /// Leaves a note for later runs.
@@ -51,20 +61,23 @@ impl Capacity {
         fs::write(base.join(FILE), serde_json::to_vec_pretty(self).map_err(std::io::Error::other)?)
     }
 
-    /// Why this network is too much, if it is: racks times what each sends over its circuits and the EPS.
+    /// Why this network is too much, if it is: racks times what each sends over its circuits and
+    /// the EPS.
     pub fn exceeded_by(&self, topology: &Topology) -> Option<String> {
-        let circuit = topology
-            .planes
-            .iter()
-            .map(|p| p.rate)
-            .max()
-            .unwrap_or_else(|| topology.racks.iter().map(|r| r.uplink).max().unwrap_or_default());
+        let circuit =
+            topology.planes.iter().map(|p| p.rate).max().unwrap_or_else(|| {
+                topology.racks.iter().map(|r| r.uplink).max().unwrap_or_default()
+            });
         let can = match circuit.0 / 1_000_000 {
             1000.. => self.fast,
             250.. => self.middle,
             _ => self.slow,
         };
-        let sum: u64 = topology.racks.iter().map(|r| (topology.ocs_rate().0 + r.uplink.0).min(topology.rack_nic(r.id).0)).sum();
+        let sum: u64 = topology
+            .racks
+            .iter()
+            .map(|r| (topology.ocs_rate().0 + r.uplink.0).min(topology.rack_nic(r.id).0))
+            .sum();
         // Measured over four links: between two hosts over an OCS.
         let asked = (u128::from(sum) * u128::from(400 + cables_percent(topology)) / 400) as u64;
         // A tenth of slack: the table's rows are where circuits still had all their rate.
@@ -80,12 +93,16 @@ impl Capacity {
     }
 }
 
-/// The mean number of links between switches of a graph that the default ways of all pairs of racks cross, in hundredths.
+/// The mean number of links between switches of a graph that the default ways of all pairs of racks
+/// cross, in hundredths.
 fn cables_percent(topology: &Topology) -> u64 {
     let Some(graph) = topology.eps.graph() else { return 0 };
     let (routes, racks) = (Routes::new(graph), topology.rack_count());
-    let pairs = (0..racks).flat_map(|a| (0..racks).filter(move |&b| a != b).map(move |b| (RackId::from(a), RackId::from(b))));
-    let (sum, n) = pairs.fold((0, 0), |(sum, n), (a, b)| (sum + routes.between(a, b).unwrap_or(0) as u64, n + 1));
+    let pairs = (0..racks).flat_map(|a| {
+        (0..racks).filter(move |&b| a != b).map(move |b| (RackId::from(a), RackId::from(b)))
+    });
+    let (sum, n) = pairs
+        .fold((0, 0), |(sum, n), (a, b)| (sum + routes.between(a, b).unwrap_or(0) as u64, n + 1));
     100 * sum / n.max(1)
 }
 
@@ -100,9 +117,21 @@ mod tests {
     #[test]
     fn the_shipped_sizes_fit_two_cores() {
         let net = |racks, ocs: u64| {
-            let plane =
-                Plane { id: PlaneId(0), rate: BitRate::mbit(ocs), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
-            Topology::uniform("t", racks, 1, BitRate::mbit(ocs), BitRate::mbit(ocs / 10), vec![plane])
+            let plane = Plane {
+                id: PlaneId(0),
+                rate: BitRate::mbit(ocs),
+                delta: Span::millis(10),
+                stop: StopMode::NotAllStop,
+                duplex: false,
+            };
+            Topology::uniform(
+                "t",
+                racks,
+                1,
+                BitRate::mbit(ocs),
+                BitRate::mbit(ocs / 10),
+                vec![plane],
+            )
         };
         let c = Capacity::assumed(2);
         assert_eq!(c.exceeded_by(&net(16, 1000)), None);
@@ -119,6 +148,10 @@ mod tests {
         t.eps.core = Core::Graph(Box::new(Graph::fat_tree(4, BitRate::mbit(1000), None)));
         // Of seven other racks one is two links away, six are four.
         assert_eq!(cables_percent(&t), 371);
-        assert!(c.exceeded_by(&t).is_some_and(|why| why.contains("30.84Gb/s")), "{:?}", c.exceeded_by(&t));
+        assert!(
+            c.exceeded_by(&t).is_some_and(|why| why.contains("30.84Gb/s")),
+            "{:?}",
+            c.exceeded_by(&t)
+        );
     }
 }

@@ -1,6 +1,8 @@
-//! Bytes that wait in the hosts' sockets, by destination rack: what c-Through reads from its hosts' buffers.
+//! Bytes that wait in the hosts' sockets, by destination rack: what c-Through reads from its hosts'
+//! buffers.
 //!
-//! One INET_DIAG dump a host: `wqueue` of an established connection is what was written and not acknowledged yet.
+//! One INET_DIAG dump a host: `wqueue` of an established connection is what was written and not
+//! acknowledged yet.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -19,7 +21,8 @@ const BEGINNING: u32 = 1 << 2;
 /// Offsets in `struct inet_diag_msg`.
 const TIMER: usize = 2;
 const TRIES: usize = 3;
-/// The timer after which a packet is sent again, and the one after which a receiver that does not read is asked again.
+/// The timer after which a packet is sent again, and the one after which a receiver that does not
+/// read is asked again.
 const AGAIN: u8 = 1;
 const ASKS: u8 = 4;
 const PORT: usize = 4 + 2;
@@ -68,7 +71,8 @@ impl SocketQueues {
         self
     }
 
-    /// Passes every connection on which bytes wait; with `all` those on which nothing waits, too, and what each has sent.
+    /// Passes every connection on which bytes wait; with `all` those on which nothing waits, too,
+    /// and what each has sent.
     ///
     /// # Errors
     /// What the kernel refused, or an answer that cannot be read. Nothing is passed then.
@@ -78,8 +82,11 @@ impl SocketQueues {
             self.sequence = self.sequence.wrapping_add(1);
             self.request[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
             self.socket.send_to(&self.request, &SocketAddr::new(0, 0), 0)?;
-            let one = |_: u16, body: &[u8]| connection(body).map(|c| Some(c).filter(|c| all || c.waits > 0));
-            let (ended, found) = wire::gather(&mut self.buffer, self.sequence, wire::from(&self.socket), one)?;
+            let one = |_: u16, body: &[u8]| {
+                connection(body).map(|c| Some(c).filter(|c| all || c.waits > 0))
+            };
+            let (ended, found) =
+                wire::gather(&mut self.buffer, self.sequence, wire::from(&self.socket), one)?;
             if ended == Ended::Whole {
                 found.into_iter().for_each(each);
                 return Ok(());
@@ -96,19 +103,26 @@ pub struct Connection {
     pub to: Ipv4Addr,
     /// Its port.
     pub port: u16,
-    /// How often in a row a packet was sent again, or the receiver asked, without an answer; up to 255.
+    /// How often in a row a packet was sent again, or the receiver asked, without an answer; up to
+    /// 255.
     pub tries: u8,
     /// The kernel's number of the socket.
     pub cookie: u64,
     /// Bytes that were written and are not acknowledged.
     pub waits: u64,
-    /// Bytes that were acknowledged; 0 if that was not asked for, or by a kernel that does not tell it.
+    /// Bytes that were acknowledged; 0 if that was not asked for, or by a kernel that does not tell
+    /// it.
     pub acknowledged: u64,
 }
 
 /// Reads a connection from its `struct inet_diag_msg` and the attributes behind that.
 fn connection(body: &[u8]) -> io::Result<Connection> {
-    let short = || io::Error::new(io::ErrorKind::InvalidData, format!("a connection's {} bytes are too few", body.len()));
+    let short = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a connection's {} bytes are too few", body.len()),
+        )
+    };
     let to: [u8; 4] = bytes(body, DESTINATION).ok_or_else(short)?;
     let waits = bytes(body, WQUEUE).map(u32::from_ne_bytes).ok_or_else(short)?;
     let cookie = bytes(body, COOKIE).map(u64::from_ne_bytes).ok_or_else(short)?;
@@ -140,7 +154,14 @@ mod tests {
         body[COOKIE..COOKIE + 8].copy_from_slice(&7u64.to_ne_bytes());
         (body[TIMER], body[TRIES]) = (AGAIN, 3);
         body[PORT..PORT + 2].copy_from_slice(&5201u16.to_be_bytes());
-        let plain = Connection { to: [10, 3, 0, 2].into(), port: 5201, tries: 3, cookie: 7, waits: 1500, acknowledged: 0 };
+        let plain = Connection {
+            to: [10, 3, 0, 2].into(),
+            port: 5201,
+            tries: 3,
+            cookie: 7,
+            waits: 1500,
+            acknowledged: 0,
+        };
         assert_eq!(connection(&body).unwrap(), plain);
         for n in 0..WQUEUE + 4 {
             assert!(connection(&body[..n]).is_err(), "{n}");

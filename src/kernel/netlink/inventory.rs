@@ -73,9 +73,13 @@ pub fn read(nl: &mut Netlink, parts: &[NodePart], mutable: Mutable) -> io::Resul
     }
     for Object { part, print, place } in all {
         match place {
-            Place::Filter(at) if mutable == Mutable::Crossbar && at == CIRCUIT => found.circuits.push(part.link),
+            Place::Filter(at) if mutable == Mutable::Crossbar && at == CIRCUIT => {
+                found.circuits.push(part.link)
+            }
             Place::Circuits if mutable == Mutable::Admission => found.admitted.push(part.link),
-            _ if parts.binary_search(&part).is_ok() => found.parts.entry(part).or_default().push(print),
+            _ if parts.binary_search(&part).is_ok() => {
+                found.parts.entry(part).or_default().push(print)
+            }
             _ => {}
         }
     }
@@ -94,8 +98,13 @@ fn dumps(parts: &[NodePart]) -> Vec<Message> {
     }
     for p in parts {
         match p.side {
-            LinkPart::Queues => v.extend([tc::class_dump(p.link), tc::filter_dump(p.link, tc::HTB)]),
-            LinkPart::Filters => v.extend([tc::filter_dump(p.link, tc::INGRESS), tc::filter_dump(p.link, tc::EGRESS)]),
+            LinkPart::Queues => {
+                v.extend([tc::class_dump(p.link), tc::filter_dump(p.link, tc::HTB)])
+            }
+            LinkPart::Filters => v.extend([
+                tc::filter_dump(p.link, tc::INGRESS),
+                tc::filter_dump(p.link, tc::EGRESS),
+            ]),
             LinkPart::Ways => {}
         }
     }
@@ -153,7 +162,8 @@ fn print(of: impl Hash) -> Print {
 fn link(body: &[u8]) -> Option<(u32, Link)> {
     const UP_WITH_CARRIER: u32 = 1 | 1 << 16;
     const NAME: u16 = 3;
-    let name = String::from_utf8_lossy(attribute(body.get(16..)?, NAME)).trim_end_matches('\0').to_owned();
+    let name =
+        String::from_utf8_lossy(attribute(body.get(16..)?, NAME)).trim_end_matches('\0').to_owned();
     let up = word(body, 8)? & UP_WITH_CARRIER == UP_WITH_CARRIER;
     Some((word(body, 4)?, Link { name, up, settings: Settings::of(body.get(16..)?) }))
 }
@@ -181,7 +191,8 @@ fn queue(kind: u16, body: &[u8]) -> Option<(NodePart, Print)> {
 }
 
 fn filter(body: &[u8]) -> Option<Object> {
-    let (link, node, parent, info) = (word(body, 4)?, word(body, 8)?, word(body, 12)?, word(body, 16)?);
+    let (link, node, parent, info) =
+        (word(body, 4)?, word(body, 8)?, word(body, 12)?, word(body, 16)?);
     let attributes = body.get(TC..)?;
     let (name, options) = (attribute(attributes, KIND), attribute(attributes, OPTIONS));
     let place = ((info >> 16) as u16, node);
@@ -195,7 +206,11 @@ fn filter(body: &[u8]) -> Option<Object> {
         }
         _ => [options, &[], &[], &[]],
     };
-    let side = if [tc::INGRESS, tc::EGRESS].contains(&parent) { LinkPart::Filters } else { LinkPart::Queues };
+    let side = if [tc::INGRESS, tc::EGRESS].contains(&parent) {
+        LinkPart::Filters
+    } else {
+        LinkPart::Queues
+    };
     let print = print((NEW_FILTER, place, parent, info, name, settings));
     Some(Object { part: NodePart { link, side }, print, place: Place::Filter(place) })
 }
@@ -225,7 +240,11 @@ fn route(body: &[u8]) -> Option<Object> {
         return None;
     }
     let place = if table == TABLE { Place::Circuits } else { Place::Other };
-    Some(Object { part: NodePart { link, side: LinkPart::Ways }, print: print((NEW_ROUTE, body[1], to, via, table)), place })
+    Some(Object {
+        part: NodePart { link, side: LinkPart::Ways },
+        print: print((NEW_ROUTE, body[1], to, via, table)),
+        place,
+    })
 }
 
 fn rule(body: &[u8]) -> Option<(NodePart, Print)> {
@@ -240,5 +259,8 @@ fn rule(body: &[u8]) -> Option<(NodePart, Print)> {
 
 fn address(body: &[u8]) -> Option<(NodePart, Print)> {
     let (length, link) = (body.get(1)?, word(body, 4)?);
-    Some((NodePart { link, side: LinkPart::Ways }, print((NEW_ADDRESS, length, attribute(body.get(8..)?, 2)))))
+    Some((
+        NodePart { link, side: LinkPart::Ways },
+        print((NEW_ADDRESS, length, attribute(body.get(8..)?, 2))),
+    ))
 }

@@ -8,14 +8,17 @@ use netlink_packet_route::AddressFamily;
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkFlags, LinkMessage};
-use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
 use netlink_packet_route::route::{RouteAttribute, RouteMetric};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage, RulePortRange};
 use rtnetlink::{LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
 use crate::units::Span;
 
-/// Number of the metric of a route that holds TCP's shortest retransmission timeout (linux/rtnetlink.h).
+/// Number of the metric of a route that holds TCP's shortest retransmission timeout
+/// (linux/rtnetlink.h).
 const RTAX_RTO_MIN: u32 = 13;
 
 /// A hardware address.
@@ -36,9 +39,15 @@ pub struct End<'a> {
 const MTU: u32 = 1500;
 const QUEUE: u32 = 1000;
 
-/// A veth pair in one message. The second end cannot be made up at once (the kernel says ENOTCONN): see [`up`].
+/// A veth pair in one message. The second end cannot be made up at once (the kernel says ENOTCONN):
+/// see [`up`].
 pub fn veth(a: &End, b: &End) -> Message {
-    let mut peer = LinkMessageBuilder::<LinkUnspec>::new().name(b.name).address(b.mac.to_vec()).mtu(MTU).txqueuelen(QUEUE).build();
+    let mut peer = LinkMessageBuilder::<LinkUnspec>::new()
+        .name(b.name)
+        .address(b.mac.to_vec())
+        .mtu(MTU)
+        .txqueuelen(QUEUE)
+        .build();
     place(&mut peer, b);
     let mut link = LinkMessageBuilder::<LinkVeth>::new(a.name, b.name)
         .address(a.mac.to_vec())
@@ -52,7 +61,8 @@ pub fn veth(a: &End, b: &End) -> Message {
 }
 
 fn place(link: &mut LinkMessage, end: &End) {
-    // By default the kernel makes a queue a processor, with objects in sysfs that take as long as the rest; our ports have one queue.
+    // By default the kernel makes a queue a processor, with objects in sysfs that take as long as
+    // the rest; our ports have one queue.
     link.attributes.extend([LinkAttribute::NumTxQueues(1), LinkAttribute::NumRxQueues(1)]);
     if let Some(ns) = end.ns {
         link.attributes.push(LinkAttribute::NetNsFd(ns.as_raw_fd()));
@@ -100,7 +110,10 @@ pub fn gso_max(index: u32, bytes: u32) -> Message {
     const GSO_IPV4_MAX_SIZE: u16 = 63;
     let mut link = change(index);
     link.attributes.push(LinkAttribute::GsoMaxSize(bytes));
-    link.attributes.push(LinkAttribute::Other(DefaultNla::new(GSO_IPV4_MAX_SIZE, bytes.to_ne_bytes().to_vec())));
+    link.attributes.push(LinkAttribute::Other(DefaultNla::new(
+        GSO_IPV4_MAX_SIZE,
+        bytes.to_ne_bytes().to_vec(),
+    )));
     Message::SetLink(link)
 }
 
@@ -129,7 +142,8 @@ pub fn address(index: u32, ip: Ipv4Addr, length: u8) -> Message {
     m.header.family = AddressFamily::Inet;
     m.header.prefix_len = length;
     m.header.index = index;
-    m.attributes = vec![AddressAttribute::Local(IpAddr::V4(ip)), AddressAttribute::Address(IpAddr::V4(ip))];
+    m.attributes =
+        vec![AddressAttribute::Local(IpAddr::V4(ip)), AddressAttribute::Address(IpAddr::V4(ip))];
     Message::NewAddress(m)
 }
 
@@ -139,8 +153,10 @@ pub fn neighbour(index: u32, ip: Ipv4Addr, mac: Mac) -> Message {
     n.header.family = AddressFamily::Inet;
     n.header.ifindex = index;
     n.header.state = NeighbourState::Permanent;
-    n.attributes =
-        vec![NeighbourAttribute::Destination(NeighbourAddress::from(IpAddr::V4(ip))), NeighbourAttribute::LinkLayerAddress(mac.to_vec())];
+    n.attributes = vec![
+        NeighbourAttribute::Destination(NeighbourAddress::from(IpAddr::V4(ip))),
+        NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
+    ];
     Message::NewNeighbour(n)
 }
 
@@ -182,7 +198,9 @@ impl Route<'_> {
     }
 
     fn build(&self) -> netlink_packet_route::route::RouteMessage {
-        let mut b = RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(self.to.0, self.to.1).output_interface(self.link);
+        let mut b = RouteMessageBuilder::<Ipv4Addr>::new()
+            .destination_prefix(self.to.0, self.to.1)
+            .output_interface(self.link);
         if let Some(via) = self.via {
             b = b.gateway(via).onlink();
         }
@@ -193,8 +211,11 @@ impl Route<'_> {
         if let Some(tcp) = self.tcp {
             let rto_min = u32::try_from(tcp.rto_min.0 / 1_000_000).unwrap_or(u32::MAX);
             // TCP takes a timeout from a route only if the metric is locked.
-            let metrics =
-                vec![RouteMetric::Lock(1 << RTAX_RTO_MIN), RouteMetric::RtoMin(rto_min), RouteMetric::CcAlgo(tcp.congestion.into())];
+            let metrics = vec![
+                RouteMetric::Lock(1 << RTAX_RTO_MIN),
+                RouteMetric::RtoMin(rto_min),
+                RouteMetric::CcAlgo(tcp.congestion.into()),
+            ];
             m.attributes.push(RouteAttribute::Metrics(metrics));
         }
         m
@@ -253,17 +274,29 @@ fn from_prefix((from, length): (Ipv4Addr, u8), table: u32, priority: u32) -> Rul
     m.header.family = AddressFamily::Inet;
     m.header.src_len = length;
     m.header.action = RuleAction::ToTable;
-    m.attributes = vec![RuleAttribute::Source(IpAddr::V4(from)), RuleAttribute::Table(table), RuleAttribute::Priority(priority)];
+    m.attributes = vec![
+        RuleAttribute::Source(IpAddr::V4(from)),
+        RuleAttribute::Table(table),
+        RuleAttribute::Priority(priority),
+    ];
     m
 }
 
 /// A rule: packets of one flow look into `table` first.
-pub fn rule_of_flow((from, to): (Ipv4Addr, Ipv4Addr), ports: (u16, u16), table: u32, priority: u32) -> Message {
+pub fn rule_of_flow(
+    (from, to): (Ipv4Addr, Ipv4Addr),
+    ports: (u16, u16),
+    table: u32,
+    priority: u32,
+) -> Message {
     let mut m = from_prefix((from, 32), table, priority);
     m.header.dst_len = 32;
     let one = |port| RulePortRange { start: port, end: port };
     m.attributes.push(RuleAttribute::Destination(IpAddr::V4(to)));
-    m.attributes.extend([RuleAttribute::SourcePortRange(one(ports.0)), RuleAttribute::DestinationPortRange(one(ports.1))]);
+    m.attributes.extend([
+        RuleAttribute::SourcePortRange(one(ports.0)),
+        RuleAttribute::DestinationPortRange(one(ports.1)),
+    ]);
     Message::NewRule(m)
 }
 
@@ -285,21 +318,25 @@ pub fn rule(tos: Option<u8>, table: u32, priority: u32) -> Message {
     Message::NewRule(m)
 }
 
-/// A rule: packets that have this bit of the DSCP set, whatever the others are, look into `table` first. Kernels before 6.15 do not know
-/// it, and some of them take the rule without it: see [`compares_bits`].
+/// A rule: packets that have this bit of the DSCP set, whatever the others are, look into `table`
+/// first. Kernels before 6.15 do not know it, and some of them take the rule without it: see
+/// [`compares_bits`].
 pub fn rule_by_bit(bit: u8, table: u32, priority: u32) -> Message {
     let mut m = RuleMessage::default();
     m.header.family = AddressFamily::Inet;
     m.header.table = table as u8;
     m.header.action = RuleAction::ToTable;
     let byte = |kind, value| RuleAttribute::Other(DefaultNla::new(kind, vec![value]));
-    m.attributes = vec![RuleAttribute::Priority(priority), byte(FRA_DSCP, bit), byte(FRA_DSCP_MASK, bit)];
+    m.attributes =
+        vec![RuleAttribute::Priority(priority), byte(FRA_DSCP, bit), byte(FRA_DSCP_MASK, bit)];
     Message::NewRule(m)
 }
 
 /// Whether the kernel holds a rule that compares bits of the DSCP.
 pub fn compares_bits(rule: &RuleMessage) -> bool {
-    rule.attributes.iter().any(|a| matches!(a, RuleAttribute::Other(n) if n.kind() == FRA_DSCP_MASK))
+    rule.attributes
+        .iter()
+        .any(|a| matches!(a, RuleAttribute::Other(n) if n.kind() == FRA_DSCP_MASK))
 }
 
 const FRA_DSCP: u16 = 25;

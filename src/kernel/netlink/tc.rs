@@ -1,7 +1,8 @@
-//! Traffic control messages: HTB classes, FIFO leaves, u32 and mirred filters, BPF classifiers, statistics.
+//! Traffic control messages: HTB classes, FIFO leaves, u32 and mirred filters, BPF classifiers,
+//! statistics.
 //!
-//! netlink-packet-route types u32, mirred, cls_bpf and statistics; HTB's structures are written here by hand
-//! (`struct tc_htb_glob`, `struct tc_htb_opt` of linux/pkt_sched.h).
+//! netlink-packet-route types u32, mirred, cls_bpf and statistics; HTB's structures are written
+//! here by hand (`struct tc_htb_glob`, `struct tc_htb_opt` of linux/pkt_sched.h).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -64,7 +65,10 @@ pub fn htb(link: u32, default_class: u16) -> Message {
     let version_3 = [3u32, 10, u32::from(default_class), 0, 0];
     let glob = version_3.iter().flat_map(|v| v.to_ne_bytes()).collect();
     const DIRECT_QLEN: u16 = 5;
-    m.attributes.push(TcAttribute::Options(vec![raw(2, glob), raw(DIRECT_QLEN, 1000u32.to_ne_bytes().to_vec())]));
+    m.attributes.push(TcAttribute::Options(vec![
+        raw(2, glob),
+        raw(DIRECT_QLEN, 1000u32.to_ne_bytes().to_vec()),
+    ]));
     Message::NewQueueDiscipline(m)
 }
 
@@ -104,9 +108,16 @@ pub fn queues(nl: &mut Netlink) -> io::Result<Vec<Queue>> {
     let mut found = vec![];
     nl.dump(queue_dump(), |m| {
         if let Message::NewQueueDiscipline(q) = m {
-            let kind = q.attributes.iter().find_map(|a| if let TcAttribute::Kind(k) = a { Some(k.clone()) } else { None });
+            let kind = q
+                .attributes
+                .iter()
+                .find_map(|a| if let TcAttribute::Kind(k) = a { Some(k.clone()) } else { None });
             let link = q.header.index.unsigned_abs();
-            found.push(Queue { link, handle: q.header.handle.into(), kind: kind.unwrap_or_default() });
+            found.push(Queue {
+                link,
+                handle: q.header.handle.into(),
+                kind: kind.unwrap_or_default(),
+            });
         }
     })?;
     Ok(found)
@@ -128,8 +139,9 @@ pub fn link_counters(nl: &mut Netlink) -> io::Result<BTreeMap<u32, Counters>> {
     Ok(found)
 }
 
-/// What a class of whole segments sends in one turn, in bytes: about the largest segment. With 9,000, five queues of 8 MB each on a port of
-/// 100 Mb/s ended up to an eighth apart, since a turn is a segment at least; with this within a hundredth.
+/// What a class of whole segments sends in one turn, in bytes: about the largest segment. With
+/// 9,000, five queues of 8 MB each on a port of 100 Mb/s ended up to an eighth apart, since a turn
+/// is a segment at least; with this within a hundredth.
 pub const SEGMENT_TURN: u32 = 60_000;
 
 /// An HTB class.
@@ -147,14 +159,16 @@ pub struct Class {
     pub burst: u32,
     /// Smaller is served first.
     pub priority: u32,
-    /// Bytes that it sends in one turn, where several classes of one priority want more than they are assured.
+    /// Bytes that it sends in one turn, where several classes of one priority want more than they
+    /// are assured.
     pub turn: u32,
 }
 
 impl Class {
     /// Adds the class to a link's HTB.
     pub fn add(&self, link: u32) -> Message {
-        let (rate, ceil) = (self.rate.bytes_per_second().max(1), self.ceil.bytes_per_second().max(1));
+        let (rate, ceil) =
+            (self.rate.bytes_per_second().max(1), self.ceil.bytes_per_second().max(1));
         let mut m = base(link, handle(1, self.parent), handle(1, self.minor), "htb");
         let mut parms = rate_spec(rate);
         parms.extend(rate_spec(ceil));
@@ -204,8 +218,9 @@ const CUT_BURST: u32 = 6_000;
 /// How fast [`cutter`] sends, in bytes/s: faster than a processor asks for packets.
 const CUT_RATE: u64 = 12_500_000_000;
 
-/// A byte-limited FIFO of this handle under a parent that cuts segments into frames when they come in: a token bucket, which does so with
-/// what is longer than its burst, and which holds nothing up.
+/// A byte-limited FIFO of this handle under a parent that cuts segments into frames when they come
+/// in: a token bucket, which does so with what is longer than its burst, and which holds nothing
+/// up.
 pub fn cutter(link: u32, (parent, own): (u32, u32), limit: u32) -> Message {
     token_bucket(link, (parent, own), (CUT_RATE, 0), limit, (CUT_BURST, true))
 }
@@ -219,17 +234,29 @@ const SHUT_BURST: u32 = 65_500;
 /// What a shut gate gets, in bytes/s: it looks again whenever what it lacks has come, every 10 ms.
 const SHUT_RATE: u64 = (SHUT_COST as u64 - SHUT_BURST as u64) * 100;
 
-/// A gate under class 1:`minor`, a token bucket of at most `limit` bytes: `open`, packets leave as fast as classes of `rate` ask for
-/// them; shut, packets come in and none leaves, because the least cost of one is above what the bucket holds. (The kernel compares
-/// a packet's true length when it comes in.) Sent again it changes the gate, and what waits in it stays.
+/// A gate under class 1:`minor`, a token bucket of at most `limit` bytes: `open`, packets leave as
+/// fast as classes of `rate` ask for them; shut, packets come in and none leaves, because the least
+/// cost of one is above what the bucket holds. (The kernel compares a packet's true length when it
+/// comes in.) Sent again it changes the gate, and what waits in it stays.
 pub fn gate(link: u32, minor: u16, rate: BitRate, limit: u32, open: bool) -> Message {
-    let (rate, burst, cost) = if open { (rate.bytes_per_second().max(1) * 20, OPEN_BURST, 0) } else { (SHUT_RATE, SHUT_BURST, SHUT_COST) };
+    let (rate, burst, cost) = if open {
+        (rate.bytes_per_second().max(1) * 20, OPEN_BURST, 0)
+    } else {
+        (SHUT_RATE, SHUT_BURST, SHUT_COST)
+    };
     token_bucket(link, leaf(minor), (rate, cost), limit, (burst, open))
 }
 
-/// A token bucket of `rate` bytes/s that holds at most `limit` bytes, and the least cost of a packet. With `exact`, packets longer than the
-/// burst are cut; else the kernel derives the longest packet from the burst's time, rounded.
-fn token_bucket(link: u32, (parent, own): (u32, u32), (rate, cost): (u64, u16), limit: u32, (burst, exact): (u32, bool)) -> Message {
+/// A token bucket of `rate` bytes/s that holds at most `limit` bytes, and the least cost of a
+/// packet. With `exact`, packets longer than the burst are cut; else the kernel derives the longest
+/// packet from the burst's time, rounded.
+fn token_bucket(
+    link: u32,
+    (parent, own): (u32, u32),
+    (rate, cost): (u64, u16),
+    limit: u32,
+    (burst, exact): (u32, bool),
+) -> Message {
     let mut m = base(link, parent, own, "tbf");
     // struct tc_tbf_qopt: the rate, no peak rate, limit, buffer, mtu.
     let mut parms = rate_spec(rate);
@@ -252,7 +279,13 @@ fn token_bucket(link: u32, (parent, own): (u32, u32), (rate, cost): (u64, u16), 
 const ETH_P_ALL: u16 = 0x0003;
 const ETH_P_IP: u16 = 0x0800;
 
-fn filter(link: u32, parent: u32, (priority, protocol): (u16, u16), id: u32, kind: &str) -> TcMessage {
+fn filter(
+    link: u32,
+    parent: u32,
+    (priority, protocol): (u16, u16),
+    id: u32,
+    kind: &str,
+) -> TcMessage {
     let mut m = base(link, parent, id, kind);
     m.header.info = u32::from(priority) << 16 | u32::from(protocol.to_be());
     m
@@ -303,7 +336,13 @@ impl Match {
     }
 }
 
-fn u32_base(link: u32, parent: u32, priority: u16, m: Match, node: u32) -> (TcMessage, TcU32Selector) {
+fn u32_base(
+    link: u32,
+    parent: u32,
+    priority: u16,
+    m: Match,
+    node: u32,
+) -> (TcMessage, TcU32Selector) {
     let protocol = if m.mask == 0 { ETH_P_ALL } else { ETH_P_IP };
     let message = filter(link, parent, (priority, protocol), node, "u32");
     let mut key = TcU32Key::default();
@@ -326,17 +365,23 @@ pub fn classify(link: u32, parent: u32, priority: u16, m: Match, minor: u16) -> 
     Message::NewTrafficFilter(message)
 }
 
-/// The node of the first u32 filter on a hook: by this handle it can be replaced in place. Later filters' nodes are the
-/// kernel's to number.
+/// The node of the first u32 filter on a hook: by this handle it can be replaced in place. Later
+/// filters' nodes are the kernel's to number.
 pub const FIRST_NODE: u32 = 0x8000_0800;
 /// The node behind all others of the first priority on a hook.
 pub const LAST_NODE: u32 = 0x8000_0fff;
 /// The first node of the second priority: each has a hash table, numbered as they come.
 pub const SECOND_TABLE: u32 = 0x8010_0800;
 
-/// A u32 filter on a link's way in that sends packets out of the link `out`, with the shared action number `index`
-/// (0: a fresh one). `node` is one of those above or 0.
-pub fn redirect(link: u32, (priority, node): (u16, u32), m: Match, out: u32, index: u32) -> Message {
+/// A u32 filter on a link's way in that sends packets out of the link `out`, with the shared action
+/// number `index` (0: a fresh one). `node` is one of those above or 0.
+pub fn redirect(
+    link: u32,
+    (priority, node): (u16, u32),
+    m: Match,
+    out: u32,
+    index: u32,
+) -> Message {
     let (mut message, selector) = u32_base(link, INGRESS, priority, m, node);
     let mut mirror = TcMirror::default();
     mirror.generic.index = index;
@@ -346,7 +391,9 @@ pub fn redirect(link: u32, (priority, node): (u16, u32), m: Match, out: u32, ind
     let mut action = TcAction::default();
     action.attributes = vec![
         TcActionAttribute::Kind(TcActionMirror::KIND.to_string()),
-        TcActionAttribute::Options(vec![TcActionOption::Mirror(TcActionMirrorOption::Parms(mirror))]),
+        TcActionAttribute::Options(vec![TcActionOption::Mirror(TcActionMirrorOption::Parms(
+            mirror,
+        ))]),
     ];
     message.attributes.push(TcAttribute::Options(vec![
         TcOption::U32(TcFilterU32Option::Selector(selector)),
@@ -390,7 +437,10 @@ pub struct Counters {
 /// Reads a class's (or queue's) statistics.
 pub fn counters(m: &TcMessage) -> Counters {
     let mut c = Counters { handle: m.header.handle.into(), ..Counters::default() };
-    let stats = m.attributes.iter().filter_map(|a| if let TcAttribute::Stats2(s) = a { Some(s) } else { None });
+    let stats = m
+        .attributes
+        .iter()
+        .filter_map(|a| if let TcAttribute::Stats2(s) = a { Some(s) } else { None });
     for s in stats.flatten() {
         match s {
             TcStats2::Basic(b) => (c.bytes, c.packets) = (b.bytes, b.packets),
@@ -403,7 +453,10 @@ pub fn counters(m: &TcMessage) -> Counters {
 
 /// Packets that the action of a u32 filter has taken.
 pub fn action_packets(m: &TcMessage) -> u64 {
-    let options = m.attributes.iter().filter_map(|a| if let TcAttribute::Options(o) = a { Some(o) } else { None });
+    let options = m
+        .attributes
+        .iter()
+        .filter_map(|a| if let TcAttribute::Options(o) = a { Some(o) } else { None });
     let actions = options.flatten().filter_map(|o| match o {
         TcOption::U32(TcFilterU32Option::Action(a)) => Some(a),
         _ => None,
@@ -412,5 +465,9 @@ pub fn action_packets(m: &TcMessage) -> u64 {
         TcActionAttribute::Stats(s) => Some(s),
         _ => None,
     });
-    stats.flatten().map(|s| if let TcStats2::Basic(b) = s { u64::from(b.packets) } else { 0 }).max().unwrap_or(0)
+    stats
+        .flatten()
+        .map(|s| if let TcStats2::Basic(b) = s { u64::from(b.packets) } else { 0 })
+        .max()
+        .unwrap_or(0)
 }

@@ -1,8 +1,10 @@
-//! Netlink messages as bytes: which of them answer a request, and when a dump is whole. Pure, but for a function that receives.
+//! Netlink messages as bytes: which of them answer a request, and when a dump is whole. Pure, but
+//! for a function that receives.
 //!
-//! A dump is complete or an error, never a part. So answers are taken by the request's sequence number only, a list that changed while
-//! the kernel made it (`NLM_F_DUMP_INTR`) or that had no room in the socket (`ENOBUFS`) is no answer, and what cannot be read fails the
-//! dump after all of it was received: what is left in the socket would make the kernel refuse the next dump.
+//! A dump is complete or an error, never a part. So answers are taken by the request's sequence
+//! number only, a list that changed while the kernel made it (`NLM_F_DUMP_INTR`) or that had no
+//! room in the socket (`ENOBUFS`) is no answer, and what cannot be read fails the dump after all of
+//! it was received: what is left in the socket would make the kernel refuse the next dump.
 
 use std::io;
 
@@ -28,7 +30,8 @@ struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// The refusal in an acknowledgement or at the end of a dump, with the kernel's extended words if it sent them.
+    /// The refusal in an acknowledgement or at the end of a dump, with the kernel's extended words
+    /// if it sent them.
     fn error(&self) -> Option<io::Error> {
         let code = i32::from_ne_bytes(self.body.get(..4)?.try_into().ok()?);
         if code == 0 {
@@ -36,14 +39,23 @@ impl Raw<'_> {
         }
         let plain = io::Error::from_raw_os_error(code.checked_neg().unwrap_or(libc::EPROTO));
         const TLVS: u16 = 0x200;
-        // With capped acknowledgements the attributes follow the 4 + 16 bytes of code and echoed header.
-        let words = (self.kind == ERROR && self.flags & TLVS != 0).then(|| self.body.get(24..)).flatten();
+        // With capped acknowledgements the attributes follow the 4 + 16 bytes of code and echoed
+        // header.
+        let words =
+            (self.kind == ERROR && self.flags & TLVS != 0).then(|| self.body.get(24..)).flatten();
         // So it calls a route that is not there.
-        let kind = if plain.raw_os_error() == Some(libc::ESRCH) { io::ErrorKind::NotFound } else { plain.kind() };
+        let kind = if plain.raw_os_error() == Some(libc::ESRCH) {
+            io::ErrorKind::NotFound
+        } else {
+            plain.kind()
+        };
         Some(match words {
             Some(w) => {
                 let text = String::from_utf8_lossy(w);
-                io::Error::new(kind, format!("{plain} [{}]", text.trim_matches(|c: char| c.is_control())))
+                io::Error::new(
+                    kind,
+                    format!("{plain} [{}]", text.trim_matches(|c: char| c.is_control())),
+                )
             }
             None if kind != plain.kind() => io::Error::new(kind, plain.to_string()),
             None => plain,
@@ -52,7 +64,10 @@ impl Raw<'_> {
 }
 
 fn malformed(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the kernel's answer cannot be read: {what}"))
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("the kernel's answer cannot be read: {what}"),
+    )
 }
 
 /// The messages of a datagram; the last item is an error if the datagram ends in the middle of one.
@@ -74,12 +89,18 @@ fn next(datagram: &[u8]) -> Option<(Raw<'_>, &[u8])> {
     let word = |i: usize| u32::from_ne_bytes(header[i..i + 4].try_into().expect("four bytes"));
     let half = |i: usize| u16::from_ne_bytes(header[i..i + 2].try_into().expect("two bytes"));
     let length = word(0) as usize;
-    let m = Raw { kind: half(4), flags: half(6), sequence: word(8), port: word(12), body: datagram.get(HEADER..length)? };
+    let m = Raw {
+        kind: half(4),
+        flags: half(6),
+        sequence: word(8),
+        port: word(12),
+        body: datagram.get(HEADER..length)?,
+    };
     Some((m, datagram.get(length.next_multiple_of(4)..).unwrap_or(&[])))
 }
 
-/// The ports from which the changes were asked for of which a datagram of news tells; zero for those that the kernel makes by itself, and
-/// for what cannot be read.
+/// The ports from which the changes were asked for of which a datagram of news tells; zero for
+/// those that the kernel makes by itself, and for what cannot be read.
 pub fn senders(datagram: &[u8]) -> impl Iterator<Item = u32> + '_ {
     messages(datagram).map(|m| m.map_or(0, |m| m.port))
 }
@@ -89,8 +110,8 @@ pub fn senders(datagram: &[u8]) -> impl Iterator<Item = u32> + '_ {
 pub enum Ended {
     /// The answers are the whole list, as it was at one instant.
     Whole,
-    /// The list changed while the kernel made it, or answers had no room in the socket: some may be missing, or be there twice. Ask
-    /// again.
+    /// The list changed while the kernel made it, or answers had no room in the socket: some may be
+    /// missing, or be there twice. Ask again.
     Interrupted,
 }
 
@@ -102,8 +123,13 @@ struct Dump {
 }
 
 impl Dump {
-    /// Takes one datagram, and passes kind and body of every answer until one cannot be read; says whether the dump is over.
-    fn take(&mut self, datagram: &[u8], mut each: impl FnMut(u16, &[u8]) -> io::Result<()>) -> bool {
+    /// Takes one datagram, and passes kind and body of every answer until one cannot be read; says
+    /// whether the dump is over.
+    fn take(
+        &mut self,
+        datagram: &[u8],
+        mut each: impl FnMut(u16, &[u8]) -> io::Result<()>,
+    ) -> bool {
         for m in messages(datagram) {
             let m = match m {
                 Ok(m) => m,
@@ -146,7 +172,8 @@ impl Dump {
 pub fn attribute(mut attributes: &[u8], kind: u16) -> &[u8] {
     const FLAGS: u16 = 0xc000;
     while let [a, b, c, d, ..] = *attributes {
-        let (length, own) = (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]) & !FLAGS);
+        let (length, own) =
+            (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]) & !FLAGS);
         match attributes.get(4..length) {
             Some(value) if own == kind => return value,
             Some(_) => attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or(&[]),
@@ -156,8 +183,9 @@ pub fn attribute(mut attributes: &[u8], kind: u16) -> &[u8] {
     &[]
 }
 
-/// Receives the answers to the dump that was asked for with this sequence number, all up to its end. `receive` fills the buffer with one
-/// datagram and gives its length; it must not wait when it is told not to. `read` makes something of an answer's kind and body.
+/// Receives the answers to the dump that was asked for with this sequence number, all up to its
+/// end. `receive` fills the buffer with one datagram and gives its length; it must not wait when it
+/// is told not to. `read` makes something of an answer's kind and body.
 ///
 /// # Errors
 /// What the kernel refused, an answer that cannot be read, or a socket that fails.
@@ -170,7 +198,8 @@ pub fn gather<T>(
     let mut dump = Dump { sequence, interrupted: false, failed: None };
     let (mut all, mut overrun) = (vec![], false);
     loop {
-        // The end may be in what was lost or could not be read: only what is there already is received then.
+        // The end may be in what was lost or could not be read: only what is there already is
+        // received then.
         let got = match receive(buffer, overrun || dump.failed.is_some()) {
             Ok(got) => got,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
@@ -178,10 +207,13 @@ pub fn gather<T>(
                 (overrun, dump.interrupted) = (true, true);
                 continue;
             }
-            Err(_) if overrun && dump.failed.is_none() => return dump.end().map(|ended| (ended, all)),
+            Err(_) if overrun && dump.failed.is_none() => {
+                return dump.end().map(|ended| (ended, all));
+            }
             Err(e) => return Err(dump.failed.unwrap_or(e)),
         };
-        let datagram = buffer.get(..got).ok_or_else(|| malformed("it is longer than the buffer"))?;
+        let datagram =
+            buffer.get(..got).ok_or_else(|| malformed("it is longer than the buffer"))?;
         let over = dump.take(datagram, |kind, body| {
             all.extend(read(kind, body)?);
             Ok(())
@@ -205,12 +237,18 @@ pub fn restless() -> io::Error {
     io::Error::other(format!("the list changed while the kernel made it, {TRIES} times in a row"))
 }
 
-/// Takes the answers in one datagram to the `n` messages whose sequence numbers begin at `start`: gives whether the last message has its
-/// answer, and passes the place and the reason of every refusal.
+/// Takes the answers in one datagram to the `n` messages whose sequence numbers begin at `start`:
+/// gives whether the last message has its answer, and passes the place and the reason of every
+/// refusal.
 ///
 /// # Errors
 /// When the datagram cannot be read.
-pub fn acknowledged(datagram: &[u8], start: u32, n: usize, mut refused: impl FnMut(usize, io::Error)) -> io::Result<bool> {
+pub fn acknowledged(
+    datagram: &[u8],
+    start: u32,
+    n: usize,
+    mut refused: impl FnMut(usize, io::Error),
+) -> io::Result<bool> {
     let mut last = false;
     for m in messages(datagram) {
         let m = m?;

@@ -50,7 +50,10 @@ impl CircuitAdmission {
     pub fn gates(net: &Network) -> io::Result<Self> {
         let t = &net.topology;
         let queues = t.planes.iter().map(|p| (p.rate, queues::waiting_limit(t, p.rate))).collect();
-        Ok(Self { kind: Kind::Gates { queues, waker: QueueWaker::start(net)? }, tors: sockets(net)? })
+        Ok(Self {
+            kind: Kind::Gates { queues, waker: QueueWaker::start(net)? },
+            tors: sockets(net)?,
+        })
     }
 
     /// Whether it is by routes.
@@ -82,7 +85,9 @@ impl CircuitAdmission {
         let (nl, ports) = &mut self.tors[rack];
         nl.send(vec![match &self.kind {
             Kind::Routes => (route(ports[plane], to).delete(), 0),
-            Kind::Gates { queues: of, .. } => (queues::gate(ports[plane], of[plane], to.index(), false), 0),
+            Kind::Gates { queues: of, .. } => {
+                (queues::gate(ports[plane], of[plane], to.index(), false), 0)
+            }
         }])
     }
 }
@@ -93,5 +98,11 @@ fn sockets(net: &Network) -> io::Result<Vec<(Netlink, Vec<u32>)>> {
 
 /// The route by which a ToR sends what a rule picks to another rack over its OCS port `link`.
 pub fn route(link: u32, to: RackId) -> Route<'static> {
-    Route { to: (rack_net(to), 16), via: Some(layout::ocs_neighbour(to.index())), link, table: Some(TABLE), tcp: None }
+    Route {
+        to: (rack_net(to), 16),
+        via: Some(layout::ocs_neighbour(to.index())),
+        link,
+        table: Some(TABLE),
+        tcp: None,
+    }
 }

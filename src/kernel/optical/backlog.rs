@@ -30,7 +30,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 const AHEAD: Duration = Duration::from_millis(5);
 /// Requests that are closer together count as one.
 const ONE_QUESTION: Duration = Duration::from_millis(1);
-/// Shortest time between two samples as a multiple of the time that a sample takes: at most a twentieth of a processor.
+/// Shortest time between two samples as a multiple of the time that a sample takes: at most a
+/// twentieth of a processor.
 const TIMES: u32 = 20;
 
 type Newest = Arc<Mutex<Result<Sample, String>>>;
@@ -56,7 +57,9 @@ impl Questions {
     /// the next request, or [`PAUSE`] if that time is past or unknown. At least [`TIMES`] as long
     /// as the last sample took, and at most a second.
     fn pause(&self, now: Instant, took: Duration) -> Duration {
-        let begin = || (self.last? + self.every?).checked_sub(AHEAD + 2 * took)?.checked_duration_since(now);
+        let begin = || {
+            (self.last? + self.every?).checked_sub(AHEAD + 2 * took)?.checked_duration_since(now)
+        };
         begin().unwrap_or(PAUSE).max(took * TIMES).min(Duration::from_secs(1))
     }
 }
@@ -87,10 +90,15 @@ impl Backlog {
     /// When the kernel cannot list sockets, or no thread can be had.
     pub fn start(net: &Network) -> io::Result<Self> {
         let topology = net.topology.clone();
-        let mut hosts: Vec<SocketQueues> = net.hosts.iter().map(|h| SocketQueues::open(h.node.ns.as_fd())).collect::<io::Result<_>>()?;
+        let mut hosts: Vec<SocketQueues> = net
+            .hosts
+            .iter()
+            .map(|h| SocketQueues::open(h.node.ns.as_fd()))
+            .collect::<io::Result<_>>()?;
         let newest: Newest = Arc::new(Mutex::new(sample(&topology, &mut hosts, false)));
         let (stop, stopped) = mpsc::channel();
-        let (singly, questions) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Questions::default())));
+        let (singly, questions) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Questions::default())));
         let pulse = Pulse::default();
         let beats = pulse.clone();
         pulse.beat();
@@ -126,7 +134,11 @@ impl Backlog {
     /// What the kernel refused.
     pub fn newest(&self) -> io::Result<DemandMatrix> {
         self.questions.lock().note(Instant::now());
-        self.newest.lock().as_ref().map(|s| s.racks.clone()).map_err(|e| io::Error::other(e.clone()))
+        self.newest
+            .lock()
+            .as_ref()
+            .map(|s| s.racks.clone())
+            .map_err(|e| io::Error::other(e.clone()))
     }
 
     /// All connections of the newest sample. Samples have them from the first call on.
@@ -135,7 +147,11 @@ impl Backlog {
     /// What the kernel refused.
     pub fn flows(&self) -> io::Result<Vec<HostFlow>> {
         self.singly.store(true, Relaxed);
-        self.newest.lock().as_ref().map(|s| s.flows.clone()).map_err(|e| io::Error::other(e.clone()))
+        self.newest
+            .lock()
+            .as_ref()
+            .map(|s| s.flows.clone())
+            .map_err(|e| io::Error::other(e.clone()))
     }
 }
 
@@ -156,7 +172,14 @@ fn sample(topology: &Topology, hosts: &mut [SocketQueues], singly: bool) -> Resu
                 seen.racks.add(topology.rack_of(from), to, c.waits);
             }
             if let Some(to) = host_of_ip(topology, c.to).filter(|_| singly) {
-                seen.flows.push(HostFlow { from, to, id: c.cookie, flows: 1, sent: c.acknowledged, waits: c.waits });
+                seen.flows.push(HostFlow {
+                    from,
+                    to,
+                    id: c.cookie,
+                    flows: 1,
+                    sent: c.acknowledged,
+                    waits: c.waits,
+                });
             }
         })
         .map_err(|e| format!("{}: {e}", topology.host_name(from)))?;
@@ -181,7 +204,11 @@ mod tests {
         let at = |now, took| q.pause(start + ms(now), ms(took));
         assert_eq!((at(110, 0), at(110, 2)), (ms(85), ms(81)));
         assert_eq!(at(110, 5), ms(100), "at most a twentieth of a processor");
-        assert_eq!((at(197, 0), at(1000, 0)), (PAUSE, PAUSE), "a question that is near or did not come");
+        assert_eq!(
+            (at(197, 0), at(1000, 0)),
+            (PAUSE, PAUSE),
+            "a question that is near or did not come"
+        );
         assert_eq!(at(110, 60), Duration::from_secs(1));
     }
 }

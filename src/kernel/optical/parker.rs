@@ -1,8 +1,10 @@
-//! How a thread of real-time priority is woken by threads of less: a flag, and the thread's own parking place, at which it sleeps.
+//! How a thread of real-time priority is woken by threads of less: a flag, and the thread's own
+//! parking place, at which it sleeps.
 //!
-//! The channels of the standard library are not for that. A reader that wakes by its timer while a writer is half-way through spins until
-//! the writer goes on. At real-time priority on the writer's processor that is when the kernel throttles the reader, nearly a second later.
-//! Here nothing is half-way: neither side ever waits for the other.
+//! The channels of the standard library are not for that. A reader that wakes by its timer while a
+//! writer is half-way through spins until the writer goes on. At real-time priority on the writer's
+//! processor that is when the kernel throttles the reader, nearly a second later. Here nothing is
+//! half-way: neither side ever waits for the other.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -31,7 +33,8 @@ impl Parker {
         }
     }
 
-    /// Waits until the parker has been rung since the last time, at most for `patience`; says whether it has. For one thread only.
+    /// Waits until the parker has been rung since the last time, at most for `patience`; says
+    /// whether it has. For one thread only.
     pub fn wait(&self, patience: Duration) -> bool {
         self.0.sleeper.get_or_init(thread::current);
         let until = Instant::now() + patience;
@@ -91,8 +94,9 @@ mod tests {
         sleeper.join().expect("no panic");
     }
 
-    /// A thread of real-time priority that wakes by its timer, and one of none that rings now and then, on one processor: now and then the
-    /// first takes it from the second in the middle of a call. A channel of the standard library then spins for 0.95 s.
+    /// A thread of real-time priority that wakes by its timer, and one of none that rings now and
+    /// then, on one processor: now and then the first takes it from the second in the middle of a
+    /// call. A channel of the standard library then spins for 0.95 s.
     #[test]
     fn a_thread_of_priority_never_spins_behind_one_of_none() {
         const TURNS: usize = 100_000;
@@ -124,11 +128,18 @@ mod tests {
         let worst = sleeper.join().expect("no panic");
         ringer.join().expect("no panic");
         match worst {
-            None if std::env::var_os("REQUIRE_KERNEL").is_some_and(|v| v == "1") && sys::uid_gid().0 == 0 => {
+            None if std::env::var_os("REQUIRE_KERNEL").is_some_and(|v| v == "1")
+                && sys::uid_gid().0 == 0 =>
+            {
                 panic!("no real-time priority, and REQUIRE_KERNEL=1 forbids to skip it")
             }
-            None => println!("SKIP a_thread_of_priority_never_spins_behind_one_of_none: no real-time priority"),
-            Some(worst) => assert!(worst < Duration::from_millis(100), "{worst:?} of the processor in one turn"),
+            None => println!(
+                "SKIP a_thread_of_priority_never_spins_behind_one_of_none: no real-time priority"
+            ),
+            Some(worst) => assert!(
+                worst < Duration::from_millis(100),
+                "{worst:?} of the processor in one turn"
+            ),
         }
     }
 }

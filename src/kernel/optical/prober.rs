@@ -1,4 +1,5 @@
-//! Circuit probes: frames sent into a newly connected input prove that light comes out at the right output.
+//! Circuit probes: frames sent into a newly connected input prove that light comes out at the right
+//! output.
 //!
 //! Around the instant at which a circuit should get its light, its ToR sends a short train of
 //! frames (EtherType 0x88b5) into its OCS port. The first frame that comes out at the right ToR
@@ -18,7 +19,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
+use pnet::datalink::{
+    self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface,
+};
 use pnet::util::MacAddr;
 
 use super::parker::Parker;
@@ -91,19 +94,32 @@ impl Drop for Prober {
 }
 
 impl Prober {
-    /// Opens a channel on every ToR's OCS ports and starts the thread. `report` is called on it for every probe.
+    /// Opens a channel on every ToR's OCS ports and starts the thread. `report` is called on it for
+    /// every probe.
     ///
     /// # Errors
     /// When a channel cannot be opened.
-    pub fn start(net: &Network, clock: Clock, may_send: MaySend, report: impl Fn(ProbeReport) + Send + 'static) -> io::Result<Self> {
+    pub fn start(
+        net: &Network,
+        clock: Clock,
+        may_send: MaySend,
+        report: impl Fn(ProbeReport) + Send + 'static,
+    ) -> io::Result<Self> {
         let mut ports = BTreeMap::new();
         for (r, tor) in net.tors.iter().enumerate() {
             let links = &tor.ocs;
             let opened = netns::within(tor.node.ns.as_fd(), || {
-                let open = |&l| frames(l, PROBE_ETHERTYPE).map(|(sender, receiver)| Port { sender, receiver });
+                let open = |&l| {
+                    frames(l, PROBE_ETHERTYPE).map(|(sender, receiver)| Port { sender, receiver })
+                };
                 links.iter().map(open).collect::<io::Result<Vec<_>>>()
             })?;
-            ports.extend(opened.into_iter().enumerate().map(|(p, port)| ((PlaneId::from(p), RackId::from(r)), port)));
+            ports.extend(
+                opened
+                    .into_iter()
+                    .enumerate()
+                    .map(|(p, port)| ((PlaneId::from(p), RackId::from(r)), port)),
+            );
         }
         let requests = Arc::new(Requests::default());
         let asked = requests.clone();
@@ -130,10 +146,19 @@ impl Prober {
 ///
 /// # Errors
 /// What the kernel refused.
-pub(crate) fn frames(index: u32, ethertype: u16) -> io::Result<(Box<dyn DataLinkSender>, Box<dyn DataLinkReceiver>)> {
+pub(crate) fn frames(
+    index: u32,
+    ethertype: u16,
+) -> io::Result<(Box<dyn DataLinkSender>, Box<dyn DataLinkReceiver>)> {
     // Only `index` and `mac` are looked at; the address is where frames of a Layer 3 channel go.
-    let interface =
-        NetworkInterface { name: String::new(), description: String::new(), index, mac: Some(MacAddr::broadcast()), ips: vec![], flags: 0 };
+    let interface = NetworkInterface {
+        name: String::new(),
+        description: String::new(),
+        index,
+        mac: Some(MacAddr::broadcast()),
+        ips: vec![],
+        flags: 0,
+    };
     let config = datalink::Config {
         channel_type: ChannelType::Layer3(ethertype),
         read_timeout: Some(Duration::ZERO),
@@ -194,8 +219,9 @@ impl Loop {
     fn round(&mut self) {
         loop {
             let now = self.clock.now();
-            let (mut due, later): (Vec<Waiting>, Vec<Waiting>) =
-                std::mem::take(&mut self.waiting).into_iter().partition(|w| w.request.at.saturating_sub(EARLY) <= now);
+            let (mut due, later): (Vec<Waiting>, Vec<Waiting>) = std::mem::take(&mut self.waiting)
+                .into_iter()
+                .partition(|w| w.request.at.saturating_sub(EARLY) <= now);
             self.waiting = later;
             if due.is_empty() {
                 return;
@@ -209,18 +235,26 @@ impl Loop {
                 None => true,
             });
             let now = self.clock.now();
-            let given_up: Vec<Waiting> = due.extract_if(.., |w| w.is_given_up(now, (self.may_send)(&w.request))).collect();
+            let given_up: Vec<Waiting> =
+                due.extract_if(.., |w| w.is_given_up(now, (self.may_send)(&w.request))).collect();
             self.give_up(&given_up);
             self.waiting.append(&mut due);
-            // Frames are carried by kernel threads of ordinary priority, on the processor that sent them: a train that never paused
-            // would keep its own frames from arriving.
+            // Frames are carried by kernel threads of ordinary priority, on the processor that sent
+            // them: a train that never paused would keep its own frames from arriving.
             self.clock.sleep_until(now + GRAIN);
         }
     }
 
     fn settle(&self, r: &ProbeRequest, arrived: Option<(RackId, Time)>) {
         let dark = arrived.map(|(_, t)| t.since(r.dark_from));
-        (self.report)(ProbeReport { plane: r.plane, input: r.input, output: r.output, at: r.at, arrived, dark });
+        (self.report)(ProbeReport {
+            plane: r.plane,
+            input: r.input,
+            output: r.output,
+            at: r.at,
+            arrived,
+            dark,
+        });
     }
 
     fn send(&mut self, r: &ProbeRequest) {
@@ -278,7 +312,13 @@ mod tests {
 
     #[test]
     fn a_machine_that_stood_still_blames_no_port() {
-        let request = ProbeRequest { plane: PlaneId(0), input: RackId(0), output: RackId(1), at: Time(0), dark_from: Time(0) };
+        let request = ProbeRequest {
+            plane: PlaneId(0),
+            input: RackId(0),
+            output: RackId(1),
+            at: Time(0),
+            dark_from: Time(0),
+        };
         let mut w = Waiting::new(request);
         let mut at = |us: u64, may_send| w.is_given_up(Time(us * 1000), may_send);
         // A second in which nothing runs is a millisecond.
@@ -287,19 +327,29 @@ mod tests {
         assert!((1..=200).all(|ms| !at(2_000_000 + 1000 * ms, false)));
         assert_eq!((1..).take_while(|k| !at(2_200_000 + 100 * k, true)).count(), 280);
         let mut w = Waiting::new(request);
-        assert_eq!((1..).take_while(|&ms| !w.is_given_up(Time(ms * 1_000_000), false)).count(), 250);
+        assert_eq!(
+            (1..).take_while(|&ms| !w.is_given_up(Time(ms * 1_000_000), false)).count(),
+            250
+        );
     }
 
     #[test]
     fn the_thread_gets_what_is_asked_in_order_and_hears_of_the_end() {
         let requests = Requests::default();
-        let request = |n| ProbeRequest { plane: PlaneId(0), input: RackId(n), output: RackId(1), at: Time(0), dark_from: Time(0) };
+        let request = |n| ProbeRequest {
+            plane: PlaneId(0),
+            input: RackId(n),
+            output: RackId(1),
+            at: Time(0),
+            dark_from: Time(0),
+        };
         assert_eq!(requests.wait(Duration::ZERO), Some(vec![]), "nothing is asked");
         (0..3).for_each(|n| requests.add(request(n)));
         assert_eq!(requests.wait(Duration::from_secs(60)), Some((0..3).map(request).collect()));
         let requests = Arc::new(requests);
         let asked = requests.clone();
-        let thread = std::thread::spawn(move || while asked.wait(Duration::from_secs(60)).is_some() {});
+        let thread =
+            std::thread::spawn(move || while asked.wait(Duration::from_secs(60)).is_some() {});
         requests.add(request(3));
         requests.end();
         thread.join().expect("it ends");

@@ -34,8 +34,13 @@ impl QueueWaker {
     /// # Errors
     /// No sockets or no thread can be had.
     pub fn start(net: &Network) -> io::Result<Self> {
-        let of_tor = |t: &Tor| netns::within(t.node.ns.as_fd(), || t.ocs.iter().map(|&l| Ok(prober::frames(l, WAKING)?.0)).collect());
-        let mut sockets: Vec<Vec<Box<dyn DataLinkSender>>> = net.tors.iter().map(of_tor).collect::<io::Result<_>>()?;
+        let of_tor = |t: &Tor| {
+            netns::within(t.node.ns.as_fd(), || {
+                t.ocs.iter().map(|&l| Ok(prober::frames(l, WAKING)?.0)).collect()
+            })
+        };
+        let mut sockets: Vec<Vec<Box<dyn DataLinkSender>>> =
+            net.tors.iter().map(of_tor).collect::<io::Result<_>>()?;
         let (ports, asked) = mpsc::channel::<Port>();
         let thread = std::thread::Builder::new().name("nudge".into()).spawn(move || {
             for (rack, plane) in asked {

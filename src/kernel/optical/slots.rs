@@ -36,7 +36,9 @@ impl Slots {
 
     /// Every slot: its port, its number there, and its reservation.
     pub fn held(&self) -> impl Iterator<Item = (usize, usize, Option<Reservation>)> + '_ {
-        self.ports.iter().enumerate().flat_map(|(port, slots)| slots.iter().enumerate().map(move |(slot, held)| (port, slot, *held)))
+        self.ports.iter().enumerate().flat_map(|(port, slots)| {
+            slots.iter().enumerate().map(move |(slot, held)| (port, slot, *held))
+        })
     }
 
     /// Reservations that have not ended.
@@ -56,7 +58,11 @@ impl Slots {
         self.state.timetable.forget_before(clock());
         let each = |&op: &Op| {
             let now = clock();
-            let rules = Rules { planes: &self.topology.planes, racks: self.topology.rack_count(), guard: self.guard };
+            let rules = Rules {
+                planes: &self.topology.planes,
+                racks: self.topology.rack_count(),
+                guard: self.guard,
+            };
             let outcome = plan::apply(&mut self.state, &op, &rules, now).map(|change| {
                 let (r, held) = match change {
                     Change::Kept => return clock(),
@@ -103,8 +109,16 @@ mod tests {
     fn network() -> Arc<Topology> {
         let rate = BitRate::mbit(1000);
         let stop = |k| if k % 2 == 1 { StopMode::AllStop } else { StopMode::NotAllStop };
-        let plane = |k| Plane { id: PlaneId(k), rate, delta: Span(10), stop: stop(k), duplex: k >= 2 };
-        Arc::new(Topology::uniform("slots", RACKS as usize, 1, rate, rate, (0..PLANES).map(plane).collect()))
+        let plane =
+            |k| Plane { id: PlaneId(k), rate, delta: Span(10), stop: stop(k), duplex: k >= 2 };
+        Arc::new(Topology::uniform(
+            "slots",
+            RACKS as usize,
+            1,
+            rate,
+            rate,
+            (0..PLANES).map(plane).collect(),
+        ))
     }
 
     /// An operation near `now`. Starts are few, so that operations often name circuits that exist.
@@ -117,7 +131,14 @@ mod tests {
             let op = match kind {
                 0 => Op::Cancel { plane, input, up_from },
                 1 | 2 => Op::End { plane, input, up_from, until },
-                _ => Op::Reserve(Reservation { plane, input, output, setup_at: Time(start * 20), up_from, until }),
+                _ => Op::Reserve(Reservation {
+                    plane,
+                    input,
+                    output,
+                    setup_at: Time(start * 20),
+                    up_from,
+                    until,
+                }),
             };
             (wait, op)
         })
@@ -126,8 +147,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(512))]
 
-        /// The slots of the kernel and the crossbars of the model agree in every answer and in what they hold; so do the cells that the
-        /// slots had written.
+        /// The slots of the kernel and the crossbars of the model agree in every answer and in what
+        /// they hold; so do the cells that the slots had written.
         #[test]
         fn slots_and_crossbars_are_one(script in prop::collection::vec(op(), 1..120)) {
             let topology = network();

@@ -42,13 +42,14 @@ pub struct Switched {
     clock: Clock,
     slots: Arc<Mutex<Slots>>,
     switcher: CircuitSwitcher,
-    /// The link in every ToR whose classes count what goes to the EPS by rack; `None`: its port to the EPS.
+    /// The link in every ToR whose classes count what goes to the EPS by rack; `None`: its port to
+    /// the EPS.
     counting: Option<u32>,
     /// By link of a ToR and destination: a queue that is written again counts from zero, and one
     /// that is gone counts no more.
     counted: BTreeMap<(RackId, Way, RackId), Odometer>,
-    /// By plane and rack, packets that came out at the wrong rack, and that came too late for their circuit: a filter that is written
-    /// again counts from zero.
+    /// By plane and rack, packets that came out at the wrong rack, and that came too late for their
+    /// circuit: a filter that is written again counts from zero.
     filtered: BTreeMap<(usize, usize), (Odometer, Odometer)>,
 }
 
@@ -70,7 +71,11 @@ struct Odometer {
 
 impl Odometer {
     fn read(&mut self, now: (u64, u64)) {
-        let gained = if now.0 < self.last.0 { now } else { (now.0 - self.last.0, low_gained(now.1, self.last.1)) };
+        let gained = if now.0 < self.last.0 {
+            now
+        } else {
+            (now.0 - self.last.0, low_gained(now.1, self.last.1))
+        };
         self.total = (self.total.0 + gained.0, self.total.1 + gained.1);
         self.last = now;
     }
@@ -87,7 +92,11 @@ impl Switched {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn install(net: &mut Network, Serving { admit, service }: Serving, clock: Clock) -> io::Result<Self> {
+    pub fn install(
+        net: &mut Network,
+        Serving { admit, service }: Serving,
+        clock: Clock,
+    ) -> io::Result<Self> {
         let topology = net.topology.clone();
         let (racks, shared) = (topology.rack_count(), queues::uplink_is_shared(&topology, service));
         for (r, tor) in net.tors.iter_mut().enumerate() {
@@ -97,13 +106,23 @@ impl Switched {
                 v.extend(count(tor.eps, &topology, r, &net.mark));
             }
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
-                v.extend(queues::ocs_port(link, (&topology, p), r, queues::Classes::ByAddress, admit));
+                v.extend(queues::ocs_port(
+                    link,
+                    (&topology, p),
+                    r,
+                    queues::Classes::ByAddress,
+                    admit,
+                ));
                 v.extend(only_own(link, RackId::from(r)));
             }
             if admit.waits()
                 && let Some(&link) = tor.ocs.first()
             {
-                v.extend((0..racks).filter(|&j| j != r).map(|j| (admission::route(link, RackId::from(j)).add(), NEW)));
+                v.extend(
+                    (0..racks)
+                        .filter(|&j| j != r)
+                        .map(|j| (admission::route(link, RackId::from(j)).add(), NEW)),
+                );
             }
             v.push((rule(admit, service), NEW));
             tor.node.send(v)?;
@@ -120,12 +139,23 @@ impl Switched {
             }
             core.node.send(v)?;
         }
-        let admission = if admit.waits() { CircuitAdmission::gates(net) } else { CircuitAdmission::routes(net) }?;
+        let admission = if admit.waits() {
+            CircuitAdmission::gates(net)
+        } else {
+            CircuitAdmission::routes(net)
+        }?;
         let guard = crate::guard(&topology, admit);
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
         let counting = shared.then_some(COUNT.0);
         let switcher = CircuitSwitcher::start(net, admission, true, guard, slots.clone(), clock)?;
-        Ok(Self { clock, counting, counted: BTreeMap::new(), filtered: BTreeMap::new(), switcher, slots })
+        Ok(Self {
+            clock,
+            counting,
+            counted: BTreeMap::new(),
+            filtered: BTreeMap::new(),
+            switcher,
+            slots,
+        })
     }
 
     /// Carries out operations in order.
@@ -145,23 +175,32 @@ impl Switched {
         &self.switcher
     }
 
-    /// Reads the classes' and filters' counters: bytes sent, bytes crossed, and every port's counters.
+    /// Reads the classes' and filters' counters: bytes sent, bytes crossed, and every port's
+    /// counters.
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn counters(&mut self, net: &mut Network) -> io::Result<(DemandMatrix, DemandMatrix, Vec<Vec<PortCounters>>)> {
+    pub fn counters(
+        &mut self,
+        net: &mut Network,
+    ) -> io::Result<(DemandMatrix, DemandMatrix, Vec<Vec<PortCounters>>)> {
         let (racks, counting) = (net.topology.rack_count(), self.counting);
         let (mut sent, mut crossed) = (DemandMatrix::zero(racks), DemandMatrix::zero(racks));
         let mut ports = vec![vec![PortCounters::default(); racks]; net.ocs.len()];
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let from = RackId::from(r);
             let counted = &mut self.counted;
-            let mut count = |way, to, c: tc::Counters| counted.entry((from, way, to)).or_default().read((c.bytes, u64::from(c.packets)));
-            class_bytes(&mut tor.node.netlink, counting.unwrap_or(tor.eps), racks, |to, c| count(Way::Eps, to, c))?;
+            let mut count = |way, to, c: tc::Counters| {
+                counted.entry((from, way, to)).or_default().read((c.bytes, u64::from(c.packets)))
+            };
+            class_bytes(&mut tor.node.netlink, counting.unwrap_or(tor.eps), racks, |to, c| {
+                count(Way::Eps, to, c)
+            })?;
             for (p, &link) in tor.ocs.iter().enumerate() {
                 class_bytes(&mut tor.node.netlink, link, racks, |to, c| count(Way::Ocs(p), to, c))?;
                 let strays = filter_packets(&mut tor.node.netlink, link, STRAYS)?;
-                ports[p][r].misdelivered = self.filtered.entry((p, r)).or_default().0.packets(strays);
+                ports[p][r].misdelivered =
+                    self.filtered.entry((p, r)).or_default().0.packets(strays);
             }
         }
         for (&(from, way, to), odometer) in &self.counted {
@@ -195,7 +234,8 @@ fn add_sink(node: &mut Node, mark: &str) -> io::Result<()> {
     ])
 }
 
-/// Name of the near end of the pair of links by which a ToR sends to the EPS what is counted by rack.
+/// Name of the near end of the pair of links by which a ToR sends to the EPS what is counted by
+/// rack.
 pub const COUNT_NAME: &str = "count0";
 const COUNT: (u32, u32) = (1_000_000_004, 1_000_000_005);
 
@@ -211,7 +251,14 @@ fn count(eps: u32, topology: &Topology, rack: usize, mark: &str) -> Vec<Request>
         (msg::veth(&end(COUNT_NAME, COUNT.0), &end("count1", COUNT.1)), NEW),
         (msg::alias(COUNT.0, mark), 0),
         (msg::up(COUNT.1), 0),
-        (msg::neighbour(COUNT.0, layout::EPS_GATEWAY, packet::mac_to(topology, RackId::from(rack))), NEW),
+        (
+            msg::neighbour(
+                COUNT.0,
+                layout::EPS_GATEWAY,
+                packet::mac_to(topology, RackId::from(rack)),
+            ),
+            NEW,
+        ),
         (tc::clsact(COUNT.1), NEW),
         (tc::redirect(COUNT.1, (1, tc::FIRST_NODE), Match::ANY, eps, 0), NEW),
     ];
@@ -263,21 +310,30 @@ fn only_own(link: u32, rack: RackId) -> [Request; 4] {
     ]
 }
 
-pub(crate) fn class_bytes(nl: &mut Netlink, link: u32, racks: usize, mut each: impl FnMut(RackId, tc::Counters)) -> io::Result<()> {
+pub(crate) fn class_bytes(
+    nl: &mut Netlink,
+    link: u32,
+    racks: usize,
+    mut each: impl FnMut(RackId, tc::Counters),
+) -> io::Result<()> {
     nl.dump(tc::class_dump(link), |m| {
         if let Message::NewTrafficClass(t) = &m {
             let mut c = tc::counters(t);
-            // Classes count frames with their headers. Their packets are a 32-bit number, which wraps: as if all were full.
+            // Classes count frames with their headers. Their packets are a 32-bit number, which
+            // wraps: as if all were full.
             c.bytes = (u128::from(c.bytes) * u128::from(PAYLOAD.0) / u128::from(PAYLOAD.1)) as u64;
             let minor = (c.handle & 0xffff) as usize;
-            if let Some(to) = minor.checked_sub(usize::from(queues::rack_class(0))).filter(|&j| j < racks) {
+            if let Some(to) =
+                minor.checked_sub(usize::from(queues::rack_class(0))).filter(|&j| j < racks)
+            {
                 each(RackId::from(to), c);
             }
         }
     })
 }
 
-/// Packets that the actions of a filter have taken; of all filters of its priority if it has no node of its own.
+/// Packets that the actions of a filter have taken; of all filters of its priority if it has no
+/// node of its own.
 fn filter_packets(nl: &mut Netlink, link: u32, (priority, node): (u16, u32)) -> io::Result<u64> {
     let mut packets = 0;
     nl.dump(tc::filter_dump(link, tc::INGRESS), |m| {
@@ -316,6 +372,9 @@ mod tests {
     #[test]
     fn a_filter_that_is_written_again_loses_no_packet_that_it_counted() {
         let mut seen = Odometer::default();
-        assert_eq!([0, 3, 3, 0, 0, 2, 7, 1].map(|now| seen.packets(now)), [0, 3, 3, 3, 3, 5, 10, 11]);
+        assert_eq!(
+            [0, 3, 3, 0, 0, 2, 7, 1].map(|now| seen.packets(now)),
+            [0, 3, 3, 3, 3, 5, 10, 11]
+        );
     }
 }

@@ -220,7 +220,9 @@ impl CircuitSwitcher {
             guard,
             racks,
             planes,
-            crossbars: turned.map(|c| Ok((Netlink::open(c.node.ns.as_fd())?, c.ports.clone()))).collect::<io::Result<_>>()?,
+            crossbars: turned
+                .map(|c| Ok((Netlink::open(c.node.ns.as_fd())?, c.ports.clone())))
+                .collect::<io::Result<_>>()?,
             circuits: vec![vec![false; racks]; planes],
             admission,
             set: vec![vec![Some((None, false)); racks]; planes],
@@ -234,7 +236,10 @@ impl CircuitSwitcher {
             sys::realtime(20);
             worker.run(&rung);
         })?;
-        Ok(Self { handle: SwitcherHandle { shared, parker, crossbars, routes }, thread: Some(thread) })
+        Ok(Self {
+            handle: SwitcherHandle { shared, parker, crossbars, routes },
+            thread: Some(thread),
+        })
     }
 
     /// Whether the thread still changes circuits.
@@ -255,7 +260,10 @@ impl CircuitSwitcher {
     /// For probes: whether the crossbar connects their ports now.
     pub fn light(&self) -> super::prober::MaySend {
         let shared = self.handle.shared.clone();
-        Arc::new(move |r| shared.lit[r.plane.index() * shared.racks + r.input.index()].load(Acquire) == 1 + r.output.0)
+        Arc::new(move |r| {
+            shared.lit[r.plane.index() * shared.racks + r.input.index()].load(Acquire)
+                == 1 + r.output.0
+        })
     }
 
     /// The last 4,096 changes, the oldest first.
@@ -268,7 +276,11 @@ impl CircuitSwitcher {
         let changes = self.handle.shared.lateness.lock().changes;
         let mut by: Vec<Span> = self.late().into_iter().map(|l| l.by).collect();
         by.sort_unstable();
-        let at = |percent: usize| by.get((by.len() * percent / 100).min(by.len().saturating_sub(1))).copied().unwrap_or_default();
+        let at = |percent: usize| {
+            by.get((by.len() * percent / 100).min(by.len().saturating_sub(1)))
+                .copied()
+                .unwrap_or_default()
+        };
         Lateness { changes, p50: at(50), p99: at(99), max: at(100) }
     }
 }
@@ -288,7 +300,8 @@ impl Worker {
         while !self.shared.over.load(Relaxed) {
             let next = self.turn();
             let ahead = next.saturating_sub(Span::micros(200));
-            let pause = ahead.since(self.clock.now()).std().min(std::time::Duration::from_secs(3600));
+            let pause =
+                ahead.since(self.clock.now()).std().min(std::time::Duration::from_secs(3600));
             if !parker.wait(pause) {
                 self.clock.sleep_until(next);
             }
@@ -301,8 +314,9 @@ impl Worker {
         self.forget();
         let (wanted, last, next) = self.wishes(now);
         let all = (0..self.planes).flat_map(|p| (0..self.racks).map(move |r| (p, r)));
-        let (due, waiting): (Vec<_>, Vec<_>) =
-            all.filter(|&(p, r)| self.set[p][r] != Some(wanted[p][r])).partition(|&(p, r)| self.retry[p][r] <= now);
+        let (due, waiting): (Vec<_>, Vec<_>) = all
+            .filter(|&(p, r)| self.set[p][r] != Some(wanted[p][r]))
+            .partition(|&(p, r)| self.retry[p][r] <= now);
         let mut next = waiting.iter().map(|&(p, r)| self.retry[p][r]).fold(next, Time::min);
         if due.is_empty() {
             return next;
@@ -351,7 +365,8 @@ impl Worker {
         let mut wanted = vec![vec![(None, false); self.racks]; self.planes];
         let (mut last, mut next) = (Time::ZERO, Time::MAX);
         for r in slots.all() {
-            let closes = if r.until == Time::MAX { Time::MAX } else { r.until.saturating_sub(self.guard) };
+            let closes =
+                if r.until == Time::MAX { Time::MAX } else { r.until.saturating_sub(self.guard) };
             if r.is_up(now) {
                 wanted[r.plane.index()][r.input.index()] = (Some(r.output), now < closes);
             }
@@ -382,7 +397,9 @@ impl Worker {
         let mut refused = self.flip(wanted, changes);
         for &(p, r) in changes {
             let fine = refused.iter().all(|f| f.0 != (p, r));
-            if let Some(to) = admitted(wanted[p][r]).filter(|&to| fine && self.admits[p][r] != Some(to)) {
+            if let Some(to) =
+                admitted(wanted[p][r]).filter(|&to| fine && self.admits[p][r] != Some(to))
+            {
                 match self.admission.open(p, r, to) {
                     Ok(()) => self.admits[p][r] = Some(to),
                     Err(e) => refused.push(((p, r), e)),
@@ -399,7 +416,9 @@ impl Worker {
         let planes: BTreeSet<usize> = changes.iter().map(|c| c.0).collect();
         for p in planes {
             let Some((nl, ports)) = self.crossbars.get_mut(p) else { continue };
-            let turned = changes.iter().filter(|c| c.0 == p && self.set[p][c.1].map(|s| s.0) != Some(wanted[p][c.1].0));
+            let turned = changes
+                .iter()
+                .filter(|c| c.0 == p && self.set[p][c.1].map(|s| s.0) != Some(wanted[p][c.1].0));
             let mut turned: Vec<usize> = turned.map(|c| c.1).collect();
             turned.sort_by_key(|&r| wanted[p][r].0.is_some());
             // Messages, each with its port: first removed filters of circuits, then the light, then
@@ -410,24 +429,44 @@ impl Worker {
             }
             let removed = messages.len();
             for &r in &turned {
-                let (out, action) = wanted[p][r].0.map_or((ports[r], dark_action(r)), |to| (ports[to.index()], 0));
-                messages.push((r, (tc::redirect(ports[r], LIGHT, Match::ANY, out, action), REPLACE_FILTER)));
+                let (out, action) =
+                    wanted[p][r].0.map_or((ports[r], dark_action(r)), |to| (ports[to.index()], 0));
+                messages.push((
+                    r,
+                    (tc::redirect(ports[r], LIGHT, Match::ANY, out, action), REPLACE_FILTER),
+                ));
             }
             for (r, to) in turned.iter().filter_map(|&r| Some((r, wanted[p][r].0?))) {
-                messages.push((r, (tc::redirect(ports[r], CIRCUIT, Match::to(rack_net(to), 16), ports[to.index()], 0), REPLACE_FILTER)));
+                messages.push((
+                    r,
+                    (
+                        tc::redirect(
+                            ports[r],
+                            CIRCUIT,
+                            Match::to(rack_net(to), 16),
+                            ports[to.index()],
+                            0,
+                        ),
+                        REPLACE_FILTER,
+                    ),
+                ));
             }
             let (racks, messages): (Vec<usize>, Vec<_>) = messages.into_iter().unzip();
             match nl.send_each(messages) {
                 Ok(some) => {
                     // A filter that is gone already need not be removed.
-                    let real = some.into_iter().filter(|(k, why)| *k >= removed || why.kind() != io::ErrorKind::NotFound);
+                    let real = some
+                        .into_iter()
+                        .filter(|(k, why)| *k >= removed || why.kind() != io::ErrorKind::NotFound);
                     for (k, why) in real {
                         if refused.iter().all(|f: &(Port, io::Error)| f.0 != (p, racks[k])) {
                             refused.push(((p, racks[k]), why));
                         }
                     }
                 }
-                Err(e) => refused.extend(turned.iter().map(|&r| ((p, r), io::Error::new(e.kind(), e.to_string())))),
+                Err(e) => refused.extend(
+                    turned.iter().map(|&r| ((p, r), io::Error::new(e.kind(), e.to_string()))),
+                ),
             }
             for &r in &turned {
                 self.circuits[p][r] = wanted[p][r].0.is_some();

@@ -44,7 +44,11 @@ impl Timed {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn install(net: &mut Network, Serving { admit, service }: Serving, clock: Clock) -> io::Result<Self> {
+    pub fn install(
+        net: &mut Network,
+        Serving { admit, service }: Serving,
+        clock: Clock,
+    ) -> io::Result<Self> {
         let topology = net.topology.clone();
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
         let arrays = Arrays::new(racks, planes)?;
@@ -54,10 +58,17 @@ impl Timed {
         let bought = planes == 0 && topology.eps.queues == PortQueues::One;
         let shared = bought || queues::uplink_is_shared(&topology, service);
         for (r, tor) in net.tors.iter_mut().enumerate() {
-            let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, admit, guard })?;
+            let program =
+                programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, admit, guard })?;
             let mut v = queues::tor_eps_port(tor.eps, &topology, r, service, shared);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
-                v.extend(queues::ocs_port(link, (&topology, p), r, queues::Classes::ByProgram, admit));
+                v.extend(queues::ocs_port(
+                    link,
+                    (&topology, p),
+                    r,
+                    queues::Classes::ByProgram,
+                    admit,
+                ));
                 let arrivals = programs::load_arrivals(&arrays, p.id.index(), r)?;
                 v.push((tc::clsact(link), NEW));
                 v.push((tc::bpf_ingress(link, arrivals.as_fd(), "heliostat_in"), NEW));
@@ -72,7 +83,9 @@ impl Timed {
         }
         for (p, core) in net.ocs.iter_mut().enumerate() {
             let mut v = vec![];
-            let loaded = (0..racks).map(|r| programs::load_crossbar(&arrays, p, r)).collect::<io::Result<Vec<_>>>()?;
+            let loaded = (0..racks)
+                .map(|r| programs::load_crossbar(&arrays, p, r))
+                .collect::<io::Result<Vec<_>>>()?;
             for (program, &port) in loaded.iter().zip(&core.ports) {
                 v.push((tc::clsact(port), NEW));
                 v.push((tc::bpf_ingress(port, program.as_fd(), "heliostat_ocs"), NEW));
@@ -83,7 +96,14 @@ impl Timed {
         let out = net.ocs.iter().map(|c| c.ports.clone()).collect();
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
         let gates = if admit.waits() {
-            Some(CircuitSwitcher::start(net, CircuitAdmission::gates(net)?, false, guard, slots.clone(), clock)?)
+            Some(CircuitSwitcher::start(
+                net,
+                CircuitAdmission::gates(net)?,
+                false,
+                guard,
+                slots.clone(),
+                clock,
+            )?)
         } else {
             None
         };
@@ -95,18 +115,21 @@ impl Timed {
         self.slots.lock().programmed(now)
     }
 
-    /// Compares the kernel's arrays with what was written into them, and writes again what another process changed.
+    /// Compares the kernel's arrays with what was written into them, and writes again what another
+    /// process changed.
     pub fn keep(&mut self) -> Vec<Damage> {
         let slots = self.slots.lock();
         let mut damage = vec![];
         for (port, slot, held) in slots.held() {
-            let cells = [OUT, FROM, UNTIL].map(|which| self.arrays.ports.cell(port, slot * SLOT_CELLS + which).load(Relaxed));
+            let cells = [OUT, FROM, UNTIL]
+                .map(|which| self.arrays.ports.cell(port, slot * SLOT_CELLS + which).load(Relaxed));
             let right = held.map(|r| cells_of(&self.out, self.clock, &r));
             if right.map_or(cells[2] == 0, |right| right == cells) {
                 continue;
             }
             write(&self.arrays, &self.out, self.clock, port, slot, held);
-            let (plane, rack) = (PlaneId::from(port / self.arrays.racks), RackId::from(port % self.arrays.racks));
+            let (plane, rack) =
+                (PlaneId::from(port / self.arrays.racks), RackId::from(port % self.arrays.racks));
             let what = format!(
                 "circuit {slot} of {rack}'s port on plane {} was changed in the programs' array, and has been written again",
                 plane.0
@@ -120,7 +143,11 @@ impl Timed {
     pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
         let (arrays, out, clock) = (&self.arrays, &self.out, self.clock);
         let mut slots = self.slots.lock();
-        let results = slots.apply_all(ops, || clock.now(), |port, slot, held| write(arrays, out, clock, port, slot, held));
+        let results = slots.apply_all(
+            ops,
+            || clock.now(),
+            |port, slot, held| write(arrays, out, clock, port, slot, held),
+        );
         drop(slots);
         if let Some(g) = &self.gates {
             g.wake();
@@ -154,9 +181,16 @@ impl Timed {
     /// Packets that ToRs admitted to circuits, that crossed, and that were sent back, as the kernel
     /// handles them (aggregated).
     pub fn packets(&self) -> [u64; 3] {
-        let sum = |a: &SharedArray, entries: usize, k: usize| (0..entries).map(|e| a.cell(e, k).load(Relaxed)).sum();
-        let (pairs, ports) = (self.arrays.racks * self.arrays.racks, self.out.len() * self.arrays.racks);
-        [sum(&self.arrays.admitted, pairs, 1), sum(&self.arrays.crossed, pairs, 1), sum(&self.arrays.counts, ports, programs::SENT_BACK)]
+        let sum = |a: &SharedArray, entries: usize, k: usize| {
+            (0..entries).map(|e| a.cell(e, k).load(Relaxed)).sum()
+        };
+        let (pairs, ports) =
+            (self.arrays.racks * self.arrays.racks, self.out.len() * self.arrays.racks);
+        [
+            sum(&self.arrays.admitted, pairs, 1),
+            sum(&self.arrays.crossed, pairs, 1),
+            sum(&self.arrays.counts, ports, programs::SENT_BACK),
+        ]
     }
 
     /// The counters of every port, by plane and rack.
@@ -176,11 +210,19 @@ impl Timed {
 }
 
 /// Writes a slot's reservation into the kernel: `until` last; it is zero while the rest is written.
-fn write(arrays: &Arrays, out: &[Vec<u32>], clock: Clock, port: usize, slot: usize, held: Option<Reservation>) {
+fn write(
+    arrays: &Arrays,
+    out: &[Vec<u32>],
+    clock: Clock,
+    port: usize,
+    slot: usize,
+    held: Option<Reservation>,
+) {
     let cell = |which: usize| arrays.ports.cell(port, slot * SLOT_CELLS + which);
     let Some(r) = held else { return cell(UNTIL).store(0, Release) };
     let [way, from, until] = cells_of(out, clock, &r);
-    // A new end of a circuit that exists is one store, so that the circuit does not go dark meanwhile.
+    // A new end of a circuit that exists is one store, so that the circuit does not go dark
+    // meanwhile.
     if cell(OUT).load(Relaxed) != way || cell(FROM).load(Relaxed) != from {
         cell(UNTIL).store(0, Release);
         cell(OUT).store(way, Release);
@@ -201,11 +243,17 @@ fn cells_of(out: &[Vec<u32>], clock: Clock, r: &Reservation) -> [u64; 3] {
 /// What the kernel said, or a processor that may exchange loads ([`programs`] has why).
 pub fn probe() -> io::Result<()> {
     if !cfg!(target_arch = "x86_64") {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "it relies on the order of loads and stores of x86-64"));
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "it relies on the order of loads and stores of x86-64",
+        ));
     }
     let arrays = Arrays::new(2, 1)?;
     programs::load_crossbar(&arrays, 0, 0)?;
-    programs::load_tor(&arrays, &TorProgram { rack: 0, ocs: &[10], admit: Admit::All, guard: Span::millis(1) })?;
+    programs::load_tor(
+        &arrays,
+        &TorProgram { rack: 0, ocs: &[10], admit: Admit::All, guard: Span::millis(1) },
+    )?;
     let arrays = switches::Arrays::new(2, 1, 2, 4)?;
     switches::load_first(&arrays, 0, 0, None)?;
     switches::load_next(&arrays, 1)?;

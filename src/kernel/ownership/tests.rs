@@ -6,7 +6,14 @@ fn a_mark_is_known_where_it_was_made_and_nowhere_else() {
     let m = mark(here, "lab");
     assert_eq!(marked_by(&m, here), Some("lab"));
     assert_eq!(marked_by(&m, there), None);
-    for stranger in ["", "lab", "heliostat", "heliostat:lab", "heliostats:lab:/run/heliostat", "mininet:lab:/run/heliostat"] {
+    for stranger in [
+        "",
+        "lab",
+        "heliostat",
+        "heliostat:lab",
+        "heliostats:lab:/run/heliostat",
+        "mininet:lab:/run/heliostat",
+    ] {
         assert_eq!(marked_by(stranger, here), None, "{stranger}");
     }
 }
@@ -36,7 +43,9 @@ fn who_only_looks_is_in_the_way_of_no_fabric() {
                 }
             });
         }
-        let taken: Vec<_> = (0..100).map(|_| Owned::take(&base, "seen").map(drop).map_err(|e| e.to_string())).collect();
+        let taken: Vec<_> = (0..100)
+            .map(|_| Owned::take(&base, "seen").map(drop).map_err(|e| e.to_string()))
+            .collect();
         over.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(taken.into_iter().find(Result::is_err), None);
     });

@@ -1,4 +1,5 @@
-//! Priorities that were given before their coflow was entered: the controller knows a coflow before its traffic does.
+//! Priorities that were given before their coflow was entered: the controller knows a coflow before
+//! its traffic does.
 
 use std::collections::VecDeque;
 
@@ -8,7 +9,8 @@ use crate::ids::CoflowId;
 /// Coflows of which something is kept.
 const KEPT: usize = 1024;
 
-/// What was said of coflows that were not entered yet, the last of these coflows at the back, at most [`KEPT`].
+/// What was said of coflows that were not entered yet, the last of these coflows at the back, at
+/// most [`KEPT`].
 #[derive(Default)]
 pub struct Early(VecDeque<(CoflowId, Said)>);
 
@@ -39,7 +41,10 @@ mod tests {
         let mut early = Early::default();
         let one = Change { all: Some(1), flows: vec![] };
         (0..=KEPT as u32).for_each(|id| early.say(CoflowId(id), &one));
-        assert_eq!((early.take(CoflowId(0)).is_none(), early.take(CoflowId(1)).map(|s| s.whole())), (true, Some(one)));
+        assert_eq!(
+            (early.take(CoflowId(0)).is_none(), early.take(CoflowId(1)).map(|s| s.whole())),
+            (true, Some(one))
+        );
         assert!(early.take(CoflowId(1)).is_none(), "it is taken");
     }
 }

@@ -1,8 +1,10 @@
-//! The bytes that run over an emulated network: real TCP between the hosts' namespaces, one connection a flow.
+//! The bytes that run over an emulated network: real TCP between the hosts' namespaces, one
+//! connection a flow.
 //!
-//! Sockets are opened on a thread that walks through the namespaces; afterwards they are ordinary sockets of one small async
-//! runtime. Receivers discard in the kernel (MSG_TRUNC), which halves the cost of a byte. A flow is finished when its
-//! receiver has counted its last byte. What is cancelled is reset: what its senders have queued is thrown away.
+//! Sockets are opened on a thread that walks through the namespaces; afterwards they are ordinary
+//! sockets of one small async runtime. Receivers discard in the kernel (MSG_TRUNC), which halves
+//! the cost of a byte. A flow is finished when its receiver has counted its last byte. What is
+//! cancelled is reset: what its senders have queued is thrown away.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
@@ -58,8 +60,9 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Starts a receiver on every host. `hosts` are the hosts' namespaces by id, `congestion` the TCP congestion control of all
-    /// senders, `events` is called (on a thread of the traffic's) with what happens.
+    /// Starts a receiver on every host. `hosts` are the hosts' namespaces by id, `congestion` the
+    /// TCP congestion control of all senders, `events` is called (on a thread of the traffic's)
+    /// with what happens.
     ///
     /// # Errors
     /// When a socket cannot be opened in a namespace, or the congestion control is not there.
@@ -71,39 +74,63 @@ impl Traffic {
         events: impl FnMut(TrafficEvent) + Send + 'static,
     ) -> io::Result<Self> {
         sys::raise_open_files();
-        let shared = Arc::new(Shared::new(topology, clock, RandomState::new().build_hasher().finish(), Box::new(events)));
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("traffic").enable_all().build()?;
+        let shared = Arc::new(Shared::new(
+            topology,
+            clock,
+            RandomState::new().build_hasher().finish(),
+            Box::new(events),
+        ));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("traffic")
+            .enable_all()
+            .build()?;
         let mut receivers = vec![];
         for (k, ns) in hosts.iter().enumerate() {
-            let socket = netns::within(ns.as_fd(), listener)
-                .map_err(|e| io::Error::new(e.kind(), format!("listen on {}: {e}", shared.topology.host_name(k.into()))))?;
+            let socket = netns::within(ns.as_fd(), listener).map_err(|e| {
+                io::Error::new(
+                    e.kind(),
+                    format!("listen on {}: {e}", shared.topology.host_name(k.into())),
+                )
+            })?;
             let _inside = runtime.enter();
             let listener = TcpListener::from_std(socket)?;
             receivers.push(runtime.spawn(accept(listener, shared.clone())));
         }
         let (opener, opener_thread) = start_opener(hosts, congestion)?;
-        Ok(Self { shared, runtime: Some(runtime), service: Service::Fifo, opener, opener_thread, receivers })
+        Ok(Self {
+            shared,
+            runtime: Some(runtime),
+            service: Service::Fifo,
+            opener,
+            opener_thread,
+            receivers,
+        })
     }
 
-    /// The same where ports serve as `service` says: under [`Service::Strict`] all packets carry their flow's priority. To be said before
-    /// anything is sent.
+    /// The same where ports serve as `service` says: under [`Service::Strict`] all packets carry
+    /// their flow's priority. To be said before anything is sent.
     pub fn serve(&mut self, service: Service) {
         self.service = service;
     }
 
-    /// Which part of the traffic has died, so that coflows would wait for ever: the thread that opens sockets, a host's receiver, or the
-    /// task of a flow.
+    /// Which part of the traffic has died, so that coflows would wait for ever: the thread that
+    /// opens sockets, a host's receiver, or the task of a flow.
     pub fn lost(&self) -> Option<String> {
         if self.opener_thread.is_finished() {
             return Some("the thread that opens the hosts' sockets has died".into());
         }
         if let Some(k) = self.receivers.iter().position(tokio::task::JoinHandle::is_finished) {
-            return Some(format!("the receiver of {} has died", self.shared.topology.host_name(k.into())));
+            return Some(format!(
+                "the receiver of {} has died",
+                self.shared.topology.host_name(k.into())
+            ));
         }
         self.shared.flow_died.load(Relaxed).then(|| "the task that carried a flow has died".into())
     }
 
-    /// Starts all flows of a coflow now; only the coflow's end is reported. `elephant` says which rack pairs' packets are marked.
+    /// Starts all flows of a coflow now; only the coflow's end is reported. `elephant` says which
+    /// rack pairs' packets are marked.
     pub fn launch(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool) {
         self.ship(Shipment { coflow, report: Report::Coflow }, elephant);
     }
@@ -113,15 +140,24 @@ impl Traffic {
         let coflow = what.coflow;
         let on_its_way = OnItsWay::new(what, &self.shared.topology);
         let sent: Vec<(FlowId, FlowSpec)> = on_its_way.to_send().collect();
-        // Senders begin under the table's lock: no receiver looks before the coflow is there, and a cancellation finds all of them.
-        let at_once = self.shared.open(coflow.id, on_its_way, || sent.into_iter().map(|f| self.spawn(coflow.id, f, &elephant)).collect());
+        // Senders begin under the table's lock: no receiver looks before the coflow is there, and a
+        // cancellation finds all of them.
+        let at_once = self.shared.open(coflow.id, on_its_way, || {
+            sent.into_iter().map(|f| self.spawn(coflow.id, f, &elephant)).collect()
+        });
         self.shared.break_if_cut(coflow.id);
         if at_once {
-            self.shared.say(TrafficEvent::Finished { coflow: coflow.id, at: self.shared.clock.now() });
+            self.shared
+                .say(TrafficEvent::Finished { coflow: coflow.id, at: self.shared.clock.now() });
         }
     }
 
-    fn spawn(&self, id: CoflowId, (k, f): (FlowId, FlowSpec), elephant: &impl Fn(RackId, RackId) -> bool) -> AbortHandle {
+    fn spawn(
+        &self,
+        id: CoflowId,
+        (k, f): (FlowId, FlowSpec),
+        elephant: &impl Fn(RackId, RackId) -> bool,
+    ) -> AbortHandle {
         let (shared, opener, service) = (self.shared.clone(), self.opener.clone(), self.service);
         let t = &shared.topology;
         let racks = (t.rack_of(f.from), t.rack_of(f.to));
@@ -131,9 +167,15 @@ impl Traffic {
             // Cancelled before it began.
             let Some(coflow) = shared.get(id) else { return };
             let again = (racks.0 != racks.1).then_some(&shared.sent_again);
-            if let Err(e) = send(&opener, (id, k), f, (to, elephant), (&coflow, service, shared.secret), again).await {
+            if let Err(e) =
+                send(&opener, (id, k), f, (to, elephant), (&coflow, service, shared.secret), again)
+                    .await
+            {
                 let t = &shared.topology;
-                shared.failed(id, format!("flow {} -> {}: {e}", t.host_name(f.from), t.host_name(f.to)));
+                shared.failed(
+                    id,
+                    format!("flow {} -> {}: {e}", t.host_name(f.from), t.host_name(f.to)),
+                );
             }
         });
         task.abort_handle()
@@ -144,7 +186,8 @@ impl Traffic {
         self.shared.progress()
     }
 
-    /// What of each flow between racks on its way has not been handed to its socket, `most` at most: `each(racks, bytes)`. O(flows).
+    /// What of each flow between racks on its way has not been handed to its socket, `most` at
+    /// most: `each(racks, bytes)`. O(flows).
     pub fn unsent(&self, most: Bytes, each: impl FnMut((RackId, RackId), Bytes)) {
         if most > Bytes::ZERO {
             self.shared.unsent(most, each);
@@ -166,13 +209,15 @@ impl Traffic {
         self.shared.failed(coflow, why);
     }
 
-    /// The flows of a coflow, in its order, while it is on its way and for some time after (of the last coflows that ended).
+    /// The flows of a coflow, in its order, while it is on its way and for some time after (of the
+    /// last coflows that ended).
     pub fn flows(&self, coflow: CoflowId) -> Option<Vec<FlowProgress>> {
         self.shared.flows(coflow)
     }
 
-    /// Gives flows of a coflow other strict priorities; of one that has not begun they hold from its beginning, and nothing happens if it
-    /// is over. What they hand to their hosts' ports from now on carries them; what is in queues keeps what it had.
+    /// Gives flows of a coflow other strict priorities; of one that has not begun they hold from
+    /// its beginning, and nothing happens if it is over. What they hand to their hosts' ports from
+    /// now on carries them; what is in queues keeps what it had.
     ///
     /// # Errors
     /// The kernel refused to mark a connection.
@@ -185,13 +230,14 @@ impl Traffic {
         self.shared.left()
     }
 
-    /// Payload between racks that TCP has sent again, of all connections that have ended. What the ToRs count on the wire is what
-    /// was asked, and this.
+    /// Payload between racks that TCP has sent again, of all connections that have ended. What the
+    /// ToRs count on the wire is what was asked, and this.
     pub fn sent_again(&self) -> Bytes {
         Bytes(self.shared.sent_again.load(Relaxed))
     }
 
-    /// These are cut off for good, and why: coflows that need them break, those on their way and all that are started from now on.
+    /// These are cut off for good, and why: coflows that need them break, those on their way and
+    /// all that are started from now on.
     pub fn cut_off(&self, cut: impl IntoIterator<Item = (Cut, String)>) {
         self.shared.cut_off(cut);
     }
@@ -230,15 +276,20 @@ fn listener() -> io::Result<std::net::TcpListener> {
 }
 
 /// The thread that opens sockets: it walks from namespace to namespace, 0.4 us a step.
-fn start_opener(hosts: Arc<Vec<OwnedFd>>, congestion: &str) -> io::Result<(mpsc::Sender<OpenRequest>, JoinHandle<()>)> {
+fn start_opener(
+    hosts: Arc<Vec<OwnedFd>>,
+    congestion: &str,
+) -> io::Result<(mpsc::Sender<OpenRequest>, JoinHandle<()>)> {
     let (tx, rx) = mpsc::channel::<OpenRequest>();
     let congestion = congestion.to_owned();
     let first = hosts.first().ok_or_else(|| io::Error::other("a network without hosts"))?;
-    netns::within(first.as_fd(), || socket(&congestion).map(drop))
-        .map_err(|e| io::Error::new(e.kind(), format!("TCP congestion control {congestion}: {e}")))?;
+    netns::within(first.as_fd(), || socket(&congestion).map(drop)).map_err(|e| {
+        io::Error::new(e.kind(), format!("TCP congestion control {congestion}: {e}"))
+    })?;
     let thread = std::thread::Builder::new().name("opener".into()).spawn(move || {
         for r in rx {
-            let opened = sys::setns(hosts[r.host].as_fd(), libc::CLONE_NEWNET).and_then(|()| socket(&congestion));
+            let opened = sys::setns(hosts[r.host].as_fd(), libc::CLONE_NEWNET)
+                .and_then(|()| socket(&congestion));
             let _ = r.reply.send(opened);
         }
     })?;
@@ -254,7 +305,8 @@ fn socket(congestion: &str) -> io::Result<std::net::TcpStream> {
     Ok(s.into())
 }
 
-/// A sender's connection. Dropped before its receiver has everything, it is reset, so that what the kernel holds for it goes nowhere.
+/// A sender's connection. Dropped before its receiver has everything, it is reset, so that what the
+/// kernel holds for it goes nowhere.
 struct Sending<'a> {
     stream: Arc<TcpStream>,
     arrived: bool,
@@ -288,10 +340,12 @@ async fn send(
     let socket = opened.await.map_err(|_| gone())??;
     if service == Service::Strict {
         SockRef::from(&socket).set_tos_v4(coflow.tos(k, service).into())?;
-        // What has waited behind others begins again when they have ended, and not up to two minutes later.
+        // What has waited behind others begins again when they have ended, and not up to two
+        // minutes later.
         sys::tcp_tries_on(socket.as_fd())?;
     }
-    let stream = TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?;
+    let stream =
+        TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?;
     let mut sending = Sending { stream: Arc::new(stream), arrived: false, again };
     coflow.connected(k, elephant, service, &sending.stream)?;
     let stream = &sending.stream;
@@ -327,7 +381,8 @@ async fn read(stream: &TcpStream) -> io::Result<usize> {
     }
 }
 
-/// Hands some of these bytes to the kernel; the connection is shared with the code that changes its mark.
+/// Hands some of these bytes to the kernel; the connection is shared with the code that changes its
+/// mark.
 async fn write(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     loop {
         stream.writable().await?;
@@ -359,7 +414,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 let shared = shared.clone();
                 tokio::spawn(async move {
                     let _alarm = Alarm(shared.clone());
-                    // The connection is closed after what is said here: the sender's end of it is not the cause.
+                    // The connection is closed after what is said here: the sender's end of it is
+                    // not the cause.
                     if let Err((coflow, e)) = receive(&mut stream, &shared).await {
                         match coflow {
                             Some(c) => shared.failed(c, format!("receiver: {e}")),
@@ -380,7 +436,10 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn receive(stream: &mut TcpStream, shared: &Shared) -> Result<(), (Option<CoflowId>, io::Error)> {
+async fn receive(
+    stream: &mut TcpStream,
+    shared: &Shared,
+) -> Result<(), (Option<CoflowId>, io::Error)> {
     let mut h = [0; HEADER];
     stream.read_exact(&mut h).await.map_err(|e| (None, e))?;
     let word = |i: usize| u32::from_be_bytes(h[i..i + 4].try_into().expect("four bytes"));
@@ -392,14 +451,17 @@ async fn receive(stream: &mut TcpStream, shared: &Shared) -> Result<(), (Option<
     }
     let Some(on_its_way) = shared.get(coflow) else { return Ok(()) };
     let Some(received) = on_its_way.begin(flow, Bytes(asked)) else {
-        return stranger("it is for a flow that is not there, has another size, or is received already");
+        return stranger(
+            "it is for a flow that is not there, has another size, or is received already",
+        );
     };
     drain(stream, asked, received).await.map_err(|e| (Some(coflow), e))?;
     shared.done(coflow, flow);
     Ok(())
 }
 
-/// Bytes after which a receiver is woken: waking it for every packet takes 7 % of the processor time that sixteen rotating racks need.
+/// Bytes after which a receiver is woken: waking it for every packet takes 7 % of the processor
+/// time that sixteen rotating racks need.
 const PATIENCE: u64 = 256 << 10;
 
 /// Counts `asked` bytes without copying them.
@@ -416,7 +478,8 @@ async fn drain(stream: &TcpStream, asked: u64, count: &AtomicU64) -> io::Result<
         stream.readable().await?;
         let most = (asked - got).min(nowhere.capacity() as u64) as usize;
         let read = stream.try_io(Interest::READABLE, || {
-            SockRef::from(stream).recv_with_flags(&mut nowhere.spare_capacity_mut()[..most], libc::MSG_TRUNC)
+            SockRef::from(stream)
+                .recv_with_flags(&mut nowhere.spare_capacity_mut()[..most], libc::MSG_TRUNC)
         });
         match read {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),

@@ -29,7 +29,8 @@ pub const KEPT_FLOWS: usize = 1 << 18;
 /// What the traffic has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrafficEvent {
-    /// A flow's last byte was received. Only of coflows that were launched so; always before their coflow's end.
+    /// A flow's last byte was received. Only of coflows that were launched so; always before their
+    /// coflow's end.
     FlowFinished {
         /// Whose.
         coflow: CoflowId,
@@ -129,7 +130,8 @@ impl OnItsWay {
     pub fn new(Shipment { coflow, report }: Shipment<'_>, topology: &Topology) -> Self {
         let flow = |(k, f): (usize, FlowSpec)| {
             let racks = (topology.rack_of(f.from), topology.rack_of(f.to));
-            let mark = Mark { priority: coflow.priorities.of(k, racks.0 == racks.1), ..Mark::default() };
+            let mark =
+                Mark { priority: coflow.priorities.of(k, racks.0 == racks.1), ..Mark::default() };
             Flow {
                 spec: f,
                 racks,
@@ -142,11 +144,18 @@ impl OnItsWay {
         };
         let flows: Vec<Flow> = coflow.flows.iter().enumerate().map(flow).collect();
         let left = flows.iter().filter(|f| f.is_sent()).count() as u64;
-        Self { flows, left: AtomicU64::new(left), report, senders: Vec::new(), said: Mutex::new(coflow.priorities.clone()) }
+        Self {
+            flows,
+            left: AtomicU64::new(left),
+            report,
+            senders: Vec::new(),
+            said: Mutex::new(coflow.priorities.clone()),
+        }
     }
 
-    /// What a flow's connection carries before it is open: its class and nothing else. The handshake is no elephant, and must not wait for
-    /// a circuit that is not asked for before there is data.
+    /// What a flow's connection carries before it is open: its class and nothing else. The
+    /// handshake is no elephant, and must not wait for a circuit that is not asked for before there
+    /// is data.
     pub fn tos(&self, flow: FlowId, service: Service) -> u8 {
         service.tos(self.flows[flow.index()].mark.lock().priority, false)
     }
@@ -155,10 +164,20 @@ impl OnItsWay {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn connected(&self, flow: FlowId, elephant: bool, service: Service, connection: &Arc<TcpStream>) -> io::Result<()> {
+    pub fn connected(
+        &self,
+        flow: FlowId,
+        elephant: bool,
+        service: Service,
+        connection: &Arc<TcpStream>,
+    ) -> io::Result<()> {
         let mut mark = self.flows[flow.index()].mark.lock();
         (mark.elephant, mark.connection) = (elephant, Arc::downgrade(connection));
-        if service == Service::Strict || elephant { mark.apply(service, connection) } else { Ok(()) }
+        if service == Service::Strict || elephant {
+            mark.apply(service, connection)
+        } else {
+            Ok(())
+        }
     }
 
     /// A flow's connection is over.
@@ -166,8 +185,8 @@ impl OnItsWay {
         self.flows[flow.index()].mark.lock().connection = Weak::new();
     }
 
-    /// Gives flows other priorities, which what they send from now on carries. Flows that the coflow does not have are ignored.
-    /// O(flows of the coflow) if all are named.
+    /// Gives flows other priorities, which what they send from now on carries. Flows that the
+    /// coflow does not have are ignored. O(flows of the coflow) if all are named.
     fn prioritise(&self, change: &Change, service: Service) -> io::Result<()> {
         let mut said = self.said.lock();
         let mut done = Ok(());
@@ -200,13 +219,24 @@ impl OnItsWay {
 
     /// What the flows that have not arrived have still to send.
     fn left(&self) -> Vec<(FlowId, Bytes)> {
-        let open = self.flows.iter().enumerate().filter(|(_, f)| f.is_sent() && f.finished.load(Relaxed) == NEVER);
-        open.map(|(k, f)| (FlowId::from(k), Bytes(f.spec.bytes.0.saturating_sub(f.received.load(Relaxed))))).collect()
+        let open = self
+            .flows
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| f.is_sent() && f.finished.load(Relaxed) == NEVER);
+        open.map(|(k, f)| {
+            (FlowId::from(k), Bytes(f.spec.bytes.0.saturating_sub(f.received.load(Relaxed))))
+        })
+        .collect()
     }
 
     /// The flows that have anything to send, with their places.
     pub fn to_send(&self) -> impl Iterator<Item = (FlowId, FlowSpec)> + '_ {
-        self.flows.iter().enumerate().filter(|(_, f)| f.is_sent()).map(|(k, f)| (FlowId::from(k), f.spec))
+        self.flows
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| f.is_sent())
+            .map(|(k, f)| (FlowId::from(k), f.spec))
     }
 
     /// Notes that `left` of a flow was not handed to its socket.
@@ -214,7 +244,8 @@ impl OnItsWay {
         self.flows[flow.index()].unsent.store(left.0, Relaxed);
     }
 
-    /// Where the receiver of a flow counts, once only; `None` if this is not one of its flows and of this size.
+    /// Where the receiver of a flow counts, once only; `None` if this is not one of its flows and
+    /// of this size.
     pub fn begin(&self, flow: FlowId, asked: Bytes) -> Option<&AtomicU64> {
         let f = self.flows.get(flow.index()).filter(|f| f.is_sent() && f.spec.bytes == asked)?;
         (!f.begun.swap(true, Relaxed)).then_some(&f.received)
@@ -224,8 +255,15 @@ impl OnItsWay {
     fn is_cut(&self, cut: &BTreeMap<Cut, String>) -> Option<String> {
         let open = self.flows.iter().filter(|f| f.is_sent() && f.finished.load(Relaxed) == NEVER);
         let needs = |f: &Flow| {
-            let racks = [f.racks.0, f.racks.1].into_iter().filter(|_| f.racks.0 != f.racks.1).map(Cut::Rack);
-            [f.spec.from, f.spec.to].into_iter().map(Cut::Host).chain(racks).find_map(|c| cut.get(&c).cloned())
+            let racks = [f.racks.0, f.racks.1]
+                .into_iter()
+                .filter(|_| f.racks.0 != f.racks.1)
+                .map(Cut::Rack);
+            [f.spec.from, f.spec.to]
+                .into_iter()
+                .map(Cut::Host)
+                .chain(racks)
+                .find_map(|c| cut.get(&c).cloned())
         };
         open.into_iter().find_map(needs)
     }
@@ -235,10 +273,22 @@ impl OnItsWay {
         for (k, f) in self.flows.iter().enumerate() {
             if f.is_sent() && f.finished.load(Relaxed) == NEVER {
                 let mark = f.mark.lock();
-                let acknowledged = mark.connection.upgrade().and_then(|c| sys::tcp_acknowledged(c.as_fd())).unwrap_or(0);
+                let acknowledged = mark
+                    .connection
+                    .upgrade()
+                    .and_then(|c| sys::tcp_acknowledged(c.as_fd()))
+                    .unwrap_or(0);
                 let received = Bytes(f.received.load(Relaxed));
                 let (elephant, priority) = (mark.elephant, mark.priority);
-                each(OpenFlow { coflow, flow: FlowId::from(k), spec: f.spec, received, acknowledged, elephant, priority });
+                each(OpenFlow {
+                    coflow,
+                    flow: FlowId::from(k),
+                    spec: f.spec,
+                    received,
+                    acknowledged,
+                    elephant,
+                    priority,
+                });
             }
         }
     }
@@ -283,7 +333,8 @@ pub struct Shared {
     pub sent_again: AtomicU64,
     /// The task of a flow ended in a panic.
     pub flow_died: AtomicBool,
-    /// What every sender says first: connections of strangers to our receivers' port do not know it.
+    /// What every sender says first: connections of strangers to our receivers' port do not know
+    /// it.
     pub secret: u64,
     table: Mutex<Table>,
     /// Who is cut off for good, and why.
@@ -294,7 +345,16 @@ pub struct Shared {
 impl Shared {
     pub fn new(topology: Arc<Topology>, clock: Clock, secret: u64, events: Tell) -> Self {
         let (table, cut, events) = (Mutex::default(), Mutex::default(), Mutex::new(events));
-        Self { topology, clock, sent_again: AtomicU64::new(0), flow_died: AtomicBool::new(false), secret, table, cut, events }
+        Self {
+            topology,
+            clock,
+            sent_again: AtomicU64::new(0),
+            flow_died: AtomicBool::new(false),
+            secret,
+            table,
+            cut,
+            events,
+        }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -305,15 +365,23 @@ impl Shared {
         (self.events.lock())(e);
     }
 
-    /// Enters a coflow and lets its senders begin. Returns whether it has nothing to send: then it is finished, which the caller says.
-    pub fn open(&self, id: CoflowId, mut coflow: OnItsWay, begin: impl FnOnce() -> Vec<AbortHandle>) -> bool {
+    /// Enters a coflow and lets its senders begin. Returns whether it has nothing to send: then it
+    /// is finished, which the caller says.
+    pub fn open(
+        &self,
+        id: CoflowId,
+        mut coflow: OnItsWay,
+        begin: impl FnOnce() -> Vec<AbortHandle>,
+    ) -> bool {
         let mut table = self.table();
         coflow.senders = begin();
         let now = self.clock.now();
         coflow.flows.iter().filter(|f| !f.is_sent()).for_each(|f| f.finished.store(now.0, Relaxed));
         // No sender has looked yet: the table is locked.
         if let Some(said) = table.early.take(id) {
-            coflow.prioritise(&said.whole(), Service::Fifo).expect("no connection is open that could refuse a mark");
+            coflow
+                .prioritise(&said.whole(), Service::Fifo)
+                .expect("no connection is open that could refuse a mark");
         }
         let empty = coflow.senders.is_empty();
         let coflow = Arc::new(coflow);
@@ -337,7 +405,12 @@ impl Shared {
         let f = &c.flows[flow.index()];
         f.finished.store(now.0, Relaxed);
         if c.report == Report::Flows {
-            self.say(TrafficEvent::FlowFinished { coflow, flow, bytes: Bytes(f.received.load(Relaxed)), at: now });
+            self.say(TrafficEvent::FlowFinished {
+                coflow,
+                flow,
+                bytes: Bytes(f.received.load(Relaxed)),
+                at: now,
+            });
         }
         if c.left.fetch_sub(1, Relaxed) > 1 {
             return;
@@ -403,13 +476,21 @@ impl Shared {
 
     pub fn unsent(&self, most: Bytes, mut each: impl FnMut((RackId, RackId), Bytes)) {
         let active = self.table().active.clone();
-        for f in active.values().flat_map(|c| &c.flows).filter(|f| f.is_sent() && f.racks.0 != f.racks.1) {
+        for f in
+            active.values().flat_map(|c| &c.flows).filter(|f| f.is_sent() && f.racks.0 != f.racks.1)
+        {
             each(f.racks, Bytes(f.unsent.load(Relaxed)).min(most));
         }
     }
 
-    /// Gives flows of a coflow other priorities, at once or when it is entered; one that is over is no error.
-    pub fn prioritise(&self, coflow: CoflowId, change: &Change, service: Service) -> io::Result<()> {
+    /// Gives flows of a coflow other priorities, at once or when it is entered; one that is over is
+    /// no error.
+    pub fn prioritise(
+        &self,
+        coflow: CoflowId,
+        change: &Change,
+        service: Service,
+    ) -> io::Result<()> {
         let active = {
             let mut table = self.table();
             let active = table.active.get(&coflow).cloned();

@@ -1,4 +1,5 @@
-//! Bare numbers where a rate or a time is meant: `uplink: 100` would be 100 bits a second. Files must say the unit; zero needs none.
+//! Bare numbers where a rate or a time is meant: `uplink: 100` would be 100 bits a second. Files
+//! must say the unit; zero needs none.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +52,9 @@ impl Keys {
                 for (key, inner) in map {
                     path.push(key.as_str().into());
                     match inner {
-                        Value::Number(n) if n.as_u64() != Some(0) => flaws.extend(self.flaw(key, n, path)),
+                        Value::Number(n) if n.as_u64() != Some(0) => {
+                            flaws.extend(self.flaw(key, n, path))
+                        }
                         _ => self.walk(inner, path, flaws),
                     }
                     path.pop();
@@ -71,14 +74,20 @@ impl Keys {
     fn flaw(&self, key: &str, number: &serde_json::Number, path: &[Step]) -> Option<Flaw> {
         let (what, examples) = match () {
             () if self.numbers.contains(key) => return None,
-            () if self.rates.contains(key) => {
-                ("a data rate", format!("a number and a unit, such as {number}Mb/s; bits a second are {number}b/s"))
-            }
-            () if self.times.contains(key) => {
-                ("a length of time", format!("a number and a unit, such as {number}ms; nanoseconds are {number}ns"))
-            }
+            () if self.rates.contains(key) => (
+                "a data rate",
+                format!("a number and a unit, such as {number}Mb/s; bits a second are {number}b/s"),
+            ),
+            () if self.times.contains(key) => (
+                "a length of time",
+                format!("a number and a unit, such as {number}ms; nanoseconds are {number}ns"),
+            ),
             () => return None,
         };
-        Some(Flaw { path: path.to_vec(), message: format!("{number} without a unit is not {what}"), allowed: examples })
+        Some(Flaw {
+            path: path.to_vec(),
+            message: format!("{number} without a unit is not {what}"),
+            allowed: examples,
+        })
     }
 }

@@ -49,8 +49,8 @@ pub fn pointer(path: &[Step]) -> String {
     path.iter().map(part).collect()
 }
 
-/// A value that is well formed and makes no sense. Knows its path, not its place in a text, so that the same check
-/// serves YAML files and JSON requests.
+/// A value that is well formed and makes no sense. Knows its path, not its place in a text, so that
+/// the same check serves YAML files and JSON requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
     /// The place in the document.
@@ -79,7 +79,13 @@ impl Flaws {
     }
 
     /// Notes a flaw unless `ok`.
-    pub fn unless(&mut self, ok: bool, path: Vec<Step>, message: impl Into<String>, allowed: impl Into<String>) {
+    pub fn unless(
+        &mut self,
+        ok: bool,
+        path: Vec<Step>,
+        message: impl Into<String>,
+        allowed: impl Into<String>,
+    ) {
         if !ok {
             self.add(path, message, allowed);
         }
@@ -117,7 +123,8 @@ pub struct ConfigError {
     pub problems: Vec<Problem>,
 }
 
-/// Characters of a line that is shown whole; of a longer one, how many are shown before its fault, and behind.
+/// Characters of a line that is shown whole; of a longer one, how many are shown before its fault,
+/// and behind.
 const EXCERPT: usize = 200;
 const AROUND: usize = 40;
 /// Errors of one file that are shown; of the others only their number.
@@ -127,9 +134,22 @@ impl std::error::Error for ConfigError {}
 
 impl ConfigError {
     /// One problem at a line and column (from 1) of `text`.
-    pub fn at(text: &str, file: &str, (line, column): (usize, usize), message: impl Into<String>, allowed: impl Into<String>) -> Self {
+    pub fn at(
+        text: &str,
+        file: &str,
+        (line, column): (usize, usize),
+        message: impl Into<String>,
+        allowed: impl Into<String>,
+    ) -> Self {
         let source = super::yaml::source_line(text, line);
-        let problem = Problem { line, column, path: vec![], message: message.into(), allowed: allowed.into(), source };
+        let problem = Problem {
+            line,
+            column,
+            path: vec![],
+            message: message.into(),
+            allowed: allowed.into(),
+            source,
+        };
         Self { file: file.into(), problems: vec![problem] }
     }
 }
@@ -174,15 +194,28 @@ impl Problem {
         Ok(())
     }
 
-    /// The line, or of a long one what is around the column; and what goes before the caret. Tabs stay tabs, so that it is in its place.
+    /// The line, or of a long one what is around the column; and what goes before the caret. Tabs
+    /// stay tabs, so that it is in its place.
     fn excerpt(&self) -> (String, String) {
         let (length, column) = (self.source.chars().count(), self.column.saturating_sub(1));
-        let (from, most) = if length <= EXCERPT { (0, length) } else { (column.saturating_sub(AROUND), 2 * AROUND) };
-        let part = |from: usize, most: usize| self.source.chars().skip(from).take(most).collect::<String>();
-        let shown = |text: &str| text.split('\t').map(|t| text::escaped(t).into_owned()).collect::<Vec<_>>().join("\t");
+        let (from, most) = if length <= EXCERPT {
+            (0, length)
+        } else {
+            (column.saturating_sub(AROUND), 2 * AROUND)
+        };
+        let part = |from: usize, most: usize| {
+            self.source.chars().skip(from).take(most).collect::<String>()
+        };
+        let shown = |text: &str| {
+            text.split('\t').map(|t| text::escaped(t).into_owned()).collect::<Vec<_>>().join("\t")
+        };
         let before = shown(&part(from, column - from.min(column)));
         let [begin, end] = [from > 0, from + most < length].map(|cut| if cut { ".." } else { "" });
-        let pad = begin.chars().chain(before.chars()).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let pad = begin
+            .chars()
+            .chain(before.chars())
+            .map(|c| if c == '\t' { '\t' } else { ' ' })
+            .collect();
         (format!("{begin}{}{end}", shown(&part(from, most))), pad)
     }
 }

@@ -34,8 +34,13 @@ pub fn read_fault(text: &str, topology: &Topology) -> Result<Fault, String> {
 /// # Errors
 /// The first line that is no fault.
 pub fn read_faults(text: &str, file: &str, topology: &Topology) -> Result<Vec<Fault>, String> {
-    let lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty() && !l.trim().starts_with('#'));
-    lines.map(|(n, l)| read_fault(l, topology).map_err(|e| format!("{file}:{}: {e}", n + 1))).collect()
+    let lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, l)| !l.trim().is_empty() && !l.trim().starts_with('#'));
+    lines
+        .map(|(n, l)| read_fault(l, topology).map_err(|e| format!("{file}:{}: {e}", n + 1)))
+        .collect()
 }
 
 fn rack(text: &str, topology: &Topology) -> Option<RackId> {
@@ -48,20 +53,30 @@ fn links(what: &str, state: &str, topology: &Topology) -> Result<Broken, String>
         "down" => Some(0),
         other => other.strip_suffix('%').and_then(|p| p.parse().ok()).filter(|p| *p < 100),
     };
-    let percent = percent.ok_or_else(|| format!("links are `down` or carry 0% to 99%, not `{state}`"))?;
+    let percent =
+        percent.ok_or_else(|| format!("links are `down` or carry 0% to 99%, not `{state}`"))?;
     let racks = || format!("racks are r0 to r{}", topology.rack_count().saturating_sub(1));
     let which = match (what, what.split_once('.')) {
         ("eps", _) => Which::Eps,
         ("core", _) if topology.eps.core_rate().is_some() => Which::Core,
         ("core", _) => return Err("this topology has no `eps.core`".into()),
         (pod, None) if pod.starts_with("pod") => {
-            let pods = topology.eps.pods().map_or(0, |p| topology.rack_count().div_ceil(p.racks.max(1) as usize));
+            let pods = topology
+                .eps
+                .pods()
+                .map_or(0, |p| topology.rack_count().div_ceil(p.racks.max(1) as usize));
             let number = pod[3..].parse().ok().filter(|n: &u32| (*n as usize) < pods);
             Which::Pod(number.ok_or_else(|| format!("this topology has {pods} pods"))?)
         }
-        (_, Some((host, "nic"))) => Which::Nic(topology.host_by_name(host).ok_or_else(|| format!("no host {host}"))?),
-        (_, Some((r, "uplink"))) => Which::Uplink(r.strip_prefix('r').and_then(|r| rack(r, topology)).ok_or_else(racks)?),
-        (_, Some((r, "tor"))) => Which::Tor(r.strip_prefix('r').and_then(|r| rack(r, topology)).ok_or_else(racks)?),
+        (_, Some((host, "nic"))) => {
+            Which::Nic(topology.host_by_name(host).ok_or_else(|| format!("no host {host}"))?)
+        }
+        (_, Some((r, "uplink"))) => {
+            Which::Uplink(r.strip_prefix('r').and_then(|r| rack(r, topology)).ok_or_else(racks)?)
+        }
+        (_, Some((r, "tor"))) => {
+            Which::Tor(r.strip_prefix('r').and_then(|r| rack(r, topology)).ok_or_else(racks)?)
+        }
         _ => in_graph(what, topology)?,
     };
     Ok(Broken::Links { which, percent })
@@ -71,9 +86,13 @@ fn links(what: &str, state: &str, topology: &Topology) -> Result<Broken, String>
 fn in_graph(what: &str, topology: &Topology) -> Result<Which, String> {
     let Some(graph) = topology.eps.graph() else { return Err(format!("nothing is called {what}")) };
     let find = |name: &str| graph.switches.iter().position(|s| s.name == name).map(|k| k as u32);
-    let names = || graph.switches.iter().take(8).map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names =
+        || graph.switches.iter().take(8).map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ");
     let more = if graph.switches.len() > 8 { ", .." } else { "" };
-    let known = |name: &str| find(name).ok_or_else(|| format!("nothing is called {name}; switches are {}{more}", names()));
+    let known = |name: &str| {
+        find(name)
+            .ok_or_else(|| format!("nothing is called {name}; switches are {}{more}", names()))
+    };
     let Some((a, b)) = what.split_once('/') else { return known(what).map(Which::Switch) };
     let (from, to) = (known(a)?, known(b)?);
     let joined = graph.cables.iter().any(|c| c.ends == (from, to) || c.ends == (to, from));
@@ -83,20 +102,31 @@ fn in_graph(what: &str, topology: &Topology) -> Result<Which, String> {
 fn port_fault(port: &str, state: &str, topology: &Topology) -> Result<Broken, String> {
     let planes = topology.planes.len();
     let (plane, port) = port.split_once('.').ok_or("no port")?;
-    let plane =
-        plane.parse().ok().map(PlaneId).filter(|p| p.index() < planes).ok_or_else(|| format!("this topology has {planes} planes"))?;
+    let plane = plane
+        .parse()
+        .ok()
+        .map(PlaneId)
+        .filter(|p| p.index() < planes)
+        .ok_or_else(|| format!("this topology has {planes} planes"))?;
     let (side, number) = match (port.strip_prefix("in"), port.strip_prefix("out")) {
         (Some(n), _) => (Side::Input, n),
         (_, Some(n)) => (Side::Output, n),
         _ => return Err(format!("a port is in0 or out0, not {port}")),
     };
-    let rack = rack(number, topology).ok_or_else(|| format!("ports are 0 to {}", topology.rack_count().saturating_sub(1)))?;
+    let rack = rack(number, topology)
+        .ok_or_else(|| format!("ports are 0 to {}", topology.rack_count().saturating_sub(1)))?;
     let how = match (state, side) {
         ("stuck", _) => PortFault::Stuck,
         ("dark", _) => PortFault::Dark,
         ("deaf", Side::Input) => PortFault::Deaf,
-        (slow, Side::Input) if slow.starts_with("slow") => PortFault::Slow(slow[4..].parse().map_err(|e| format!("{e}"))?),
-        _ => return Err(format!("inputs are stuck, dark, slow or deaf, outputs stuck or dark, not `{state}`")),
+        (slow, Side::Input) if slow.starts_with("slow") => {
+            PortFault::Slow(slow[4..].parse().map_err(|e| format!("{e}"))?)
+        }
+        _ => {
+            return Err(format!(
+                "inputs are stuck, dark, slow or deaf, outputs stuck or dark, not `{state}`"
+            ));
+        }
     };
     Ok(Broken::Port { plane, side, rack, how })
 }
@@ -109,7 +139,13 @@ mod tests {
     use crate::units::BitRate;
 
     fn topology() -> Topology {
-        let plane = Plane { id: PlaneId(0), rate: BitRate(8), delta: Span(1), stop: StopMode::NotAllStop, duplex: false };
+        let plane = Plane {
+            id: PlaneId(0),
+            rate: BitRate(8),
+            delta: Span(1),
+            stop: StopMode::NotAllStop,
+            duplex: false,
+        };
         Topology::uniform("t", 4, 2, BitRate(8), BitRate(8), vec![plane])
     }
 
@@ -125,7 +161,10 @@ mod tests {
         let port = |side, how| Broken::Port { plane: PlaneId(0), side, rack: RackId(3), how };
         assert_eq!(what("ocs0.in3=stuck@2s+5s"), port(Side::Input, PortFault::Stuck));
         assert_eq!(what("ocs0.out3=dark@2s"), port(Side::Output, PortFault::Dark));
-        assert_eq!(what("ocs0.in3=slow20ms@2s"), port(Side::Input, PortFault::Slow(Span::millis(20))));
+        assert_eq!(
+            what("ocs0.in3=slow20ms@2s"),
+            port(Side::Input, PortFault::Slow(Span::millis(20)))
+        );
         assert_eq!(what("ocs0.in3=deaf@2s"), port(Side::Input, PortFault::Deaf));
         let f = read_fault("ocs0.in3=deaf@2s+500ms", &t).unwrap();
         assert_eq!((f.at, f.until), (Time(2_000_000_000), Some(Time(2_500_000_000))));
@@ -135,8 +174,14 @@ mod tests {
         let which = |text: &str| read_fault(text, &with_graph).map(|f| f.what);
         assert_eq!(which("spine1=down@1s"), Ok(links(Which::Switch(5), 0)));
         assert_eq!(which("spine0/leaf3=30%@1s"), Ok(links(Which::Cables(4, 3), 30)));
-        assert!(which("leaf0/leaf1=down@1s").unwrap_err().contains("no link joins leaf0 and leaf1"));
-        assert!(which("leaf0/hub=down@1s").unwrap_err().contains("nothing is called hub; switches are leaf0, leaf1"));
+        assert!(
+            which("leaf0/leaf1=down@1s").unwrap_err().contains("no link joins leaf0 and leaf1")
+        );
+        assert!(
+            which("leaf0/hub=down@1s")
+                .unwrap_err()
+                .contains("nothing is called hub; switches are leaf0, leaf1")
+        );
         let list = read_faults("# a comment\n\neps=down@1s\n r1.tor=down@2s\n", "f", &t).unwrap();
         assert_eq!(list.len(), 2);
     }

@@ -12,18 +12,26 @@ use crate::topology::links::Loss;
 use crate::topology::{Core, Framing, StopMode, Topology};
 use crate::units::Bytes;
 
-/// Checks a policy against a network: a circuit must get light within the interval in which it was decided.
+/// Checks a policy against a network: a circuit must get light within the interval in which it was
+/// decided.
 ///
 /// # Errors
-/// When the lead and a plane's reconfiguration delay fill the whole interval. The problem has no place in a file, since
-/// it lies between two.
+/// When the lead and a plane's reconfiguration delay fill the whole interval. The problem has no
+/// place in a file, since it lies between two.
 pub fn fit(topology: &Topology, plan: &RunPlan) -> Result<(), ConfigError> {
     let flaws = unfit(topology, plan);
     let policy = &plan.policy;
     if flaws.is_empty() {
         return Ok(());
     }
-    let problem = |f: Flaw| Problem { line: 0, column: 0, path: f.path, message: f.message, allowed: f.allowed, source: String::new() };
+    let problem = |f: Flaw| Problem {
+        line: 0,
+        column: 0,
+        path: f.path,
+        message: f.message,
+        allowed: f.allowed,
+        source: String::new(),
+    };
     let file = format!("policy {} on topology {}", policy.name, topology.name);
     Err(ConfigError { file, problems: flaws.into_iter().map(problem).collect() })
 }
@@ -53,7 +61,8 @@ pub fn unfit(topology: &Topology, plan: &RunPlan) -> Vec<Flaw> {
     slow.map(flaw).collect()
 }
 
-/// Circuits with times of their own need one plane on which a port's change leaves the others alone.
+/// Circuits with times of their own need one plane on which a port's change leaves the others
+/// alone.
 fn reserves(topology: &Topology) -> Option<Flaw> {
     let one = |p: &crate::topology::Plane| !p.duplex && p.stop == StopMode::NotAllStop;
     (!matches!(&topology.planes[..], [p] if one(p))).then(|| Flaw {
@@ -72,7 +81,8 @@ pub struct Load {
     pub flows: u64,
     /// Flows of the coflow that has most.
     pub largest: u64,
-    /// Senders, receivers and single flows by which all coflows are known ([`crate::coflows::flows::Edges::kept`]).
+    /// Senders, receivers and single flows by which all coflows are known
+    /// ([`crate::coflows::flows::Edges::kept`]).
     pub kept: u64,
     /// Tasks of all jobs.
     pub tasks: u64,
@@ -90,9 +100,15 @@ pub fn model(topology: &Topology, plan: &RunPlan) -> Result<Model, NoSums> {
 /// Coflows are known by their sums only where nothing tells their flows apart.
 fn sums(topology: &Topology, plan: &RunPlan) -> Option<Flaw> {
     let message = match model(topology, plan).err()? {
-        NoSums::Circuits => "circuits tell the flows of a coflow apart, and `sums` knows senders and receivers only".into(),
+        NoSums::Circuits => {
+            "circuits tell the flows of a coflow apart, and `sums` knows senders and receivers only"
+                .into()
+        }
         NoSums::Limits => {
-            format!("`sums` knows what hosts send and receive, and topology {} has other limits than their interfaces", topology.name)
+            format!(
+                "`sums` knows what hosts send and receive, and topology {} has other limits than their interfaces",
+                topology.name
+            )
         }
     };
     let allowed = "`sums` with `scheduler: eps-only` on a network whose uplinks carry what the hosts of their rack can send (or with one \
@@ -101,9 +117,10 @@ fn sums(topology: &Topology, plan: &RunPlan) -> Option<Flaw> {
     Some(Flaw { path: vec![Step::Key("within".into())], message, allowed })
 }
 
-/// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits (none of more than 1,024 racks) and
-/// twelve with; what the model keeps ([`Model::bytes`]); and what is kept of each flow and task (where coflows are known by their sums, of
-/// each sender and receiver of a coflow, and of the flows of the largest one, which are a list while it comes).
+/// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits
+/// (none of more than 1,024 racks) and twelve with; what the model keeps ([`Model::bytes`]); and
+/// what is kept of each flow and task (where coflows are known by their sums, of each sender and
+/// receiver of a coflow, and of the flows of the largest one, which are a list while it comes).
 /// docs/memory.md has what was measured.
 pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
@@ -122,9 +139,14 @@ pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
         _ => (12, 0),
     };
     let by_sums = model.is_some_and(Model::knows_sums);
-    let (listed, sides, flows) = if by_sums { (load.largest, load.kept, 0) } else { (0, 0, load.flows) };
+    let (listed, sides, flows) =
+        if by_sums { (load.largest, load.kept, 0) } else { (0, 0, load.flows) };
     let by_flow = [(flows, FLOW), (listed, LISTED), (sides, SIDE), (load.tasks, TASK)];
-    let by_racks = [(racks.saturating_mul(racks), CELL * matrices), (rows, RACK), (model.map_or(0, |m| m.bytes(hosts, racks)), 1)];
+    let by_racks = [
+        (racks.saturating_mul(racks), CELL * matrices),
+        (rows, RACK),
+        (model.map_or(0, |m| m.bytes(hosts, racks)), 1),
+    ];
     let kept = by_racks.iter().chain(&by_flow);
     Bytes(kept.fold(PROGRAM, |sum, (n, bytes)| sum.saturating_add(n.saturating_mul(*bytes))))
 }
@@ -139,12 +161,18 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     let needed = memory(topology, plan, Load::default());
     if needed > MUCH {
         let (racks, gigabytes) = (topology.rack_count(), needed.0.div_ceil(MUCH.0));
-        out.push(format!("a simulation of the {racks} racks of topology {} takes about {gigabytes} GB of memory", topology.name));
+        out.push(format!(
+            "a simulation of the {racks} racks of topology {} takes about {gigabytes} GB of memory",
+            topology.name
+        ));
     }
     let scheduler = policy.scheduler.build();
     let wants = scheduler.set_by() != SetBy::NoCircuits;
     if wants && topology.planes.is_empty() {
-        out.push(format!("policy {} schedules circuits, and topology {} has no OCS plane", policy.name, topology.name));
+        out.push(format!(
+            "policy {} schedules circuits, and topology {} has no OCS plane",
+            policy.name, topology.name
+        ));
     }
     if topology.framing == Framing::None {
         out.push(format!(
@@ -159,7 +187,10 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
         ));
     }
     if topology.eps.background_percent > 0 {
-        out.push(format!("the background traffic of topology {} exists in simulations only", topology.name));
+        out.push(format!(
+            "the background traffic of topology {} exists in simulations only",
+            topology.name
+        ));
     }
     let left_out: Vec<&str> = [
         ("buffer", topology.links.all().any(|l| l.buffer.is_some())),
@@ -170,7 +201,8 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     .filter_map(|(key, given)| given.then_some(key))
     .collect();
     if !left_out.is_empty() {
-        let (keys, exist) = (left_out.join("`, `"), if left_out.len() == 1 { "exists" } else { "exist" });
+        let (keys, exist) =
+            (left_out.join("`, `"), if left_out.len() == 1 { "exists" } else { "exist" });
         out.push(format!(
             "`{keys}` of the links of topology {} {exist} in emulations only: a simulation counts their rate and delay",
             topology.name
@@ -191,13 +223,19 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     if plan.run.admit == Admit::Wait && topology.planes.len() > 1 {
         out.push(format!("policy {}: elephants wait for circuits, which an emulation can do on one OCS plane only", policy.name));
     }
-    if plan.run.admit == Admit::Wait && policy.elephant_threshold > Bytes(0) && policy.demand != Estimator::Declared {
+    if plan.run.admit == Admit::Wait
+        && policy.elephant_threshold > Bytes(0)
+        && policy.demand != Estimator::Declared
+    {
         out.push(format!(
             "policy {}: elephants wait for circuits, and what is left of one below the threshold never gets any: `demand: declared` gives it one",
             policy.name
         ));
     }
-    if wants && policy.demand == Estimator::Backlog && policy.elephant_threshold.0.saturating_mul(3) > plan.run.buffer.0 {
+    if wants
+        && policy.demand == Estimator::Backlog
+        && policy.elephant_threshold.0.saturating_mul(3) > plan.run.buffer.0
+    {
         let (threshold, buffer) = (policy.elephant_threshold, plan.run.buffer);
         out.push(if threshold > buffer {
             format!("policy {name}: no connection's backlog ever reaches the threshold of {threshold}: `buffer` holds {buffer}")
@@ -211,7 +249,10 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     for p in &topology.planes {
         out.extend(scheduler.advice(p));
         if wants && policy.interval < p.delta * 2 {
-            out.push(format!("plane {} is dark for most of an interval of {}: delta is {}", p.id, policy.interval, p.delta));
+            out.push(format!(
+                "plane {} is dark for most of an interval of {}: delta is {}",
+                p.id, policy.interval, p.delta
+            ));
         }
     }
     out

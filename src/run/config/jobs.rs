@@ -16,8 +16,9 @@
 //!   - {name: far, maps: 2, map_time: 1s, shuffle: 9MB, types: [access, core, access], reduces: 2, reduce_time: 1s}
 //! ```
 //!
-//! A time is one length for all tasks of a stage, or a list with one a task. Stages come in any order; those without a path between
-//! them keep the file's. An edge names its stages, or gives their places in the list from zero.
+//! A time is one length for all tasks of a stage, or a list with one a task. Stages come in any
+//! order; those without a path between them keep the file's. An edge names its stages, or gives
+//! their places in the list from zero.
 
 use std::collections::BTreeMap;
 
@@ -84,10 +85,11 @@ struct JobEntry {
     input: Option<Bytes>,
     /// MapReduce: bytes from the map tasks to the reduce tasks.
     shuffle: Option<Bytes>,
-    /// MapReduce: by reduce task, its share of the shuffle in any unit; all have the same if left out.
+    /// MapReduce: by reduce task, its share of the shuffle in any unit; all have the same if left
+    /// out.
     shares: Option<Vec<u64>>,
-    /// MapReduce: the tiers of the switches that the flows of its shuffle must cross, in their order, such as [access, aggregation,
-    /// core, aggregation, access]; any if left out.
+    /// MapReduce: the tiers of the switches that the flows of its shuffle must cross, in their
+    /// order, such as [access, aggregation, core, aggregation, access]; any if left out.
     types: Option<Types>,
     /// MapReduce: number of reduce tasks; without them the job ends with its map tasks.
     reduces: Option<u32>,
@@ -132,7 +134,8 @@ struct EdgeEntry {
     bytes: Bytes,
     /// By task of `to`, its share of the bytes in any unit; all have the same if left out.
     shares: Option<Vec<u64>>,
-    /// The tiers of the switches that its flows must cross, in their order; any if left out. All edges to one stage have the same.
+    /// The tiers of the switches that its flows must cross, in their order; any if left out. All
+    /// edges to one stage have the same.
     types: Option<Types>,
 }
 
@@ -153,7 +156,9 @@ impl<'de> Deserialize<'de> for StageRef {
                 f.write_str("the name of a stage, or its place in the list from zero")
             }
             fn visit_u64<E: de::Error>(self, v: u64) -> Result<StageRef, E> {
-                u32::try_from(v).map(StageRef::Place).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(v), &self))
+                u32::try_from(v)
+                    .map(StageRef::Place)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(v), &self))
             }
             fn visit_str<E: de::Error>(self, v: &str) -> Result<StageRef, E> {
                 Ok(StageRef::Name(v.into()))
@@ -236,7 +241,8 @@ impl RawJobs {
         flaws.done(|| JobList::new(name, jobs))
     }
 
-    /// A flaw for each of the jobs' types that is among `wrong`, with what is wrong and what is allowed.
+    /// A flaw for each of the jobs' types that is among `wrong`, with what is wrong and what is
+    /// allowed.
     pub fn types_among(self, wrong: &BTreeMap<Types, (String, String)>) -> Vec<Flaw> {
         let mut flaws = Flaws::default();
         for (k, job) in self.jobs.into_iter().enumerate() {
@@ -268,7 +274,12 @@ impl Place {
 }
 
 fn limit_bytes(bytes: Bytes, at: Vec<Step>, flaws: &mut Flaws) {
-    flaws.unless(bytes <= MAX_BYTES, at, format!("{bytes} are too many"), format!("at most {MAX_BYTES}"));
+    flaws.unless(
+        bytes <= MAX_BYTES,
+        at,
+        format!("{bytes} are too many"),
+        format!("at most {MAX_BYTES}"),
+    );
 }
 
 /// Whether the shares of a shuffle suit its receiving tasks.
@@ -281,36 +292,68 @@ fn limit_shares(edge: &EdgeSpec, tasks: u32, at: Vec<Step>, flaws: &mut Flaws) {
 /// The types of a shuffle, which are some if they are said at all.
 fn types_of(types: Option<Types>, at: Vec<Step>, flaws: &mut Flaws) -> Types {
     let Some(types) = types else { return Types::default() };
-    if let Err((what, allowed)) =
-        if types.are_free() { Err(("no types".into(), "one tier at least, or no `types`".into())) } else { types.check() }
-    {
+    if let Err((what, allowed)) = if types.are_free() {
+        Err(("no types".into(), "one tier at least, or no `types`".into()))
+    } else {
+        types.check()
+    } {
         flaws.add(at, what, allowed);
     }
     types
 }
 
 /// Whether a stage's number of tasks and times make sense.
-fn limit_tasks(tasks: u32, tasks_at: Vec<Step>, times: &TaskTimes, time_at: Vec<Step>, flaws: &mut Flaws) {
+fn limit_tasks(
+    tasks: u32,
+    tasks_at: Vec<Step>,
+    times: &TaskTimes,
+    time_at: Vec<Step>,
+    flaws: &mut Flaws,
+) {
     let fits = (1..=MAX_TASKS).contains(&tasks);
     flaws.unless(fits, tasks_at, format!("{tasks} tasks"), format!("1 to {MAX_TASKS}"));
     if let TaskTimes::Each(all) = times {
         let n = all.len();
-        flaws.unless(n == tasks as usize, time_at.clone(), format!("{n} times for {tasks} tasks"), "one length, or a list of one a task");
+        flaws.unless(
+            n == tasks as usize,
+            time_at.clone(),
+            format!("{n} times for {tasks} tasks"),
+            "one length, or a list of one a task",
+        );
     }
     let longest = times.longest();
-    flaws.unless(longest <= MAX_TIME, time_at, format!("{longest} are too long"), format!("at most {MAX_TIME}"));
+    flaws.unless(
+        longest <= MAX_TIME,
+        time_at,
+        format!("{longest} are too long"),
+        format!("at most {MAX_TIME}"),
+    );
 }
 
 impl JobEntry {
     /// The job, unless something is wrong with it.
     fn check(self, k: usize, at: &Place, flaws: &mut Flaws) -> Option<JobSpec> {
         let before = flaws.0.len();
-        flaws.unless(self.queue <= MAX_QUEUE, at.key("queue"), format!("queue {}", self.queue), format!("0 to {MAX_QUEUE}"));
+        flaws.unless(
+            self.queue <= MAX_QUEUE,
+            at.key("queue"),
+            format!("queue {}", self.queue),
+            format!("0 to {MAX_QUEUE}"),
+        );
         let long = self.arrival > MAX_TIME;
-        flaws.unless(!long, at.key("arrival"), format!("{} are too long", self.arrival), format!("at most {MAX_TIME}"));
+        flaws.unless(
+            !long,
+            at.key("arrival"),
+            format!("{} are too long", self.arrival),
+            format!("at most {MAX_TIME}"),
+        );
         let name = self.name.clone().unwrap_or_else(|| format!("job-{k}"));
         let (queue, arrival, recurring) = (self.queue, Time::ZERO + self.arrival, self.recurring);
-        let parts = if self.stages.is_some() || self.edges.is_some() { self.graph(at, flaws) } else { self.map_reduce(at, flaws) };
+        let parts = if self.stages.is_some() || self.edges.is_some() {
+            self.graph(at, flaws)
+        } else {
+            self.map_reduce(at, flaws)
+        };
         let (stages, edges) = parts.filter(|_| flaws.0.len() == before)?;
         Some(JobSpec { id: JobId(0), name, queue, arrival, recurring, stages, edges })
     }
@@ -333,7 +376,11 @@ impl JobEntry {
 
     fn map_reduce(self, at: &Place, flaws: &mut Flaws) -> Option<(Vec<StageSpec>, Vec<EdgeSpec>)> {
         let (Some(maps), Some(map_time)) = (self.maps, self.map_time) else {
-            flaws.add(at.0.clone(), "a job without stages", "a MapReduce: `maps` and `map_time` at least; or `stages` and `edges`");
+            flaws.add(
+                at.0.clone(),
+                "a job without stages",
+                "a MapReduce: `maps` and `map_time` at least; or `stages` and `edges`",
+            );
             return None;
         };
         let reduces = self.reduces.unwrap_or(0);
@@ -344,20 +391,51 @@ impl JobEntry {
         }
         limit_tasks(maps, at.key("maps"), &map_time.0, at.key("map_time"), flaws);
         let map_output = if reduces == 0 { output } else { Bytes::ZERO };
-        let map = StageSpec { name: "map".into(), tasks: maps, times: map_time.0, input, output: map_output };
+        let map = StageSpec {
+            name: "map".into(),
+            tasks: maps,
+            times: map_time.0,
+            input,
+            output: map_output,
+        };
         if reduces == 0 {
-            flaws.unless(shuffle == Bytes::ZERO, at.key("shuffle"), "a shuffle to no reduce task", "`reduces` of 1 or more, or no shuffle");
-            flaws.unless(self.shares.is_none(), at.key("shares"), "shares of no reduce task", "`reduces` of 1 or more");
-            flaws.unless(self.types.is_none(), at.key("types"), "types of no shuffle", "`reduces` of 1 or more");
-            flaws.unless(self.reduce_time.is_none(), at.key("reduce_time"), "times of no reduce task", "`reduces` of 1 or more");
+            flaws.unless(
+                shuffle == Bytes::ZERO,
+                at.key("shuffle"),
+                "a shuffle to no reduce task",
+                "`reduces` of 1 or more, or no shuffle",
+            );
+            flaws.unless(
+                self.shares.is_none(),
+                at.key("shares"),
+                "shares of no reduce task",
+                "`reduces` of 1 or more",
+            );
+            flaws.unless(
+                self.types.is_none(),
+                at.key("types"),
+                "types of no shuffle",
+                "`reduces` of 1 or more",
+            );
+            flaws.unless(
+                self.reduce_time.is_none(),
+                at.key("reduce_time"),
+                "times of no reduce task",
+                "`reduces` of 1 or more",
+            );
             return Some((vec![map], vec![]));
         }
         let Some(Times(times)) = self.reduce_time else {
-            flaws.add(at.key("reduces"), "reduce tasks without a time", "`reduce_time` beside `reduces`");
+            flaws.add(
+                at.key("reduces"),
+                "reduce tasks without a time",
+                "`reduce_time` beside `reduces`",
+            );
             return None;
         };
         limit_tasks(reduces, at.key("reduces"), &times, at.key("reduce_time"), flaws);
-        let reduce = StageSpec { name: "reduce".into(), tasks: reduces, times, input: Bytes::ZERO, output };
+        let reduce =
+            StageSpec { name: "reduce".into(), tasks: reduces, times, input: Bytes::ZERO, output };
         let types = types_of(self.types, at.key("types"), flaws);
         let edge = EdgeSpec { shares: self.shares, types, ..EdgeSpec::even(0, 1, shuffle) };
         limit_shares(&edge, reduces, at.key("shares"), flaws);
@@ -366,25 +444,43 @@ impl JobEntry {
 
     fn graph(self, at: &Place, flaws: &mut Flaws) -> Option<(Vec<StageSpec>, Vec<EdgeSpec>)> {
         for key in self.short_keys() {
-            flaws.add(at.key(key), format!("`{key}` beside `stages`"), "a MapReduce's keys, or `stages` and `edges`, not both");
+            flaws.add(
+                at.key(key),
+                format!("`{key}` beside `stages`"),
+                "a MapReduce's keys, or `stages` and `edges`, not both",
+            );
         }
         let stages = self.stages.unwrap_or_default();
         let fits = (1..=MAX_STAGES).contains(&stages.len());
-        flaws.unless(fits, at.key("stages"), format!("{} stages", stages.len()), format!("1 to {MAX_STAGES}"));
-        let stages: Vec<StageSpec> = stages.into_iter().enumerate().map(|(i, s)| stage(s, i, at, flaws)).collect();
+        flaws.unless(
+            fits,
+            at.key("stages"),
+            format!("{} stages", stages.len()),
+            format!("1 to {MAX_STAGES}"),
+        );
+        let stages: Vec<StageSpec> =
+            stages.into_iter().enumerate().map(|(i, s)| stage(s, i, at, flaws)).collect();
         let edges = edges(self.edges.unwrap_or_default(), &stages, at, flaws)?;
         let Some(order) = topological(stages.len(), &edges) else {
-            flaws.add(at.key("edges"), "the stages wait for each other in a circle", "edges that lead from earlier stages to later ones");
+            flaws.add(
+                at.key("edges"),
+                "the stages wait for each other in a circle",
+                "edges that lead from earlier stages to later ones",
+            );
             return None;
         };
         let mut new = vec![0; order.len()];
         for (to, &from) in order.iter().enumerate() {
             new[from] = to;
         }
-        let mut edges: Vec<_> = edges.into_iter().map(|e| EdgeSpec { from: new[e.from], to: new[e.to], ..e }).collect();
+        let mut edges: Vec<_> =
+            edges.into_iter().map(|e| EdgeSpec { from: new[e.from], to: new[e.to], ..e }).collect();
         edges.sort_unstable_by_key(|e| (e.from, e.to));
         let mut stages: Vec<_> = stages.into_iter().map(Some).collect();
-        let stages = order.iter().map(|&k| stages[k].take().expect("an order names every stage once")).collect();
+        let stages = order
+            .iter()
+            .map(|&k| stages[k].take().expect("an order names every stage once"))
+            .collect();
         Some((stages, edges))
     }
 }
@@ -399,13 +495,20 @@ fn stage(s: StageEntry, i: usize, at: &Place, flaws: &mut Flaws) -> StageSpec {
 }
 
 /// The edges with their stages found; nothing if one of them makes no sense.
-fn edges(entries: Vec<EdgeEntry>, stages: &[StageSpec], at: &Place, flaws: &mut Flaws) -> Option<Vec<EdgeSpec>> {
+fn edges(
+    entries: Vec<EdgeEntry>,
+    stages: &[StageSpec],
+    at: &Place,
+    flaws: &mut Flaws,
+) -> Option<Vec<EdgeSpec>> {
     let mut by_name: std::collections::BTreeMap<&str, Vec<usize>> = Default::default();
     for (k, s) in stages.iter().enumerate() {
         by_name.entry(&s.name).or_default().push(k);
     }
     let find = |stage: &StageRef| match stage {
-        StageRef::Place(k) => Some(*k as usize).filter(|k| *k < stages.len()).ok_or_else(|| format!("there is no stage {k}")),
+        StageRef::Place(k) => Some(*k as usize)
+            .filter(|k| *k < stages.len())
+            .ok_or_else(|| format!("there is no stage {k}")),
         StageRef::Name(n) => match by_name.get(n.as_str()).map_or(&[][..], |v| v) {
             [k] => Ok(*k),
             [] => Err(format!("`{n}` is not a stage of this job")),
@@ -413,31 +516,48 @@ fn edges(entries: Vec<EdgeEntry>, stages: &[StageSpec], at: &Place, flaws: &mut 
         },
     };
     let names: Vec<&str> = stages.iter().map(|s| s.name.as_str()).take(20).collect();
-    let allowed = format!("0 to {}, or one of {}", stages.len().saturating_sub(1), names.join(", "));
-    let (before, mut seen, mut found) = (flaws.0.len(), std::collections::BTreeSet::new(), Vec::new());
+    let allowed =
+        format!("0 to {}, or one of {}", stages.len().saturating_sub(1), names.join(", "));
+    let (before, mut seen, mut found) =
+        (flaws.0.len(), std::collections::BTreeSet::new(), Vec::new());
     for (i, e) in entries.into_iter().enumerate() {
         let place = |key: &str| at.at(&["edges".into(), i.into(), key.into()]);
         limit_bytes(e.bytes, place("bytes"), flaws);
-        let mut end = |r: &StageRef, key: &str| find(r).map_err(|why| flaws.add(place(key), why, allowed.clone())).ok();
+        let mut end = |r: &StageRef, key: &str| {
+            find(r).map_err(|why| flaws.add(place(key), why, allowed.clone())).ok()
+        };
         let (Some(from), Some(to)) = (end(&e.from, "from"), end(&e.to, "to")) else { continue };
         if !seen.insert((from, to)) {
-            flaws.add(at.at(&["edges".into(), i.into()]), "a second edge between the same stages", "at most one a pair");
+            flaws.add(
+                at.at(&["edges".into(), i.into()]),
+                "a second edge between the same stages",
+                "at most one a pair",
+            );
         }
         let types = types_of(e.types, place("types"), flaws);
         let edge = EdgeSpec { shares: e.shares, types, ..EdgeSpec::even(from, to, e.bytes) };
         limit_shares(&edge, stages[to].tasks, place("shares"), flaws);
-        if let Some(first) = found.iter().find(|f: &&EdgeSpec| f.to == to && f.types != edge.types) {
-            let others = if first.types.are_free() { "none".into() } else { format!("[{}]", first.types) };
-            let what = format!("other types than those of the shuffle from `{}` to the same stage", stages[first.from].name);
-            flaws.add(at.at(&["edges".into(), i.into()]), what, format!("the same for all, since they are one coflow: {others}"));
+        if let Some(first) = found.iter().find(|f: &&EdgeSpec| f.to == to && f.types != edge.types)
+        {
+            let others =
+                if first.types.are_free() { "none".into() } else { format!("[{}]", first.types) };
+            let what = format!(
+                "other types than those of the shuffle from `{}` to the same stage",
+                stages[first.from].name
+            );
+            flaws.add(
+                at.at(&["edges".into(), i.into()]),
+                what,
+                format!("the same for all, since they are one coflow: {others}"),
+            );
         }
         found.push(edge);
     }
     (flaws.0.len() == before).then_some(found)
 }
 
-/// The stages so that every edge leads forward, the first of the file first where there is a choice; `None` if there is a circle.
-/// O((n + edges) log n).
+/// The stages so that every edge leads forward, the first of the file first where there is a
+/// choice; `None` if there is a circle. O((n + edges) log n).
 fn topological(n: usize, edges: &[EdgeSpec]) -> Option<Vec<usize>> {
     let (mut waits, mut next) = (vec![0usize; n], vec![vec![]; n]);
     for e in edges {

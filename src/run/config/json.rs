@@ -1,4 +1,5 @@
-//! JSON of which people shall hear what is wrong, as of YAML: with line, column and the path of the key, in plain words.
+//! JSON of which people shall hear what is wrong, as of YAML: with line, column and the path of the
+//! key, in plain words.
 
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
@@ -13,13 +14,25 @@ use super::yaml;
 pub fn read<T: DeserializeOwned>(text: &str, file: &str, allowed: &str) -> Result<T, ConfigError> {
     let mut inner = serde_json::Deserializer::from_str(text);
     let mut track = serde_path_to_error::Track::new();
-    let result = T::deserialize(serde_path_to_error::Deserializer::new(&mut inner, &mut track)).and_then(|v| inner.end().map(|()| v));
+    let result = T::deserialize(serde_path_to_error::Deserializer::new(&mut inner, &mut track))
+        .and_then(|v| inner.end().map(|()| v));
     result.map_err(|e| {
         let (line, column) = (e.line(), e.column().max(1));
         let source = yaml::source_line(text, line);
-        let message = if text.trim().is_empty() { "there is nothing in it".into() } else { words(&e) };
+        let message =
+            if text.trim().is_empty() { "there is nothing in it".into() } else { words(&e) };
         let path = if e.classify() == Category::Data { yaml::steps(&track.path()) } else { vec![] };
-        ConfigError { file: file.into(), problems: vec![Problem { line, column, path, message, allowed: allowed.into(), source }] }
+        ConfigError {
+            file: file.into(),
+            problems: vec![Problem {
+                line,
+                column,
+                path,
+                message,
+                allowed: allowed.into(),
+                source,
+            }],
+        }
     })
 }
 
@@ -42,7 +55,10 @@ pub fn words(e: &serde_json::Error) -> String {
 fn objects(text: &str) -> String {
     match text.split_once("expected struct ") {
         Some((before, after)) => {
-            format!("{before}expected an object{}", after.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'))
+            format!(
+                "{before}expected an object{}",
+                after.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_')
+            )
         }
         None => text.into(),
     }
@@ -71,11 +87,30 @@ mod tests {
             of("{\"list\": [{\"n\": 1},\n {\"n\": \"x\"}]}"),
             "f.json:2:10: list[1].n: invalid type: string \"x\", expected a whole number\n 2 |  {\"n\": \"x\"}]}\n   |          ^\n   allowed: this"
         );
-        assert!(of("{\"list\": [{}]}").contains("list[0]: missing key `n`"), "{}", of("{\"list\": [{}]}"));
-        assert!(of("{\"list\": [7]}").contains("invalid type: integer `7`, expected an object\n"), "{}", of("{\"list\": [7]}"));
-        assert!(of("{\"list\": 7}").contains("list: invalid type: integer `7`, expected a list such as [a, b]"));
-        assert!(of("{\"list\": [").starts_with("f.json:1:10: the text ends before its JSON does"), "{}", of("{\"list\": ["));
-        assert!(of("nonsense").starts_with("f.json:1:2: this is not JSON: no value begins so"), "{}", of("nonsense"));
+        assert!(
+            of("{\"list\": [{}]}").contains("list[0]: missing key `n`"),
+            "{}",
+            of("{\"list\": [{}]}")
+        );
+        assert!(
+            of("{\"list\": [7]}").contains("invalid type: integer `7`, expected an object\n"),
+            "{}",
+            of("{\"list\": [7]}")
+        );
+        assert!(
+            of("{\"list\": 7}")
+                .contains("list: invalid type: integer `7`, expected a list such as [a, b]")
+        );
+        assert!(
+            of("{\"list\": [").starts_with("f.json:1:10: the text ends before its JSON does"),
+            "{}",
+            of("{\"list\": [")
+        );
+        assert!(
+            of("nonsense").starts_with("f.json:1:2: this is not JSON: no value begins so"),
+            "{}",
+            of("nonsense")
+        );
         assert!(of("{\"list\": []} x").contains("more text behind the end of its JSON"));
     }
 }

@@ -6,8 +6,8 @@
 //! | JSON | `[[0, 5], [7, 0]]`, or an object with such rows as `demand_bytes` (what `heliostat show demand -o json` prints) |
 //! | binary | R as u32, then `R * R` cells as u64, row by row, all little-endian |
 //!
-//! Row = sending rack, column = receiving rack. A cell is a number of bytes, or in text a quantity such as `2.5GB`. The diagonal is
-//! zero: what a rack sends to itself never crosses the network.
+//! Row = sending rack, column = receiving rack. A cell is a number of bytes, or in text a quantity
+//! such as `2.5GB`. The diagonal is zero: what a rack sends to itself never crosses the network.
 
 use super::error::{ConfigError, Step};
 use super::yaml;
@@ -31,7 +31,10 @@ pub fn read(content: &[u8], file: &str) -> Result<DemandMatrix, ConfigError> {
     }
     let text = std::str::from_utf8(content).map_err(|e| {
         let before = String::from_utf8_lossy(&content[..e.valid_up_to()]);
-        let place = (before.matches('\n').count() + 1, before.chars().rev().take_while(|&c| c != '\n').count() + 1);
+        let place = (
+            before.matches('\n').count() + 1,
+            before.chars().rev().take_while(|&c| c != '\n').count() + 1,
+        );
         ConfigError::at(&before, file, place, "this is not UTF-8", "")
     })?;
     match text.trim_start().chars().next() {
@@ -40,16 +43,23 @@ pub fn read(content: &[u8], file: &str) -> Result<DemandMatrix, ConfigError> {
     }
 }
 
-const BINARY: &str = "R as a little-endian u32, then R * R cells as little-endian u64, the diagonal zero";
+const BINARY: &str =
+    "R as a little-endian u32, then R * R cells as little-endian u64, the diagonal zero";
 
 fn binary(content: &[u8]) -> Result<DemandMatrix, String> {
-    let (head, cells) = content.split_at_checked(4).ok_or_else(|| format!("a binary matrix of {} bytes", content.len()))?;
+    let (head, cells) = content
+        .split_at_checked(4)
+        .ok_or_else(|| format!("a binary matrix of {} bytes", content.len()))?;
     let racks = u32::from_le_bytes(head.try_into().expect("four bytes")) as usize;
     if racks > MAX_RACKS {
         return Err(format!("a binary matrix of {racks} racks; at most {MAX_RACKS}"));
     }
     if cells.len() != 8 * racks * racks {
-        return Err(format!("a binary matrix of {racks} racks has {} bytes, not {}", 4 + 8 * racks * racks, content.len()));
+        return Err(format!(
+            "a binary matrix of {racks} racks has {} bytes, not {}",
+            4 + 8 * racks * racks,
+            content.len()
+        ));
     }
     let mut m = DemandMatrix::zero(racks);
     for (k, c) in cells.chunks_exact(8).enumerate() {
@@ -107,11 +117,19 @@ fn square(rows: &[(usize, Vec<(usize, u64)>)]) -> Result<DemandMatrix, Fault> {
     for (i, (line, row)) in rows.iter().enumerate() {
         if row.len() != racks {
             let column = row.get(racks).or(row.last()).map_or(1, |c| c.0);
-            return Err(((*line, column), format!("row {i} has {} cells, and there are {racks} rows", row.len()), SQUARE));
+            return Err((
+                (*line, column),
+                format!("row {i} has {} cells, and there are {racks} rows", row.len()),
+                SQUARE,
+            ));
         }
         for (j, &(column, bytes)) in row.iter().enumerate() {
             if i == j && bytes > 0 {
-                return Err(((*line, column), format!("rack {i} sends {bytes} bytes to itself"), DIAGONAL));
+                return Err((
+                    (*line, column),
+                    format!("rack {i} sends {bytes} bytes to itself"),
+                    DIAGONAL,
+                ));
             }
             m.set(RackId::from(i), RackId::from(j), bytes);
         }
@@ -126,19 +144,27 @@ fn json(text: &str, file: &str) -> Result<DemandMatrix, ConfigError> {
         demand_bytes: Vec<Vec<Bytes>>,
     }
     let wrapped = text.trim_start().starts_with('{');
-    let parsed = if wrapped { serde_json::from_str::<Answer>(text).map(|a| a.demand_bytes) } else { serde_json::from_str(text) };
+    let parsed = if wrapped {
+        serde_json::from_str::<Answer>(text).map(|a| a.demand_bytes)
+    } else {
+        serde_json::from_str(text)
+    };
     let rows: Vec<Vec<Bytes>> = parsed.map_err(|e| {
         let said = e.to_string();
         let why = said.rsplit_once(" at line ").map_or(said.as_str(), |s| s.0);
         ConfigError::at(text, file, (e.line(), e.column()), why, "rows of cells: [[0, 5], [7, 0]]")
     })?;
-    let plain: Vec<(usize, Vec<(usize, u64)>)> =
-        rows.iter().enumerate().map(|(i, r)| (i, r.iter().enumerate().map(|(j, b)| (j, b.0)).collect())).collect();
+    let plain: Vec<(usize, Vec<(usize, u64)>)> = rows
+        .iter()
+        .enumerate()
+        .map(|(i, r)| (i, r.iter().enumerate().map(|(j, b)| (j, b.0)).collect()))
+        .collect();
     square(&plain).map_err(|((row, column), why, allowed)| {
         // JSON is YAML: its reader finds the place of a cell.
         let mut path: Vec<Step> = if wrapped { vec!["demand_bytes".into()] } else { vec![] };
         path.extend([Step::Index(row), Step::Index(column)]);
-        let place = (0..=path.len()).rev().find_map(|n| yaml::locate(text, &path[..n])).unwrap_or((0, 0));
+        let place =
+            (0..=path.len()).rev().find_map(|n| yaml::locate(text, &path[..n])).unwrap_or((0, 0));
         ConfigError::at(text, file, place, why, allowed)
     })
 }
@@ -157,8 +183,12 @@ mod tests {
         let m = DemandMatrix::from_rows(&[&[0, 2_500_000_000], &[7, 0]]);
         let mut dm = 2u32.to_le_bytes().to_vec();
         m.cells().iter().for_each(|c| dm.extend(c.to_le_bytes()));
-        let texts =
-            ["0,2.5GB\n7,0\n", "# racks\n0; 2500000000\r\n\n7B;0", " [[0,2500000000],[7,0]]", "{\"demand_bytes\":[[0,\"2.5GB\"],[7,0]]}"];
+        let texts = [
+            "0,2.5GB\n7,0\n",
+            "# racks\n0; 2500000000\r\n\n7B;0",
+            " [[0,2500000000],[7,0]]",
+            "{\"demand_bytes\":[[0,\"2.5GB\"],[7,0]]}",
+        ];
         for content in texts.map(str::as_bytes).into_iter().chain([&dm[..]]) {
             assert_eq!(read(content, "m").unwrap(), m);
         }
@@ -169,7 +199,9 @@ mod tests {
 
     #[test]
     fn errors_say_where() {
-        let begins = |content: &[u8], start: &str| assert!(said(content).starts_with(start), "{}", said(content));
+        let begins = |content: &[u8], start: &str| {
+            assert!(said(content).starts_with(start), "{}", said(content))
+        };
         begins(b"0,1\n2, x\n", "m:2:4: `x` is not an amount of data");
         begins(b"0,1\n2,0,3\n", "m:2:5: row 1 has 3 cells, and there are 2 rows");
         begins(b"0,1\n2,9\n", "m:2:3: rack 1 sends 9 bytes to itself");
@@ -181,7 +213,10 @@ mod tests {
         begins(&[2, 0, 0, 0, 1], "m: a binary matrix of 2 racks has 36 bytes, not 5");
         begins(&[0, 0], "m: a binary matrix of 2 bytes");
         begins(&[0, 0, 0, 9], "m: a binary matrix of 150994944 racks");
-        begins(&[&1u32.to_le_bytes()[..], &5u64.to_le_bytes()[..]].concat(), "m: rack 0 sends 5 bytes to itself (at byte 4)");
+        begins(
+            &[&1u32.to_le_bytes()[..], &5u64.to_le_bytes()[..]].concat(),
+            "m: rack 0 sends 5 bytes to itself (at byte 4)",
+        );
     }
 
     proptest! {

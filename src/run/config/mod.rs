@@ -1,8 +1,10 @@
-//! From YAML to checked types, once: text -> raw shapes -> [`Topology`], [`RunPlan`], [`Workload`](crate::workload::Workload) and
-//! [`JobList`]; and from the formats of others to the same types.
+//! From YAML to checked types, once: text -> raw shapes -> [`Topology`], [`RunPlan`],
+//! [`Workload`](crate::workload::Workload) and [`JobList`]; and from the formats of others to the
+//! same types.
 //!
-//! `yaml` is the only file that calls the YAML library. Every error carries the file, line and column, the path of the
-//! key, and what is allowed there; errors of meaning (a duplicate id, an impossible value) are all reported at once.
+//! `yaml` is the only file that calls the YAML library. Every error carries the file, line and
+//! column, the path of the key, and what is allowed there; errors of meaning (a duplicate id, an
+//! impossible value) are all reported at once.
 
 use crate::paths::types::possible;
 use crate::runtime::settings::RunPlan;
@@ -31,7 +33,10 @@ pub mod yaml;
 
 pub use error::{ConfigError, Flaw, Problem, Step};
 pub use fit::{Load, advice, fit, memory, model, unfit};
-pub use formats::{Format, JobsReading, Select, check_workload_form, format_of, of_no_format, read_any_jobs, read_workload};
+pub use formats::{
+    Format, JobsReading, Select, check_workload_form, format_of, of_no_format, read_any_jobs,
+    read_workload,
+};
 pub use sweep::read_grid;
 pub use yaml::MAX_BYTES;
 
@@ -69,11 +74,17 @@ pub fn read_jobs(text: &str, file: &str) -> Result<JobList, ConfigError> {
     yaml::read_checked(text, file, jobs::RawJobs::check)
 }
 
-/// Whether some two hosts of `topology` have lists of the types that the jobs of a file ask for; `text` is that of the file.
+/// Whether some two hosts of `topology` have lists of the types that the jobs of a file ask for;
+/// `text` is that of the file.
 ///
 /// # Errors
 /// The types that none have, where they stand, and what there is.
-pub fn check_types(list: &JobList, topology: &Topology, text: &str, file: &str) -> Result<(), ConfigError> {
+pub fn check_types(
+    list: &JobList,
+    topology: &Topology,
+    text: &str,
+    file: &str,
+) -> Result<(), ConfigError> {
     let mut wrong = std::collections::BTreeMap::new();
     for types in list.jobs.iter().flat_map(|j| j.edges.iter().map(|e| &e.types)) {
         if let (false, Err(why)) = (wrong.contains_key(types), possible(topology, types)) {
@@ -86,13 +97,16 @@ pub fn check_types(list: &JobList, topology: &Topology, text: &str, file: &str) 
     yaml::read_checked(text, file, |raw: jobs::RawJobs| Err(raw.types_among(&wrong)))
 }
 
-/// Reads a file with the parameters of the model that turns rows into jobs; what it leaves out keeps the default.
+/// Reads a file with the parameters of the model that turns rows into jobs; what it leaves out
+/// keeps the default.
 ///
 /// # Errors
 /// What is wrong with the text, where, and what is allowed.
 pub fn read_job_model(text: &str, file: &str) -> Result<JobModel, ConfigError> {
     yaml::read_checked(text, file, |m: JobModel| {
-        let flaw = |(key, message): (&str, String)| vec![Flaw { path: vec![key.into()], message, allowed: String::new() }];
+        let flaw = |(key, message): (&str, String)| {
+            vec![Flaw { path: vec![key.into()], message, allowed: String::new() }]
+        };
         m.check().map(|()| m).map_err(flaw)
     })
 }
@@ -117,7 +131,8 @@ pub fn schema_policy() -> serde_json::Value {
     schemars::schema_for!(policy::RawPolicy).to_value()
 }
 
-/// Whether a name has at most `longest` letters and can be a part of a namespace's name: `^[a-z][a-z0-9-]*$`.
+/// Whether a name has at most `longest` letters and can be a part of a namespace's name:
+/// `^[a-z][a-z0-9-]*$`.
 fn is_name(s: &str, longest: usize) -> bool {
     let b = s.as_bytes();
     (1..=longest).contains(&b.len())

@@ -30,39 +30,46 @@ const MAX_QUEUES: usize = 10_000;
 pub struct RawPlacement {
     /// Which tasks go where.
     policy: Kind,
-    /// Which job is next: one order for all queues, or a list of them from queue 0 on, the last of which holds for queues beyond it; the
-    /// policy's own order if left out.
+    /// Which job is next: one order for all queues, or a list of them from queue 0 on, the last of
+    /// which holds for queues beyond it; the policy's own order if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     order: Option<RawOrder>,
     /// Weights of the queues from queue 0 on; a queue beyond them has 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     weights: Vec<u32>,
-    /// Per cent of a stage's tasks that must have finished before tasks of the next get slots, 0 to 100.
+    /// Per cent of a stage's tasks that must have finished before tasks of the next get slots, 0 to
+    /// 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 100))]
     slowstart: Option<u32>,
-    /// When tasks that wait for those before them get slots: all-placed, when all of those have slots or have ended; ramp-up, as in Yarn,
-    /// before them in a growing number. The policy's own if left out.
+    /// When tasks that wait for those before them get slots: all-placed, when all of those have
+    /// slots or have ended; ramp-up, as in Yarn, before them in a growing number. The policy's own
+    /// if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reduces: Option<ReduceStart>,
-    /// A waiting reduce task fetches again when this share of the map tasks, in per cent, has finished since; 1 to 100; 20 if left out.
+    /// A waiting reduce task fetches again when this share of the map tasks, in per cent, has
+    /// finished since; 1 to 100; 20 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     fetch: Option<u32>,
-    /// Whose flows there are: host, tasks of a stage that start to fetch at one instant on one host share them; task, each has its own.
-    /// Task under pushbox, which has no other, else host, if left out.
+    /// Whose flows there are: host, tasks of a stage that start to fetch at one instant on one host
+    /// share them; task, each has its own. Task under pushbox, which has no other, else host, if
+    /// left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     flows: Option<Flows>,
     /// Where data goes is drawn from this; 1 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
-    /// Delay scheduling: how long, or for how many offers, a job waits for a slot near its data; the policy's own if left out.
+    /// Delay scheduling: how long, or for how many offers, a job waits for a slot near its data;
+    /// the policy's own if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wait: Option<RawWait>,
-    /// The longest time that a shuffle is held back until more reduce tasks have slots; 30 s if left out.
+    /// The longest time that a shuffle is held back until more reduce tasks have slots; 30 s if
+    /// left out.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
     patience: Option<Span>,
-    /// A guideline is dropped when more than this share of its hosts, in per cent, is down; 0 to 100; 50 if left out.
+    /// A guideline is dropped when more than this share of its hosts, in per cent, is down; 0 to
+    /// 100; 50 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 100))]
     lost: Option<u32>,
@@ -117,7 +124,8 @@ impl<'de> Deserialize<'de> for RawOrder {
     }
 }
 
-/// The value of an option: options have numbers, texts and switches, so that a file cannot unfold here.
+/// The value of an option: options have numbers, texts and switches, so that a file cannot unfold
+/// here.
 struct Scalar(Value);
 
 impl<'de> Deserialize<'de> for Scalar {
@@ -151,8 +159,8 @@ impl<'de> Deserialize<'de> for Scalar {
     }
 }
 
-/// Read by hand: which keys there are depends on the policy, which may be anywhere in the section, and serde's own `flatten` would lose
-/// the places of errors.
+/// Read by hand: which keys there are depends on the policy, which may be anywhere in the section,
+/// and serde's own `flatten` would lose the places of errors.
 impl<'de> Deserialize<'de> for RawPlacement {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct Reader;
@@ -183,11 +191,15 @@ impl<'de> Deserialize<'de> for RawPlacement {
                         "lost" => raw.lost = map.next_value()?,
                         "external" => {
                             let program = map.next_value::<Option<ProgramOptions>>()?;
-                            raw.options.extend(program.map(|p| (key, serde_json::to_value(p).unwrap_or_default())));
+                            raw.options.extend(
+                                program.map(|p| (key, serde_json::to_value(p).unwrap_or_default())),
+                            );
                         }
                         "units" => {
                             let units = map.next_value::<Option<Units>>()?;
-                            raw.options.extend(units.map(|u| (key, serde_json::to_value(u).unwrap_or_default())));
+                            raw.options.extend(
+                                units.map(|u| (key, serde_json::to_value(u).unwrap_or_default())),
+                            );
                         }
                         // Null is a key that is left out, as among the others.
                         _ => match map.next_value::<Scalar>()?.0 {
@@ -196,7 +208,10 @@ impl<'de> Deserialize<'de> for RawPlacement {
                         },
                     }
                 }
-                Ok(RawPlacement { policy: policy.ok_or_else(|| A::Error::missing_field("policy"))?, ..raw })
+                Ok(RawPlacement {
+                    policy: policy.ok_or_else(|| A::Error::missing_field("policy"))?,
+                    ..raw
+                })
             }
         }
         d.deserialize_map(Reader)
@@ -223,7 +238,20 @@ impl RawPlacement {
     fn of(policy: Kind) -> Self {
         let (order, weights, options) = (None, vec![], Map::new());
         let (slowstart, reduces, fetch, flows, seed, lost) = (None, None, None, None, None, None);
-        Self { policy, order, weights, slowstart, reduces, fetch, flows, seed, wait: None, patience: None, lost, options }
+        Self {
+            policy,
+            order,
+            weights,
+            slowstart,
+            reduces,
+            fetch,
+            flows,
+            seed,
+            wait: None,
+            patience: None,
+            lost,
+            options,
+        }
     }
 
     /// The checked section; what makes no sense goes to `flaws`.
@@ -233,13 +261,34 @@ impl RawPlacement {
         let usual = Spec::new(decides);
         let at = |key: &str| vec!["placement".into(), key.into()];
         let slowstart = self.slowstart.unwrap_or(usual.common.slowstart);
-        flaws.unless(slowstart <= 100, at("slowstart"), format!("a slowstart of {slowstart} %"), "0 to 100");
+        flaws.unless(
+            slowstart <= 100,
+            at("slowstart"),
+            format!("a slowstart of {slowstart} %"),
+            "0 to 100",
+        );
         let fetch_percent = self.fetch.unwrap_or(Settings::default().fetch_percent);
-        flaws.unless((1..=100).contains(&fetch_percent), at("fetch"), format!("a fetch of {fetch_percent} %"), "1 to 100");
-        let many = self.weights.len() <= MAX_QUEUES && self.weights.iter().all(|&w| (1..=1_000_000).contains(&w));
-        flaws.unless(many, at("weights"), "weights that no queue can have", format!("1 to 1000000 each, of at most {MAX_QUEUES} queues"));
+        flaws.unless(
+            (1..=100).contains(&fetch_percent),
+            at("fetch"),
+            format!("a fetch of {fetch_percent} %"),
+            "1 to 100",
+        );
+        let many = self.weights.len() <= MAX_QUEUES
+            && self.weights.iter().all(|&w| (1..=1_000_000).contains(&w));
+        flaws.unless(
+            many,
+            at("weights"),
+            "weights that no queue can have",
+            format!("1 to 1000000 each, of at most {MAX_QUEUES} queues"),
+        );
         let lost_percent = self.lost.unwrap_or(usual.common.lost_percent);
-        flaws.unless(lost_percent <= 100, at("lost"), format!("a loss of {lost_percent} %"), "0 to 100");
+        flaws.unless(
+            lost_percent <= 100,
+            at("lost"),
+            format!("a loss of {lost_percent} %"),
+            "0 to 100",
+        );
         let (wait, missed) = self.check_wait(decides, flaws);
         let common = Common {
             slowstart,
@@ -263,13 +312,31 @@ impl RawPlacement {
             Some(RawOrder::Each(each)) => (each.last().copied().unwrap_or_default(), each.clone()),
         };
         let counts = !matches!(&self.order, Some(RawOrder::Each(each)) if !(1..=MAX_QUEUES).contains(&each.len()));
-        flaws.unless(counts, at("order"), "orders of no queue, or of too many", format!("a word, or a list of 1 to {MAX_QUEUES}"));
+        flaws.unless(
+            counts,
+            at("order"),
+            "orders of no queue, or of too many",
+            format!("a word, or a list of 1 to {MAX_QUEUES}"),
+        );
         let reduces = self.reduces.unwrap_or(decides.reduces());
         let flows = self.flows.unwrap_or(decides.flows());
-        flaws.unless(flows == Flows::Task || decides.flows() == Flows::Host, at("flows"), "flows of hosts under this policy", "task");
+        flaws.unless(
+            flows == Flows::Task || decides.flows() == Flows::Host,
+            at("flows"),
+            "flows of hosts under this policy",
+            "task",
+        );
         JobPolicy {
             placement: Spec { policy, common },
-            settings: Settings { order, orders, weights: self.weights.clone(), reduces, fetch_percent, flows, grain: Grain::Host },
+            settings: Settings {
+                order,
+                orders,
+                weights: self.weights.clone(),
+                reduces,
+                fetch_percent,
+                flows,
+                grain: Grain::Host,
+            },
         }
     }
 
@@ -287,15 +354,30 @@ impl RawPlacement {
         let usual = Spec::new(decides).common;
         match self.wait {
             None => (usual.wait, usual.missed),
-            Some(RawWait { host: Some(host), rack: Some(rack), missed: None }) => ((host, rack), None),
+            Some(RawWait { host: Some(host), rack: Some(rack), missed: None }) => {
+                ((host, rack), None)
+            }
             Some(RawWait { host: None, rack: None, missed: Some(n) }) => {
-                let counting: Vec<&str> = Kind::ALL.iter().filter(|k| k.counts_offers()).map(|k| k.name()).collect();
-                let only = format!("`host` and `rack`; `missed` only with `policy: {}`", counting.join("`, `"));
-                flaws.unless(decides.counts_offers(), at(), "this placement policy counts no offers", only);
+                let counting: Vec<&str> =
+                    Kind::ALL.iter().filter(|k| k.counts_offers()).map(|k| k.name()).collect();
+                let only = format!(
+                    "`host` and `rack`; `missed` only with `policy: {}`",
+                    counting.join("`, `")
+                );
+                flaws.unless(
+                    decides.counts_offers(),
+                    at(),
+                    "this placement policy counts no offers",
+                    only,
+                );
                 (usual.wait, Some(n))
             }
             Some(_) => {
-                flaws.add(at(), "a wait by time and by offers, or by half of the times", "`host` and `rack`, or `missed`");
+                flaws.add(
+                    at(),
+                    "a wait by time and by offers, or by half of the times",
+                    "`host` and `rack`, or `missed`",
+                );
                 (usual.wait, usual.missed)
             }
         }
@@ -304,19 +386,34 @@ impl RawPlacement {
     /// The policy with its options. First those go out that only other policies have, or none.
     fn check_options(&self, flaws: &mut Flaws) -> Option<Policy> {
         let own = self.policy.schema();
-        let (own, strange): (Map<_, _>, Map<_, _>) = self.options.clone().into_iter().partition(|(key, _)| own.contains_key(key));
+        let (own, strange): (Map<_, _>, Map<_, _>) =
+            self.options.clone().into_iter().partition(|(key, _)| own.contains_key(key));
         for key in strange.keys() {
             let path = vec!["placement".into(), key.as_str().into()];
-            let of: Vec<&str> = Kind::ALL.iter().filter(|k| k.schema().contains_key(key)).map(|k| k.name()).collect();
+            let of: Vec<&str> = Kind::ALL
+                .iter()
+                .filter(|k| k.schema().contains_key(key))
+                .map(|k| k.name())
+                .collect();
             if of.is_empty() {
-                flaws.add(path, format!("unknown key `{key}`"), format!("`{}`", self.keys().join("`, `")));
+                flaws.add(
+                    path,
+                    format!("unknown key `{key}`"),
+                    format!("`{}`", self.keys().join("`, `")),
+                );
             } else {
                 let only = format!("only with `policy: {}`", of.join("`, `"));
                 flaws.add(path, format!("`{key}` says nothing under this placement policy"), only);
             }
         }
         let read = Policy::read(self.policy, own);
-        let flaw = |bad: BadOption| flaws.add(vec!["placement".into(), bad.key.as_str().into()], plain(&bad.message), bad.allowed);
+        let flaw = |bad: BadOption| {
+            flaws.add(
+                vec!["placement".into(), bad.key.as_str().into()],
+                plain(&bad.message),
+                bad.allowed,
+            )
+        };
         read.map_err(|bad| bad.into_iter().for_each(flaw)).ok()
     }
 
@@ -345,7 +442,9 @@ impl From<&JobPolicy> for RawPlacement {
             seed: Some(common.seed),
             wait: Some(match common.missed {
                 Some(n) => RawWait { missed: Some(n), ..RawWait::default() },
-                None => RawWait { host: Some(common.wait.0), rack: Some(common.wait.1), missed: None },
+                None => {
+                    RawWait { host: Some(common.wait.0), rack: Some(common.wait.1), missed: None }
+                }
             }),
             patience: Some(common.patience),
             lost: Some(common.lost_percent),
@@ -370,10 +469,18 @@ mod tests {
     fn costs_of_switches_are_read_and_are_those_of_tasks_and_lists() {
         let plan = read_policy(&hit("{access: 1, aggregation: 5, core: 9}"), "f").unwrap();
         let units = Units { access: 1, aggregation: 5, core: 9 };
-        assert_eq!((plan.policy.units, plan.jobs.unwrap().placement.policy.units()), (units, units));
+        assert_eq!(
+            (plan.policy.units, plan.jobs.unwrap().placement.policy.units()),
+            (units, units)
+        );
         let some = read_policy(&hit("{core: 9}"), "f").unwrap();
         assert_eq!(some.policy.units, Units { core: 9, ..Units::default() });
-        for (bad, why) in [("{access: 1000001}", "0 to 1000000"), ("{edge: 1}", "edge"), ("3", "3"), ("{core: -1}", "-1")] {
+        for (bad, why) in [
+            ("{access: 1000001}", "0 to 1000000"),
+            ("{edge: 1}", "edge"),
+            ("3", "3"),
+            ("{core: -1}", "-1"),
+        ] {
             let e = read_policy(&hit(bad), "f").unwrap_err().to_string();
             assert!(e.starts_with("f:8:") && e.contains(why), "{e}");
         }

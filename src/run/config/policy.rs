@@ -1,4 +1,5 @@
-//! Policy files: the raw shape, and its check. The same shape as JSON is the body of `PUT /api/v1/policy`.
+//! Policy files: the raw shape, and its check. The same shape as JSON is the body of `PUT
+//! /api/v1/policy`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,8 +42,8 @@ pub struct RawPolicy {
     /// Reconfiguration interval: one decision each; 10 us to 1 h.
     #[serde(serialize_with = "exact")]
     interval: Span,
-    /// From the beginning of a cycle to the instant at which its decision takes effect; shorter than the interval. 5 ms
-    /// or half the interval, the shorter of the two, if left out.
+    /// From the beginning of a cycle to the instant at which its decision takes effect; shorter
+    /// than the interval. 5 ms or half the interval, the shorter of the two, if left out.
     #[serde(default, serialize_with = "exact_or_null", skip_serializing_if = "Option::is_none")]
     lead: Option<Span>,
     /// Which traffic may use circuits.
@@ -50,7 +51,8 @@ pub struct RawPolicy {
     elephants: RawElephants,
     /// Where demand comes from.
     demand: Estimator,
-    /// How much of the counters' old estimate stays with each interval, in percent, under `counters` and `hedera-racks`; 0 if left out.
+    /// How much of the counters' old estimate stays with each interval, in percent, under
+    /// `counters` and `hedera-racks`; 0 if left out.
     #[serde(default)]
     #[schemars(range(max = 99))]
     ageing: u8,
@@ -59,21 +61,23 @@ pub struct RawPolicy {
     /// The program that decides under scheduler: external.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     external: Option<RawExternal>,
-    /// How coflows share the packet network in a simulation; max-min if left out. An emulation has TCP, and under priority ports that
-    /// serve flows by their strict priority.
+    /// How coflows share the packet network in a simulation; max-min if left out. An emulation has
+    /// TCP, and under priority ports that serve flows by their strict priority.
     #[serde(default)]
     network: NetworkKind,
-    /// How the flows of one coflow share what its place in the order leaves it, under fifo, aalo and priority; max-min under aalo if left
-    /// out, else greedy.
+    /// How the flows of one coflow share what its place in the order leaves it, under fifo, aalo
+    /// and priority; max-min under aalo if left out, else greedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within: Option<Within>,
     /// The queues of network: aalo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     aalo: Option<RawAalo>,
-    /// When rates change in a simulation that serves coflows one after another; flow-ends if left out.
+    /// When rates change in a simulation that serves coflows one after another; flow-ends if left
+    /// out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decide: Option<Decide>,
-    /// Keeps coflows from waiting for ever in a simulation that serves them one after another; they may if left out.
+    /// Keeps coflows from waiting for ever in a simulation that serves them one after another; they
+    /// may if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     starvation: Option<RawGuard>,
     /// Which coflow reserves its circuits first under network: sunflow; shortest if left out.
@@ -86,17 +90,20 @@ pub struct RawPolicy {
     /// The most bytes of one flow that count as backlog; 2 MiB, what a socket holds, if left out.
     #[serde(default = "socket", serialize_with = "exact")]
     buffer: Bytes,
-    /// TCP congestion control of the generated traffic, by its name in the kernel; cubic if left out.
+    /// TCP congestion control of the generated traffic, by its name in the kernel; cubic if left
+    /// out.
     #[serde(default = "cubic")]
     #[schemars(regex(pattern = "^[a-z0-9_]{1,15}$"))]
     congestion: String,
-    /// TCP's shortest retransmission timeout on the hosts of an emulation, 1 ms to 1 s; 200 ms if left out.
+    /// TCP's shortest retransmission timeout on the hosts of an emulation, 1 ms to 1 s; 200 ms if
+    /// left out.
     #[serde(default = "rto_min", serialize_with = "exact")]
     rto_min: Span,
     /// Whether newly connected circuits are probed with a frame; true if left out.
     #[serde(default = "yes")]
     probes: bool,
-    /// Which lists of switches the flows of coflows take, in a network of several switches; ecmp if left out.
+    /// Which lists of switches the flows of coflows take, in a network of several switches; ecmp if
+    /// left out.
     #[serde(default, skip_serializing_if = "PathPolicy::is_ecmp")]
     paths: PathPolicy,
     /// Draws the switches of paths: vlb; 1 if left out.
@@ -114,13 +121,14 @@ struct RawElephants {
     /// Which packets a ToR admits to a circuit; marked if left out.
     #[serde(default)]
     admit: Admit,
-    /// A rack-to-rack aggregate of one coflow below this is never marked, and demand below it never gets a circuit; 0 if
-    /// left out.
+    /// A rack-to-rack aggregate of one coflow below this is never marked, and demand below it never
+    /// gets a circuit; 0 if left out.
     #[serde(default, serialize_with = "exact")]
     threshold: Bytes,
 }
 
-/// A program that decides about circuits: it takes questions and gives answers, as JSON. One of `command` and `url` names it.
+/// A program that decides about circuits: it takes questions and gives answers, as JSON. One of
+/// `command` and `url` names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawExternal {
@@ -131,16 +139,20 @@ struct RawExternal {
     /// Where a program that runs already takes questions by HTTP, such as http://127.0.0.1:8000/.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// Time for an answer in a live run, half of the lead at most; a quarter of the lead if left out.
+    /// Time for an answer in a live run, half of the lead at most; a quarter of the lead if left
+    /// out.
     #[serde(default, serialize_with = "exact_or_null", skip_serializing_if = "Option::is_none")]
     within: Option<Span>,
-    /// Decides where the program gives no answer in time, or a wrong one; the circuits stay as they are if left out.
+    /// Decides where the program gives no answer in time, or a wrong one; the circuits stay as they
+    /// are if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fallback: Option<SchedulerKind>,
-    /// Variables of Heliostat's environment that it gets beside PATH, HOME, USER, LOGNAME, LANG, LC_*, TZ and TMPDIR.
+    /// Variables of Heliostat's environment that it gets beside PATH, HOME, USER, LOGNAME, LANG,
+    /// LC_*, TZ and TMPDIR.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     environment: Vec<String>,
-    /// What it may do on the machine: `drop`, nothing that takes root or a capability, or `keep`, all that Heliostat may; drop if left out.
+    /// What it may do on the machine: `drop`, nothing that takes root or a capability, or `keep`,
+    /// all that Heliostat may; drop if left out.
     #[serde(default, skip_serializing_if = "Privileges::are_dropped")]
     privileges: Privileges,
 }
@@ -151,16 +163,32 @@ impl RawExternal {
         let path = |key: &str| vec!["external".into(), key.into()];
         let most = Span(lead.0 / 2);
         let fits = self.within.is_none() || (within > Span::ZERO && within <= most);
-        flaws.unless(fits, path("within"), format!("`within` of {within}"), format!("above zero, and half of the lead at most: {most}"));
+        flaws.unless(
+            fits,
+            path("within"),
+            format!("`within` of {within}"),
+            format!("above zero, and half of the lead at most: {most}"),
+        );
         let decides = self.fallback != Some(SchedulerKind::External);
-        flaws.unless(decides, path("fallback"), "a program cannot stand in for itself", "another scheduler");
+        flaws.unless(
+            decides,
+            path("fallback"),
+            "a program cannot stand in for itself",
+            "another scheduler",
+        );
         if let Err((message, allowed)) = check_environment(&self.environment) {
             flaws.unless(false, path("environment"), message, allowed);
         }
         let at = ProgramAt::new(self.command.as_deref(), self.url.as_deref());
         let key = if self.url.is_some() { "url" } else { "command" };
         match at {
-            Ok(at) => Some(ProgramSpec { at, within, environment: self.environment.clone(), privileges: self.privileges, directory: None }),
+            Ok(at) => Some(ProgramSpec {
+                at,
+                within,
+                environment: self.environment.clone(),
+                privileges: self.privileges,
+                directory: None,
+            }),
             Err((message, allowed)) => {
                 flaws.unless(false, path(key), message, allowed);
                 None
@@ -196,14 +224,21 @@ struct RawAalo {
     factor: u64,
     /// How the queues share the links; weighted if left out.
     sharing: Sharing,
-    /// Interval at which the coordinator moves coflows to their queues; 10 ms if left out, 0 s is at once.
+    /// Interval at which the coordinator moves coflows to their queues; 10 ms if left out, 0 s is
+    /// at once.
     #[serde(serialize_with = "exact")]
     interval: Span,
 }
 
 impl From<Aalo> for RawAalo {
     fn from(a: Aalo) -> Self {
-        Self { queues: a.queues, first: a.first, factor: a.factor, sharing: a.sharing, interval: a.interval }
+        Self {
+            queues: a.queues,
+            first: a.first,
+            factor: a.factor,
+            sharing: a.sharing,
+            interval: a.interval,
+        }
     }
 }
 
@@ -218,10 +253,31 @@ impl RawAalo {
         let mut whole = |ok: bool, key: &str, message: String, allowed: &str| {
             flaws.unless(ok, vec!["aalo".into(), key.into()], message, allowed.to_owned());
         };
-        whole((1..=64).contains(&self.queues), "queues", format!("{} queues", self.queues), "1 to 64");
-        whole(self.first > Bytes::ZERO, "first", format!("a first queue of {}", self.first), "above zero");
-        whole((2..=1_000_000).contains(&self.factor), "factor", format!("a factor of {}", self.factor), "2 to 1000000");
-        Aalo { queues: self.queues, first: self.first, factor: self.factor, sharing: self.sharing, interval: self.interval }
+        whole(
+            (1..=64).contains(&self.queues),
+            "queues",
+            format!("{} queues", self.queues),
+            "1 to 64",
+        );
+        whole(
+            self.first > Bytes::ZERO,
+            "first",
+            format!("a first queue of {}", self.first),
+            "above zero",
+        );
+        whole(
+            (2..=1_000_000).contains(&self.factor),
+            "factor",
+            format!("a factor of {}", self.factor),
+            "2 to 1000000",
+        );
+        Aalo {
+            queues: self.queues,
+            first: self.first,
+            factor: self.factor,
+            sharing: self.sharing,
+            interval: self.interval,
+        }
     }
 }
 
@@ -253,20 +309,22 @@ impl From<&RunPlan> for RawPolicy {
             demand: p.demand,
             ageing: p.ageing,
             scheduler: p.scheduler,
-            external: run.program.as_ref().filter(|_| p.scheduler == SchedulerKind::External).map(|program| {
-                let (command, url) = match program.at.clone() {
-                    ProgramAt::Command(command) => (Some(command), None),
-                    ProgramAt::Url(url) => (None, Some(url)),
-                };
-                RawExternal {
-                    command,
-                    url,
-                    within: Some(program.within),
-                    fallback: p.fallback,
-                    environment: program.environment.clone(),
-                    privileges: program.privileges,
-                }
-            }),
+            external: run.program.as_ref().filter(|_| p.scheduler == SchedulerKind::External).map(
+                |program| {
+                    let (command, url) = match program.at.clone() {
+                        ProgramAt::Command(command) => (Some(command), None),
+                        ProgramAt::Url(url) => (None, Some(url)),
+                    };
+                    RawExternal {
+                        command,
+                        url,
+                        within: Some(program.within),
+                        fallback: p.fallback,
+                        environment: program.environment.clone(),
+                        privileges: program.privileges,
+                    }
+                },
+            ),
             network: kind,
             within: kind.has_within(run.network.within).then_some(run.network.within),
             aalo: (kind == NetworkKind::Aalo).then(|| run.network.aalo.into()),
@@ -285,15 +343,16 @@ impl From<&RunPlan> for RawPolicy {
     }
 }
 
-/// The keys of a policy file that `wanted` would change and that were fixed when the run `current` started, as
-/// `elephants.admit`: all that is not of a [`CircuitPolicy`].
+/// The keys of a policy file that `wanted` would change and that were fixed when the run `current`
+/// started, as `elephants.admit`: all that is not of a [`CircuitPolicy`].
 pub fn fixed_keys(wanted: &RunPlan, current: &RunPlan) -> Vec<String> {
     let mut keys = vec![];
     differing(&as_file(wanted), &as_file(&current.under(wanted.policy.clone())), "", &mut keys);
     keys
 }
 
-/// All keys of a policy but its name, joined by dots, with their values as a file has them: also those that a file leaves out.
+/// All keys of a policy but its name, joined by dots, with their values as a file has them: also
+/// those that a file leaves out.
 pub fn settings(plan: &RunPlan) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     flat(&as_file(plan), "", &mut all);
@@ -308,7 +367,11 @@ fn flat(value: &Value, path: &str, into: &mut BTreeMap<String, String>) {
         Value::String(text) => put(text.clone()),
         Value::Object(map) => {
             for (key, value) in map {
-                flat(value, &if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, into);
+                flat(
+                    value,
+                    &if path.is_empty() { key.clone() } else { format!("{path}.{key}") },
+                    into,
+                );
             }
         }
         other => put(other.to_string()),
@@ -367,23 +430,36 @@ fn differing(a: &Value, b: &Value, path: &str, into: &mut Vec<String>) {
     let keys: BTreeSet<&String> = x.keys().chain(y.keys()).collect();
     for key in keys {
         let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        differing(x.get(key).unwrap_or(&Value::Null), y.get(key).unwrap_or(&Value::Null), &inner, into);
+        differing(
+            x.get(key).unwrap_or(&Value::Null),
+            y.get(key).unwrap_or(&Value::Null),
+            &inner,
+            into,
+        );
     }
 }
 
 impl RawPolicy {
-    /// This policy for a run that goes on: keys that cannot change while it does, and that are not among those `given`, keep what is in
-    /// force in `current`.
+    /// This policy for a run that goes on: keys that cannot change while it does, and that are not
+    /// among those `given`, keep what is in force in `current`.
     #[must_use]
     pub fn keeping(self, mut given: Value, current: &RunPlan) -> Self {
         // `external` stands in a file only under that scheduler.
-        let mut kept = as_file(&current.under(CircuitPolicy { scheduler: self.scheduler, ..current.policy.clone() }));
+        let mut kept = as_file(
+            &current.under(CircuitPolicy { scheduler: self.scheduler, ..current.policy.clone() }),
+        );
         FREE.iter().for_each(|path| leave_out(&mut kept, path));
-        // What belongs to another network, policy or program than is given says nothing of it; that it is another is refused later.
-        let other = |path: &str| given.pointer(path).is_some_and(|v| !v.is_null() && Some(v) != kept.pointer(path));
+        // What belongs to another network, policy or program than is given says nothing of it; that
+        // it is another is refused later.
+        let other = |path: &str| {
+            given.pointer(path).is_some_and(|v| !v.is_null() && Some(v) != kept.pointer(path))
+        };
         let (network, placement) = (other("/network"), other("/placement/policy"));
         let program = other("/external/command") || other("/external/url");
-        let strange = [(network, &["within", "aalo", "decide", "starvation", "order"][..]), (placement, &["placement"])];
+        let strange = [
+            (network, &["within", "aalo", "decide", "starvation", "order"][..]),
+            (placement, &["placement"]),
+        ];
         for key in strange.into_iter().filter(|s| s.0).flat_map(|s| s.1) {
             leave_out(&mut kept, &[key]);
         }
@@ -392,7 +468,8 @@ impl RawPolicy {
             leave_out(&mut kept, &["external", "url"]);
         }
         fill(&mut given, kept);
-        // What was read and what is in force can be read together; if not, the policy is judged as it was given.
+        // What was read and what is in force can be read together; if not, the policy is judged as
+        // it was given.
         serde_json::from_value(given).unwrap_or(self)
     }
 
@@ -403,32 +480,84 @@ impl RawPolicy {
     pub fn check(self) -> Result<RunPlan, Vec<Flaw>> {
         let mut flaws = Flaws::default();
         let name = is_name(&self.name, LONGEST_NAME);
-        flaws.unless(name, vec!["name".into()], format!("`{}` is not a name", self.name), name_rule(LONGEST_NAME));
+        flaws.unless(
+            name,
+            vec!["name".into()],
+            format!("`{}` is not a name", self.name),
+            name_rule(LONGEST_NAME),
+        );
         let fits = (MIN_INTERVAL..=MAX_INTERVAL).contains(&self.interval);
         let range = format!("{MIN_INTERVAL} to 1h");
-        flaws.unless(fits, vec!["interval".into()], format!("an interval of {}", self.interval), range);
+        flaws.unless(
+            fits,
+            vec!["interval".into()],
+            format!("an interval of {}", self.interval),
+            range,
+        );
         let lead = self.lead.unwrap_or(DEFAULT_LEAD.min(Span(self.interval.0 / 2)));
         if fits && lead >= self.interval {
-            let message = format!("a lead of {lead} does not fit in an interval of {}", self.interval);
+            let message =
+                format!("a lead of {lead} does not fit in an interval of {}", self.interval);
             flaws.add(vec!["lead".into()], message, "less than `interval`");
         }
-        let counts = self.ageing == 0 || matches!(self.demand, Estimator::Counters | Estimator::HederaRacks);
-        flaws.unless(counts, vec!["ageing".into()], "this demand does not age", "only with `demand: counters` or `hedera-racks`");
-        flaws.unless(self.ageing < 100, vec!["ageing".into()], format!("an ageing of {} percent", self.ageing), "0 to 99");
+        let counts =
+            self.ageing == 0 || matches!(self.demand, Estimator::Counters | Estimator::HederaRacks);
+        flaws.unless(
+            counts,
+            vec!["ageing".into()],
+            "this demand does not age",
+            "only with `demand: counters` or `hedera-racks`",
+        );
+        flaws.unless(
+            self.ageing < 100,
+            vec!["ageing".into()],
+            format!("an ageing of {} percent", self.ageing),
+            "0 to 99",
+        );
         let scales = (1..=MAX_SCALE).contains(&self.scale);
-        flaws.unless(scales, vec!["scale".into()], format!("a scale of {}", self.scale), format!("1 to {MAX_SCALE}"));
+        flaws.unless(
+            scales,
+            vec!["scale".into()],
+            format!("a scale of {}", self.scale),
+            format!("1 to {MAX_SCALE}"),
+        );
         let small = format!("a buffer of {}", self.buffer);
-        flaws.unless(self.buffer >= SEND_BUFFER, vec!["buffer".into()], small, "2 MiB (2097152 B), what a socket holds, or more");
+        flaws.unless(
+            self.buffer >= SEND_BUFFER,
+            vec!["buffer".into()],
+            small,
+            "2 MiB (2097152 B), what a socket holds, or more",
+        );
         let c = self.congestion.as_bytes();
-        let named = (1..=15).contains(&c.len()) && c.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_');
+        let named = (1..=15).contains(&c.len())
+            && c.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_');
         let message = format!("`{}` is not the name of a congestion control", self.congestion);
-        flaws.unless(named, vec!["congestion".into()], message, "1 to 15 of a-z, 0-9 and _, such as cubic, reno or dctcp");
+        flaws.unless(
+            named,
+            vec!["congestion".into()],
+            message,
+            "1 to 15 of a-z, 0-9 and _, such as cubic, reno or dctcp",
+        );
         let timeout = (Span::millis(1)..=Span::millis(1000)).contains(&self.rto_min);
-        flaws.unless(timeout, vec!["rto_min".into()], format!("a timeout of {}", self.rto_min), "1ms to 1s");
+        flaws.unless(
+            timeout,
+            vec!["rto_min".into()],
+            format!("a timeout of {}", self.rto_min),
+            "1ms to 1s",
+        );
         let drawn = self.paths_seed.is_none() || self.paths == PathPolicy::Vlb;
-        flaws.unless(drawn, vec!["paths_seed".into()], "`paths_seed` says nothing under this `paths`", "only with `paths: vlb`");
+        flaws.unless(
+            drawn,
+            vec!["paths_seed".into()],
+            "`paths_seed` says nothing under this `paths`",
+            "only with `paths: vlb`",
+        );
         let outside = self.scheduler == SchedulerKind::External;
-        let message = if outside { "`external` is missing" } else { "`external` says nothing under this scheduler" };
+        let message = if outside {
+            "`external` is missing"
+        } else {
+            "`external` says nothing under this scheduler"
+        };
         let both = "`scheduler: external` together with `external: {command: [...]}` or `external: {url: ...}`";
         flaws.unless(outside == self.external.is_some(), vec!["external".into()], message, both);
         let program = self.external.as_ref().and_then(|e| e.check(lead, &mut flaws));
@@ -466,17 +595,33 @@ impl RawPolicy {
         let kind = self.network;
         let aalo = self.aalo.map_or_else(Aalo::default, |a| a.check(flaws));
         let only = |ok: bool, key: &str, allowed: &str, flaws: &mut Flaws| {
-            flaws.unless(ok, vec![key.into()], format!("`{key}` says nothing under this network scheduler"), allowed.to_owned());
+            flaws.unless(
+                ok,
+                vec![key.into()],
+                format!("`{key}` says nothing under this network scheduler"),
+                allowed.to_owned(),
+            );
         };
-        only(self.aalo.is_none() || kind == NetworkKind::Aalo, "aalo", "only with `network: aalo`", flaws);
+        only(
+            self.aalo.is_none() || kind == NetworkKind::Aalo,
+            "aalo",
+            "only with `network: aalo`",
+            flaws,
+        );
         let fits = self.within.is_none_or(|within| kind.has_within(within));
         let forms = "`greedy` or `max-min` with `network: fifo`, `aalo` or `priority`; `sums` with any but `priority` and `sunflow`";
         only(fits, "within", forms, flaws);
         let ordered = "only with `network: fair-per-coflow`, `fifo`, `varys`, `aalo`, `sincronia` or `priority`";
         only(self.decide.is_none() || kind.has_order(), "decide", ordered, flaws);
         // Greedily, a flow may get a bit a second that rounding left, and keep that for ever.
-        let within = self.within.unwrap_or(if kind == NetworkKind::Aalo { Within::MaxMin } else { Within::Greedy });
-        let shares = within != Within::Sums && matches!(kind, NetworkKind::Varys | NetworkKind::FairPerCoflow) || within == Within::MaxMin;
+        let within = self.within.unwrap_or(if kind == NetworkKind::Aalo {
+            Within::MaxMin
+        } else {
+            Within::Greedy
+        });
+        let shares = within != Within::Sums
+            && matches!(kind, NetworkKind::Varys | NetworkKind::FairPerCoflow)
+            || within == Within::MaxMin;
         if self.decide == Some(Decide::CoflowEvents) && kind.has_order() && !shares {
             let message = "rates that are given greedily cannot wait for coflows".to_owned();
             flaws.add(
@@ -485,11 +630,28 @@ impl RawPolicy {
                 "`coflow-events` only with `varys`, `fair-per-coflow` or `within: max-min`, and not with `within: sums`",
             );
         }
-        only(self.starvation.is_none() || kind.may_starve(), "starvation", "only with another `network` than `max-min`", flaws);
-        for (key, span) in self.starvation.iter().flat_map(|g| [("every", g.every), ("share", g.share)]) {
-            flaws.unless(span > Span::ZERO, vec!["starvation".into(), key.into()], format!("`{key}` of {span}"), "above zero".to_owned());
+        only(
+            self.starvation.is_none() || kind.may_starve(),
+            "starvation",
+            "only with another `network` than `max-min`",
+            flaws,
+        );
+        for (key, span) in
+            self.starvation.iter().flat_map(|g| [("every", g.every), ("share", g.share)])
+        {
+            flaws.unless(
+                span > Span::ZERO,
+                vec!["starvation".into(), key.into()],
+                format!("`{key}` of {span}"),
+                "above zero".to_owned(),
+            );
         }
-        only(self.order.is_none() || kind == NetworkKind::Sunflow, "order", "only with `network: sunflow`", flaws);
+        only(
+            self.order.is_none() || kind == NetworkKind::Sunflow,
+            "order",
+            "only with `network: sunflow`",
+            flaws,
+        );
         if kind == NetworkKind::Sunflow && self.scheduler.build().set_by() != SetBy::NoCircuits {
             let message = "`network: sunflow` reserves all circuits itself".to_owned();
             flaws.add(vec!["scheduler".into()], message, "`scheduler: eps-only` beside it");

@@ -1,4 +1,5 @@
-//! Text in files that cannot be seen as itself: what moves a terminal's cursor, turns the direction of text or breaks its line.
+//! Text in files that cannot be seen as itself: what moves a terminal's cursor, turns the direction
+//! of text or breaks its line.
 
 use serde_json::Value;
 
@@ -21,7 +22,11 @@ fn walk(value: &Value, of_lines: bool, path: &mut Vec<Step>, flaws: &mut Vec<Fla
         text::flaw_of_name(&whole)
     };
     let add = |message: Option<String>, path: &[Step], flaws: &mut Vec<Flaw>| {
-        flaws.extend(message.map(|message| Flaw { path: path.to_vec(), message, allowed: text::VISIBLE.into() }));
+        flaws.extend(message.map(|message| Flaw {
+            path: path.to_vec(),
+            message,
+            allowed: text::VISIBLE.into(),
+        }));
     };
     match value {
         Value::String(t) => add(flaw(t, of_lines), path, flaws),

@@ -1,4 +1,5 @@
-//! The topologies, policies and workloads that are part of the program: `build.rs` puts them into it.
+//! The topologies, policies and workloads that are part of the program: `build.rs` puts them into
+//! it.
 
 use super::nearest::did_you_mean;
 
@@ -63,7 +64,8 @@ impl Shelf {
 
     /// Why `name` is none of them, nor one of `others` (which are not files), and what they are.
     pub fn unknown(self, name: &str, others: &[String]) -> String {
-        let all: Vec<&str> = self.files().map(|f| f.name).chain(others.iter().map(String::as_str)).collect();
+        let all: Vec<&str> =
+            self.files().map(|f| f.name).chain(others.iter().map(String::as_str)).collect();
         let (one, many) = (self.one(), self.many());
         format!(
             "no such file, and no {one} of that name is shipped{}\n   {many}: {}",
@@ -81,7 +83,8 @@ pub fn find(name: &str) -> Option<Shipped> {
 impl Shipped {
     /// The first sentence of the comment with which it begins.
     pub fn about(self) -> String {
-        let comment: Vec<&str> = self.text.lines().map_while(|l| l.strip_prefix('#')).map(str::trim).collect();
+        let comment: Vec<&str> =
+            self.text.lines().map_while(|l| l.strip_prefix('#')).map(str::trim).collect();
         let text = comment.join(" ");
         let end = text.find(". ").unwrap_or(text.trim_end_matches(['.', ':']).len());
         text[..end].into()
@@ -98,14 +101,23 @@ mod tests {
         let mut names = std::collections::BTreeSet::new();
         for file in Shelf::ALL.into_iter().flat_map(Shelf::files) {
             assert!(names.insert(file.name), "{} twice", file.name);
-            assert!(file.about().len() > 20 && !file.about().ends_with('.'), "{}: {}", file.name, file.about());
+            assert!(
+                file.about().len() > 20 && !file.about().ends_with('.'),
+                "{}: {}",
+                file.name,
+                file.about()
+            );
         }
         let count = |shelf: Shelf| shelf.files().count();
-        for (shelf, directory) in Shelf::ALL.into_iter().zip(["topologies", "policies", "workloads"]) {
+        for (shelf, directory) in
+            Shelf::ALL.into_iter().zip(["topologies", "policies", "workloads"])
+        {
             let there = std::fs::read_dir(crate::testing::repository(directory)).unwrap().count();
             assert_eq!(count(shelf), there, "{directory}");
         }
-        Shelf::Topologies.files().for_each(|f| drop(config::read_topology(f.text, f.name).unwrap()));
+        Shelf::Topologies
+            .files()
+            .for_each(|f| drop(config::read_topology(f.text, f.name).unwrap()));
         Shelf::Policies.files().for_each(|f| drop(config::read_policy(f.text, f.name).unwrap()));
         for f in Shelf::Workloads.files() {
             let jobs = config::read_any_jobs(f.text, f.name, &JobsReading::default());
@@ -116,9 +128,18 @@ mod tests {
     #[test]
     fn an_unknown_name_is_told_with_all_that_there_are() {
         let told = Shelf::Policies.unknown("varis", &[]);
-        assert!(told.contains("did you mean `varys`?") && told.contains("policies: aalo, c-through"), "{told}");
+        assert!(
+            told.contains("did you mean `varys`?") && told.contains("policies: aalo, c-through"),
+            "{told}"
+        );
         let told = Shelf::Workloads.unknown("facebok", &["facebook".into()]);
-        assert!(told.contains("did you mean `facebook`?") && told.contains("shuffle-8, facebook"), "{told}");
-        assert_eq!(Shelf::Topologies.find("hybrid-8x2").map(|f| f.text), Some(include_str!("../../../topologies/hybrid-8x2.yaml")));
+        assert!(
+            told.contains("did you mean `facebook`?") && told.contains("shuffle-8, facebook"),
+            "{told}"
+        );
+        assert_eq!(
+            Shelf::Topologies.find("hybrid-8x2").map(|f| f.text),
+            Some(include_str!("../../../topologies/hybrid-8x2.yaml"))
+        );
     }
 }

@@ -30,7 +30,8 @@ pub const MAX_RUNS: usize = 1_000_000;
 pub struct RawGrid {
     /// Networks: files beside this one, or names of shipped ones.
     topologies: Many,
-    /// Policies: files beside this one, or names of shipped ones. The first is what the others are held against.
+    /// Policies: files beside this one, or names of shipped ones. The first is what the others are
+    /// held against.
     policies: Many,
     /// Workloads: files beside this one, names of shipped ones, or mixes.
     workloads: Option<Many>,
@@ -42,7 +43,8 @@ pub struct RawGrid {
     /// Options of `heliostat simulate` without their dashes, each with a value or a list of them.
     #[serde(default)]
     options: BTreeMap<String, Many>,
-    /// Keys of the topology or the policies that are changed, such as ocs.0.delta, each with a value or a list of them.
+    /// Keys of the topology or the policies that are changed, such as ocs.0.delta, each with a
+    /// value or a list of them.
     #[serde(default)]
     set: BTreeMap<String, Many>,
 }
@@ -129,7 +131,8 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Options and changed keys, by which its run is told from others of its topology, policy, load and seed.
+    /// Options and changed keys, by which its run is told from others of its topology, policy, load
+    /// and seed.
     pub fn choices(&self) -> impl Iterator<Item = &(String, String)> {
         self.options.iter().chain(&self.set)
     }
@@ -138,7 +141,12 @@ impl Cell {
 /// Every combination of the values of some names.
 fn combined(lists: &[(String, Vec<String>)]) -> Vec<Vec<(String, String)>> {
     lists.iter().fold(vec![vec![]], |all, (name, values)| {
-        let with = |c: &Vec<_>| values.iter().map(|v| [c.clone(), vec![(name.clone(), v.clone())]].concat()).collect::<Vec<_>>();
+        let with = |c: &Vec<_>| {
+            values
+                .iter()
+                .map(|v| [c.clone(), vec![(name.clone(), v.clone())]].concat())
+                .collect::<Vec<_>>()
+        };
         all.iter().flat_map(with).collect()
     })
 }
@@ -149,10 +157,12 @@ impl Grid {
         if self.of_jobs { "jobs" } else { "workloads" }
     }
 
-    /// Every run: policies of one seed stand together, then seeds, so that the first part of the list can be compared, too.
+    /// Every run: policies of one seed stand together, then seeds, so that the first part of the
+    /// list can be compared, too.
     pub fn cells(&self) -> Vec<Cell> {
         let (all_options, all_set) = (combined(&self.options), combined(&self.set));
-        let scenes: Vec<_> = all_options.iter().flat_map(|o| all_set.iter().map(move |s| (o, s))).collect();
+        let scenes: Vec<_> =
+            all_options.iter().flat_map(|o| all_set.iter().map(move |s| (o, s))).collect();
         let mut cells = Vec::new();
         for topology in &self.topologies {
             for load in &self.loads {
@@ -175,16 +185,25 @@ impl Grid {
 
     /// How many runs it has; none if they are beyond counting.
     fn count(&self) -> Option<usize> {
-        let lists = [self.topologies.len(), self.policies.len(), self.loads.len(), self.seeds.len()];
-        lists.into_iter().chain(self.options.iter().chain(&self.set).map(|o| o.1.len())).try_fold(1usize, usize::checked_mul)
+        let lists =
+            [self.topologies.len(), self.policies.len(), self.loads.len(), self.seeds.len()];
+        lists
+            .into_iter()
+            .chain(self.options.iter().chain(&self.set).map(|o| o.1.len()))
+            .try_fold(1usize, usize::checked_mul)
     }
 }
 
-/// Reads a grid's text; `file` is the name that errors show. `also` says what is wrong with its names and options.
+/// Reads a grid's text; `file` is the name that errors show. `also` says what is wrong with its
+/// names and options.
 ///
 /// # Errors
 /// What is wrong with the text, where, and what is allowed.
-pub fn read_grid(text: &str, file: &str, also: impl FnOnce(&Grid) -> Vec<Flaw>) -> Result<Grid, ConfigError> {
+pub fn read_grid(
+    text: &str,
+    file: &str,
+    also: impl FnOnce(&Grid) -> Vec<Flaw>,
+) -> Result<Grid, ConfigError> {
     yaml::read_checked(text, file, |raw: RawGrid| {
         let grid = raw.check()?;
         let flaws = also(&grid);
@@ -203,20 +222,42 @@ impl RawGrid {
                 (false, vec![String::new()])
             }
             (Some(w), Some(_)) => {
-                flaws.add(vec!["jobs".into()], "there are workloads already", "either workloads or jobs; a grid each");
+                flaws.add(
+                    vec!["jobs".into()],
+                    "there are workloads already",
+                    "either workloads or jobs; a grid each",
+                );
                 (false, w.0)
             }
         };
         let seeds = self.seeds.0.iter().enumerate().flat_map(|(k, text)| {
             let read = seeds(text);
             let path = vec![Step::from("seeds"), k.into()];
-            flaws.unless(read.is_some(), path, format!("`{text}` is no seed"), "a whole number, or a range such as 1-10");
+            flaws.unless(
+                read.is_some(),
+                path,
+                format!("`{text}` is no seed"),
+                "a whole number, or a range such as 1-10",
+            );
             read.unwrap_or_default()
         });
         let seeds: Vec<u64> = seeds.collect();
-        let [options, set] = [self.options, self.set].map(|all| all.into_iter().map(|(k, v)| (k, v.0)).collect::<Vec<_>>());
-        let grid = Grid { topologies: self.topologies.0, policies: self.policies.0, of_jobs, loads, seeds, options, set };
-        let lists = [("topologies", &grid.topologies), ("policies", &grid.policies), (grid.loads_key(), &grid.loads)];
+        let [options, set] = [self.options, self.set]
+            .map(|all| all.into_iter().map(|(k, v)| (k, v.0)).collect::<Vec<_>>());
+        let grid = Grid {
+            topologies: self.topologies.0,
+            policies: self.policies.0,
+            of_jobs,
+            loads,
+            seeds,
+            options,
+            set,
+        };
+        let lists = [
+            ("topologies", &grid.topologies),
+            ("policies", &grid.policies),
+            (grid.loads_key(), &grid.loads),
+        ];
         for (key, list) in lists {
             once(&mut flaws, &[key.into()], list);
         }
@@ -239,7 +280,12 @@ fn once<T: Ord + fmt::Display>(flaws: &mut Flaws, path: &[Step], list: &[T]) {
     let mut seen = BTreeSet::new();
     for (k, value) in list.iter().enumerate() {
         let at = [path, &[k.into()]].concat();
-        flaws.unless(seen.insert(value), at, format!("{value} stands in the list already"), "each value once");
+        flaws.unless(
+            seen.insert(value),
+            at,
+            format!("{value} stands in the list already"),
+            "each value once",
+        );
     }
 }
 
@@ -268,12 +314,23 @@ mod tests {
     #[test]
     fn every_combination_is_a_run() {
         let grid = read(GRID).unwrap();
-        assert_eq!((grid.seeds.clone(), grid.of_jobs, grid.loads_key()), (vec![1, 2, 3, 7], false, "workloads"));
+        assert_eq!(
+            (grid.seeds.clone(), grid.of_jobs, grid.loads_key()),
+            (vec![1, 2, 3, 7], false, "workloads")
+        );
         let cells = grid.cells();
         assert_eq!((cells.len(), Some(cells.len())), (2 * 4 * 2, grid.count()));
-        assert_eq!((cells[0].policy.as_str(), cells[1].policy.as_str(), cells[1].seed, cells[2].seed), ("a", "b", 1, 2));
-        let options = |k: usize| cells[k].options.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ");
-        assert_eq!((options(0), options(15)), ("coflows=5 scale=1".into(), "coflows=5 scale=10".into()));
+        assert_eq!(
+            (cells[0].policy.as_str(), cells[1].policy.as_str(), cells[1].seed, cells[2].seed),
+            ("a", "b", 1, 2)
+        );
+        let options = |k: usize| {
+            cells[k].options.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            (options(0), options(15)),
+            ("coflows=5 scale=1".into(), "coflows=5 scale=10".into())
+        );
         assert_eq!(read("{topologies: t, policies: p, jobs: j}").unwrap().seeds, [1]);
     }
 
@@ -284,10 +341,22 @@ mod tests {
             ("seeds: [1-3, 7]", "seeds: 3-1", "g:4:8: seeds[0]: `3-1` is no seed"),
             ("seeds: [1-3, 7]", "seeds: [1-3, 2]", "seeds[3]: 2 stands in the list already"),
             ("policies: [a, b]", "policies: []", "g:2:11: policies: an empty list"),
-            ("policies: [a, b]", "policies: [a, b, a]", "g:2:18: policies[2]: a stands in the list already"),
-            ("workloads: [w]", "workloads: {w: 1}", "g:3:12: workloads: invalid type: map, expected a value or a list of values"),
+            (
+                "policies: [a, b]",
+                "policies: [a, b, a]",
+                "g:2:18: policies[2]: a stands in the list already",
+            ),
+            (
+                "workloads: [w]",
+                "workloads: {w: 1}",
+                "g:3:12: workloads: invalid type: map, expected a value or a list of values",
+            ),
             ("workloads: [w]\n", "", "nothing is carried"),
-            ("workloads: [w]", "workloads: [w]\njobs: [j]", "g:4:7: jobs: there are workloads already"),
+            (
+                "workloads: [w]",
+                "workloads: [w]\njobs: [j]",
+                "g:4:7: jobs: there are workloads already",
+            ),
             ("seeds: [1-3, 7]", "seeds: [1-1000000, 0]", "too many combinations"),
             ("policies", "policy", "unknown key `policy`"),
         ] {

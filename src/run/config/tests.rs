@@ -22,39 +22,75 @@ fn shipped(dir: &str) -> Vec<(String, String)> {
     let dir = crate::testing::repository(dir);
     let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
     files.sort();
-    files.into_iter().map(|p| (p.display().to_string(), std::fs::read_to_string(&p).unwrap())).collect()
+    files
+        .into_iter()
+        .map(|p| (p.display().to_string(), std::fs::read_to_string(&p).unwrap()))
+        .collect()
 }
 
 #[test]
 fn all_shipped_files_are_valid_and_fit_together() {
-    let topologies: Vec<_> = shipped("topologies").iter().map(|(f, t)| read_topology(t, f).unwrap_or_else(|e| panic!("{e}"))).collect();
-    let policies: Vec<_> = shipped("policies").iter().map(|(f, t)| read_policy(t, f).unwrap_or_else(|e| panic!("{e}"))).collect();
+    let topologies: Vec<_> = shipped("topologies")
+        .iter()
+        .map(|(f, t)| read_topology(t, f).unwrap_or_else(|e| panic!("{e}")))
+        .collect();
+    let policies: Vec<_> = shipped("policies")
+        .iter()
+        .map(|(f, t)| read_policy(t, f).unwrap_or_else(|e| panic!("{e}")))
+        .collect();
     for ((file, _), t) in shipped("topologies").iter().zip(&topologies) {
         assert!(file.ends_with(&format!("/{}.yaml", t.name)), "{file} is named {}", t.name);
     }
     for ((file, _), p) in shipped("policies").iter().zip(&policies) {
         let stem = std::path::Path::new(file).file_stem().unwrap().to_str().unwrap();
         // Names are short, so that they fit in a namespace's.
-        assert!(stem.starts_with(&p.policy.name[..p.policy.name.len().min(8)]), "{file} is named {}", p.policy.name);
+        assert!(
+            stem.starts_with(&p.policy.name[..p.policy.name.len().min(8)]),
+            "{file} is named {}",
+            p.policy.name
+        );
     }
-    let names: std::collections::BTreeSet<&str> = policies.iter().map(|p| p.policy.name.as_str()).collect();
+    let names: std::collections::BTreeSet<&str> =
+        policies.iter().map(|p| p.policy.name.as_str()).collect();
     assert_eq!(names.len(), policies.len(), "no name twice");
     let aalo = policies.iter().find(|p| p.policy.name == "aalo").unwrap();
-    assert_eq!((aalo.run.network.kind, aalo.run.network.aalo), (NetworkKind::Aalo, Aalo::default()));
+    assert_eq!(
+        (aalo.run.network.kind, aalo.run.network.aalo),
+        (NetworkKind::Aalo, Aalo::default())
+    );
     // Nothing said is the paper's.
-    let bare = read_policy("name: bare\ninterval: 100ms\ndemand: counters\nscheduler: eps-only\nnetwork: aalo\n", "bare.yaml").unwrap();
+    let bare = read_policy(
+        "name: bare\ninterval: 100ms\ndemand: counters\nscheduler: eps-only\nnetwork: aalo\n",
+        "bare.yaml",
+    )
+    .unwrap();
     assert_eq!(bare.run.network, aalo.run.network);
-    assert_eq!((aalo.run.network.within, aalo.run.network.aalo.sharing), (Within::MaxMin, crate::coflows::orders::Sharing::Weighted));
+    assert_eq!(
+        (aalo.run.network.within, aalo.run.network.aalo.sharing),
+        (Within::MaxMin, crate::coflows::orders::Sharing::Weighted)
+    );
     for t in &topologies {
         for p in &policies {
             let one_by_one = matches!(&t.planes[..], [q] if !q.duplex);
-            assert_eq!(fit(t, p).is_ok(), p.run.network.kind != NetworkKind::Sunflow || one_by_one, "{} on {}", p.policy.name, t.name);
+            assert_eq!(
+                fit(t, p).is_ok(),
+                p.run.network.kind != NetworkKind::Sunflow || one_by_one,
+                "{} on {}",
+                p.policy.name,
+                t.name
+            );
         }
     }
     let t = topologies.iter().find(|t| t.name == "hybrid-8x2").unwrap();
     assert_eq!((t.rack_count(), t.hosts.len(), t.hosts[0].slots), (8, 16, 2));
-    assert_eq!((t.hosts[0].nic, t.racks[7].uplink, t.eps.oversubscription_percent), (BitRate::mbit(1000), BitRate::mbit(100), 2000));
-    assert_eq!((t.planes[0].rate, t.planes[0].delta, t.planes[0].stop), (BitRate::mbit(1000), Span::millis(10), StopMode::NotAllStop));
+    assert_eq!(
+        (t.hosts[0].nic, t.racks[7].uplink, t.eps.oversubscription_percent),
+        (BitRate::mbit(1000), BitRate::mbit(100), 2000)
+    );
+    assert_eq!(
+        (t.planes[0].rate, t.planes[0].delta, t.planes[0].stop),
+        (BitRate::mbit(1000), Span::millis(10), StopMode::NotAllStop)
+    );
 }
 
 #[test]
@@ -72,7 +108,11 @@ fn racks_may_differ_and_stand_in_any_order() {
 fn broken(good: &str, from: &str, to: &str) -> String {
     assert!(good.contains(from), "{from}");
     let text = good.replacen(from, to, 1);
-    let e = if good == GOOD { read_topology(&text, "f.yaml").unwrap_err() } else { read_policy(&text, "f.yaml").unwrap_err() };
+    let e = if good == GOOD {
+        read_topology(&text, "f.yaml").unwrap_err()
+    } else {
+        read_policy(&text, "f.yaml").unwrap_err()
+    };
     assert_eq!(e.problems.len(), 1, "one clear error: {e}");
     e.to_string().lines().next().unwrap().to_string() + " # " + &e.problems[0].allowed
 }
@@ -132,8 +172,14 @@ fn every_mistake_has_one_error_with_its_place() {
             ("scheduler: edmonds", "scheduler: edmonds\nnetwork: varys\nwithin: greedy"),
             ("scheduler: edmonds", "scheduler: edmonds\nnetwork: priority\nwithin: sums"),
             ("scheduler: edmonds", "scheduler: eps-only\nnetwork: sunflow\nwithin: sums"),
-            ("scheduler: edmonds", "scheduler: edmonds\nplacement:\n  policy: jobpacker\n  sub_batches: 0"),
-            ("scheduler: edmonds", "scheduler: edmonds\nplacement:\n  policy: corral\n  objective: soon"),
+            (
+                "scheduler: edmonds",
+                "scheduler: edmonds\nplacement:\n  policy: jobpacker\n  sub_batches: 0",
+            ),
+            (
+                "scheduler: edmonds",
+                "scheduler: edmonds\nplacement:\n  policy: corral\n  objective: soon",
+            ),
             ("scheduler: edmonds", "scheduler: edmonds\nplacement:\n  policy: fair\n  sir: 100"),
         ]
         .iter()
@@ -154,14 +200,21 @@ fn an_error_shows_the_line_and_all_flaws_are_reported() {
 #[test]
 fn queues_of_ports_are_read_and_kept_to_what_a_simulation_can_have() {
     let with = |racks: &str, queues: &str| {
-        let text = format!("name: net\nracks: {racks}\nhosts_per_rack: 1\nnic: 1Gb/s\neps: {{uplink: 1Gb/s{queues}}}\n");
+        let text = format!(
+            "name: net\nracks: {racks}\nhosts_per_rack: 1\nnic: 1Gb/s\neps: {{uplink: 1Gb/s{queues}}}\n"
+        );
         read_topology(&text, "net.yaml").map(|t| t.eps.queues).map_err(|e| e.to_string())
     };
     assert_eq!(with("4096", ", queues: racks"), Ok(PortQueues::Racks));
-    assert_eq!((with("4097", ", queues: one"), with("4097", "")), (Ok(PortQueues::One), Ok(PortQueues::One)));
+    assert_eq!(
+        (with("4097", ", queues: one"), with("4097", "")),
+        (Ok(PortQueues::One), Ok(PortQueues::One))
+    );
     let why = with("4097", ", queues: racks").unwrap_err();
     assert!(
-        why.contains("net.yaml:5") && why.contains("a queue for each of 4097 racks") && why.contains("at most 4096 of them, or `one`"),
+        why.contains("net.yaml:5")
+            && why.contains("a queue for each of 4097 racks")
+            && why.contains("at most 4096 of them, or `one`"),
         "{why}"
     );
     assert!(with("4", ", queues: many").unwrap_err().contains("racks"));
@@ -169,9 +222,14 @@ fn queues_of_ports_are_read_and_kept_to_what_a_simulation_can_have() {
 
 #[test]
 fn ports_of_the_eps_send_segments_whole_or_as_frames() {
-    let with =
-        |segments: &str| read_topology(&GOOD.replace("  uplink:", &format!("{segments}  uplink:")), "net.yaml").map(|t| t.eps.segments);
-    assert_eq!((with("").unwrap(), with("  segments: frames\n").unwrap()), (Segments::Whole, Segments::Frames));
+    let with = |segments: &str| {
+        read_topology(&GOOD.replace("  uplink:", &format!("{segments}  uplink:")), "net.yaml")
+            .map(|t| t.eps.segments)
+    };
+    assert_eq!(
+        (with("").unwrap(), with("  segments: frames\n").unwrap()),
+        (Segments::Whole, Segments::Frames)
+    );
     let why = with("  segments: cut\n").unwrap_err().to_string();
     assert!(["net.yaml:", "segments", "whole", "frames"].iter().all(|w| why.contains(w)), "{why}");
 }
@@ -180,7 +238,8 @@ fn ports_of_the_eps_send_segments_whole_or_as_frames() {
 fn fit_wants_light_within_the_interval() {
     let t = read_topology(GOOD, "t").unwrap();
     let p = |interval: &str, s: &str| {
-        let mut plan = read_policy(&POLICY.replace("100ms", interval).replace("edmonds", s), "p").unwrap();
+        let mut plan =
+            read_policy(&POLICY.replace("100ms", interval).replace("edmonds", s), "p").unwrap();
         plan.policy.elephant_threshold = Bytes(100_000);
         plan
     };
@@ -193,8 +252,12 @@ fn fit_wants_light_within_the_interval() {
     assert_eq!(fit(&t, &p("15ms", "manual")), Ok(()));
     assert!(advice(&t, &p("100ms", "bipartite"))[0].contains("duplex"));
     assert_eq!(advice(&t, &p("100ms", "edmonds")), Vec::<String>::new());
-    let under = |network: &str| advice(&t, &p("100ms", &format!("edmonds\nnetwork: {network}"))).join("; ");
-    assert!(under("priority").contains("eight strict priorities") && under("varys").contains("an emulation has kernel TCP"));
+    let under =
+        |network: &str| advice(&t, &p("100ms", &format!("edmonds\nnetwork: {network}"))).join("; ");
+    assert!(
+        under("priority").contains("eight strict priorities")
+            && under("varys").contains("an emulation has kernel TCP")
+    );
     assert_eq!(under("priority\nwithin: max-min"), "", "equals share on both sides");
     assert!(advice(&t, &p("16ms", "edmonds"))[0].contains("dark for most"));
 }
@@ -212,7 +275,11 @@ fn a_threshold_that_a_backlog_hardly_reaches_is_told() {
     assert!(told(1_000_001).contains("its circuit comes and goes"));
     assert_eq!(told(1_000_000), "");
     (p.policy.demand, p.policy.elephant_threshold) = (Estimator::Counters, Bytes(3_000_001));
-    assert_eq!(advice(&t, &p), Vec::<String>::new(), "counters see what was sent, however little waits");
+    assert_eq!(
+        advice(&t, &p),
+        Vec::<String>::new(),
+        "counters see what was sent, however little waits"
+    );
 }
 
 #[test]
@@ -233,7 +300,11 @@ fn rates_and_times_have_units_in_files() {
     let told = |text: &str, from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
         let text = text.replace(from, to);
-        let e = read_topology(&text, "f").map(drop).and_then(|()| read_policy(&text, "f").map(drop)).unwrap_err().to_string();
+        let e = read_topology(&text, "f")
+            .map(drop)
+            .and_then(|()| read_policy(&text, "f").map(drop))
+            .unwrap_err()
+            .to_string();
         e.lines().filter(|l| !l.contains(" | ")).collect::<Vec<_>>().join("\n")
     };
     let topology = "name: net\nracks: 4\nhosts_per_rack: 2\nnic: 1Gb/s\neps: {uplink: 100Mb/s}\nocs: [{rate: 1Gb/s, delta: 10ms}]\n";
@@ -241,11 +312,25 @@ fn rates_and_times_have_units_in_files() {
         told(topology, "100Mb/s", "100"),
         "f:5:15: eps.uplink: 100 without a unit is not a data rate\n   allowed: a number and a unit, such as 100Mb/s; bits a second are 100b/s"
     );
-    assert!(told(topology, "10ms", "10").starts_with("f:6:28: ocs[0].delta: 10 without a unit is not a length of time"));
-    let policy = |interval: &str| read_policy(&format!("name: p\ninterval: {interval}\ndemand: backlog\nscheduler: edmonds\n"), "f");
-    assert!(policy("100").unwrap_err().to_string().starts_with("f:2:11: interval: 100 without a unit"));
+    assert!(
+        told(topology, "10ms", "10")
+            .starts_with("f:6:28: ocs[0].delta: 10 without a unit is not a length of time")
+    );
+    let policy = |interval: &str| {
+        read_policy(
+            &format!("name: p\ninterval: {interval}\ndemand: backlog\nscheduler: edmonds\n"),
+            "f",
+        )
+    };
+    assert!(
+        policy("100").unwrap_err().to_string().starts_with("f:2:11: interval: 100 without a unit")
+    );
     // Zero is zero in any unit, and what counts things has none.
-    read_policy("name: p\ninterval: 100ms\nlead: 0\nageing: 5\ndemand: counters\nscheduler: edmonds\n", "f").unwrap();
+    read_policy(
+        "name: p\ninterval: 100ms\nlead: 0\nageing: 5\ndemand: counters\nscheduler: edmonds\n",
+        "f",
+    )
+    .unwrap();
 }
 
 #[test]
@@ -261,7 +346,11 @@ fn a_policy_survives_the_round_trip_through_its_shape() {
 fn schemas_describe_every_key() {
     let (t, p) = (schema_topology(), schema_policy());
     for key in ["name", "racks", "hosts_per_rack", "slots_per_host", "nic", "eps", "ocs"] {
-        assert!(t["properties"][key]["description"].is_string() || t["properties"][key]["$ref"].is_string(), "{key}");
+        assert!(
+            t["properties"][key]["description"].is_string()
+                || t["properties"][key]["$ref"].is_string(),
+            "{key}"
+        );
     }
     assert_eq!(p["additionalProperties"], false);
     assert_eq!(p["required"], serde_json::json!(["name", "interval", "demand", "scheduler"]));
@@ -302,7 +391,8 @@ fn hostile_text_is_refused_quickly() {
         assert!(read_policy(t, "t").is_err());
         let _ = yaml::keys(t, "t");
     }
-    // Expanded, the first of them would be three thousand million pieces. What else runs on the machine does not count.
+    // Expanded, the first of them would be three thousand million pieces. What else runs on the
+    // machine does not count.
     let took = on_processor().0 - before.0;
     assert!(took < Span::secs(20).0, "{took} ns");
 }
@@ -315,8 +405,13 @@ fn on_processor() -> Span {
 
 /// A good file with a few pieces cut out, doubled or replaced.
 fn mutated(good: &'static str) -> impl Strategy<Value = String> {
-    let piece =
-        prop_oneof![".{0,6}", "[\\[\\]{}:,&*!|>'\"%@` \n-]{0,6}", Just("0".into()), Just("-1".into()), Just("99999999999999999999".into())];
+    let piece = prop_oneof![
+        ".{0,6}",
+        "[\\[\\]{}:,&*!|>'\"%@` \n-]{0,6}",
+        Just("0".into()),
+        Just("-1".into()),
+        Just("99999999999999999999".into())
+    ];
     prop::collection::vec((0..good.len(), 0usize..12, piece), 1..5).prop_map(move |edits| {
         let mut bytes = good.as_bytes().to_vec();
         for (at, len, new) in edits {
@@ -376,7 +471,9 @@ fn options_that_make_no_sense_are_shown_where_they_stand() {
     ];
     // A new policy shall not change this list.
     let policies = Kind::ALL.map(|k| format!("`{}`", k.name())).join(", ");
-    insta::assert_snapshot!(all.map(first).join("\n").replace(&policies, "<every placement policy>"));
+    insta::assert_snapshot!(
+        all.map(first).join("\n").replace(&policies, "<every placement policy>")
+    );
 }
 
 /// The schema has each policy with its options, and no others.
@@ -390,14 +487,19 @@ fn the_schema_says_which_options_each_policy_has() {
         assert_eq!(one["properties"].as_object().unwrap().len(), kind.schema().len() + 1);
     }
     let has = |kind: Kind, key: &str| kind.schema().contains_key(key);
-    assert!(has(Kind::Corral, "imbalance") && has(Kind::LocalShuffle, "imbalance") && !has(Kind::Jobpacker, "imbalance"));
+    assert!(
+        has(Kind::Corral, "imbalance")
+            && has(Kind::LocalShuffle, "imbalance")
+            && !has(Kind::Jobpacker, "imbalance")
+    );
     assert!(has(Kind::CoDecided, "sir") && !has(Kind::Fair, "sir"));
     assert_eq!(Kind::Jobpacker.schema()["sub_batches"]["maximum"], 1000);
 }
 
 #[test]
 fn options_of_the_planners_are_read_and_written() {
-    let text = |policy: &str, options: &str| format!("{POLICY}placement:\n  policy: {policy}\n{options}");
+    let text =
+        |policy: &str, options: &str| format!("{POLICY}placement:\n  policy: {policy}\n{options}");
     let read = |text: &str| read_policy(text, "p.yaml").unwrap();
     let options = "  objective: online\n  sub_batches: 7\n  over_provisioning: 150\n  shuffle_model: figure\n  elephant: 2MB\n  \
                    exact_tasks: true\n  aggregate: whole\n";
@@ -414,7 +516,12 @@ fn options_of_the_planners_are_read_and_written() {
     };
     assert_eq!(p.jobs.as_ref().unwrap().placement.policy, Policy::Jobpacker(want));
     let other = read(&text("co-scheduler", "  sir: 250\n  wavelengths: 4\n  strict: true\n"));
-    let want = CoSchedulerOptions { sir: 250, wavelengths: Some(4), strict: true, ..CoSchedulerOptions::default() };
+    let want = CoSchedulerOptions {
+        sir: 250,
+        wavelengths: Some(4),
+        strict: true,
+        ..CoSchedulerOptions::default()
+    };
     assert_eq!(other.jobs.as_ref().unwrap().placement.policy, Policy::CoScheduler(want));
     for given in [p, other, read(&text("corral", "  imbalance: 0\n  provisioning: best\n"))] {
         let written = serde_json::to_string(&policy::RawPolicy::from(&given)).unwrap();
@@ -428,8 +535,14 @@ fn names_of<T: schemars::JsonSchema>() -> std::collections::BTreeSet<String> {
         match v {
             serde_json::Value::Object(map) => {
                 names.extend(map.get("const").and_then(|c| c.as_str()).map(str::to_owned));
-                names
-                    .extend(map.get("enum").and_then(|e| e.as_array()).into_iter().flatten().filter_map(|c| c.as_str()).map(str::to_owned));
+                names.extend(
+                    map.get("enum")
+                        .and_then(|e| e.as_array())
+                        .into_iter()
+                        .flatten()
+                        .filter_map(|c| c.as_str())
+                        .map(str::to_owned),
+                );
                 map.values().for_each(|v| collect(v, names));
             }
             serde_json::Value::Array(list) => list.iter().for_each(|v| collect(v, names)),
@@ -444,11 +557,20 @@ fn names_of<T: schemars::JsonSchema>() -> std::collections::BTreeSet<String> {
 #[test]
 fn queues_may_have_orders_of_their_own() {
     use crate::placement::policy::Order::{Capacity, Fair, Fifo};
-    let read = |order: &str| read_policy(&format!("{POLICY}placement:\n  policy: fair\n  order: {order}\n"), "p.yaml");
+    let read = |order: &str| {
+        read_policy(&format!("{POLICY}placement:\n  policy: fair\n  order: {order}\n"), "p.yaml")
+    };
     let settings = |order: &str| read(order).unwrap().jobs.unwrap().settings;
     let of = |order: &str| (settings(order).order, settings(order).orders);
-    assert_eq!((of("fifo"), of("[fifo, fair]"), of("[capacity]")), ((Fifo, vec![]), (Fair, vec![Fifo, Fair]), (Capacity, vec![Capacity])));
-    for (order, why) in [("[]", "orders of no queue"), ("[fifo, lifo]", "unknown value `lifo`"), ("7", "fifo, fair, capacity or srpt")] {
+    assert_eq!(
+        (of("fifo"), of("[fifo, fair]"), of("[capacity]")),
+        ((Fifo, vec![]), (Fair, vec![Fifo, Fair]), (Capacity, vec![Capacity]))
+    );
+    for (order, why) in [
+        ("[]", "orders of no queue"),
+        ("[fifo, lifo]", "unknown value `lifo`"),
+        ("7", "fifo, fair, capacity or srpt"),
+    ] {
         let error = read(order).unwrap_err().to_string();
         assert!(error.contains(why), "{order}: {error}");
     }
@@ -463,8 +585,14 @@ fn queues_may_have_orders_of_their_own() {
 fn of_many_errors_some_are_shown_and_the_others_counted() {
     let topology = read_topology(GOOD, "t").unwrap();
     let said = |n: usize| {
-        let text = format!("name: w\ncoflows:\n{}", "  - flows: [{from: h0-0, to: h99-0, bytes: 1MB}]\n".repeat(n));
-        yaml::read_checked(&text, "w.yaml", |raw: workload::RawWorkload| raw.check(&topology)).map(drop).unwrap_err().to_string()
+        let text = format!(
+            "name: w\ncoflows:\n{}",
+            "  - flows: [{from: h0-0, to: h99-0, bytes: 1MB}]\n".repeat(n)
+        );
+        yaml::read_checked(&text, "w.yaml", |raw: workload::RawWorkload| raw.check(&topology))
+            .map(drop)
+            .unwrap_err()
+            .to_string()
     };
     let shown = |text: &str| text.matches("w.yaml:").count();
     assert_eq!((shown(&said(4)), said(4).contains("more")), (4, false));
@@ -475,7 +603,11 @@ fn of_many_errors_some_are_shown_and_the_others_counted() {
 #[test]
 fn a_text_is_one_document_and_every_fault_has_a_place() {
     let of = |text: &str| read_topology(text, "f.yaml").map(|t| t.name).map_err(|e| e.to_string());
-    for good in [format!("\u{feff}{GOOD}"), format!("--- # here\n{GOOD}...\n# end\n"), format!("%YAML 1.2\n---\n{GOOD}")] {
+    for good in [
+        format!("\u{feff}{GOOD}"),
+        format!("--- # here\n{GOOD}...\n# end\n"),
+        format!("%YAML 1.2\n---\n{GOOD}"),
+    ] {
         assert_eq!(of(&good), Ok("net".into()));
     }
     for (text, told) in [
@@ -502,9 +634,24 @@ fn where_one_word_is_meant_the_words_are_told_with_an_example() {
             ":7:10: network: a mapping is here",
             "such as `network: varys`",
         ),
-        ("scheduler: edmonds", "scheduler: {edmonds: {}}", ":6:12: scheduler: a mapping is here", "such as `scheduler: edmonds`"),
-        ("demand: backlog", "demand: [backlog]", ":5:9: demand: a list is here", "such as `demand: backlog`"),
-        ("admit: all", "admit: {x: y}", ":4:20: elephants.admit: a mapping is here", "such as `admit: "),
+        (
+            "scheduler: edmonds",
+            "scheduler: {edmonds: {}}",
+            ":6:12: scheduler: a mapping is here",
+            "such as `scheduler: edmonds`",
+        ),
+        (
+            "demand: backlog",
+            "demand: [backlog]",
+            ":5:9: demand: a list is here",
+            "such as `demand: backlog`",
+        ),
+        (
+            "admit: all",
+            "admit: {x: y}",
+            ":4:20: elephants.admit: a mapping is here",
+            "such as `admit: ",
+        ),
     ] {
         let e = of(&POLICY.replace(from, to));
         assert!(e.contains(place) && e.contains(example) && !e.contains("YAML tag"), "{e}");
@@ -519,25 +666,39 @@ fn where_one_word_is_meant_the_words_are_told_with_an_example() {
 fn what_cannot_be_seen_is_no_name_and_no_message_shows_it_or_all_of_a_text() {
     let flow = "flows: [{from: h0-0, to: h1-0, bytes: 6MB}]";
     let of = |name: &str, own: &str| {
-        let text = format!("name: {name}\ndescription: \"two\\nlines\"\ncoflows:\n  - {{name: {own}, {flow}}}\n");
+        let text = format!(
+            "name: {name}\ndescription: \"two\\nlines\"\ncoflows:\n  - {{name: {own}, {flow}}}\n"
+        );
         check_workload_form(&text, "f").map_err(|e| e.to_string())
     };
     assert_eq!(of("chunk é 测试 🚀", "\"a b\""), Ok(()));
     for (own, what) in [
-        ("\"evil\\e[31mRED\\e]0;owned\\a\"", "f:4:12: coflows[0].name: a control character, U+001B, in `evil\\u{1b}[31mRED"),
+        (
+            "\"evil\\e[31mRED\\e]0;owned\\a\"",
+            "f:4:12: coflows[0].name: a control character, U+001B, in `evil\\u{1b}[31mRED",
+        ),
         ("\"line\\nbreak\"", "a control character, U+000A, in `line\\nbreak`"),
         ("a\u{202e}b", "a character that cannot be seen, U+202E"),
         ("\"a\\u2028b\"", "U+2028"),
         ("\"\\x9b2J\"", "a control character, U+009B"),
     ] {
         let e = of("w", own).unwrap_err();
-        assert!(e.contains(what) && !e.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\u{2028}']), "{e:?}");
+        assert!(
+            e.contains(what) && !e.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\u{2028}']),
+            "{e:?}"
+        );
     }
     assert!(of("\"w\\e[2Jx\"", "a").unwrap_err().starts_with("f:1:7: name: a control character"));
     let jobs = "name: j\njobs: [{name: \"a\\tb\", maps: 4, map_time: 1s, reduces: 2, reduce_time: 1s, shuffle: 8MB}]\n";
-    assert!(read_jobs(jobs, "f").unwrap_err().to_string().starts_with("f:2:15: jobs[0].name: a control character, U+0009"));
+    assert!(
+        read_jobs(jobs, "f")
+            .unwrap_err()
+            .to_string()
+            .starts_with("f:2:15: jobs[0].name: a control character, U+0009")
+    );
     // A program's argument may have lines.
-    let policy = POLICY.replace("edmonds", "external\nexternal: {command: [python3, -c, \"import x\\nx.run()\"]}");
+    let policy = POLICY
+        .replace("edmonds", "external\nexternal: {command: [python3, -c, \"import x\\nx.run()\"]}");
     assert!(read_policy(&policy, "f").is_ok());
     // Of long text a message has little.
     let long = "x".repeat(1_000_000);
@@ -550,15 +711,24 @@ fn what_cannot_be_seen_is_no_name_and_no_message_shows_it_or_all_of_a_text() {
         let e = read_topology(&text, "f").unwrap_err().to_string();
         assert!(e.len() < 2500, "{} bytes", e.len());
     }
-    let e = read_topology(&GOOD.replace("nic: 1Gb/s", &format!("nic: 1Gb/s # {long}\nx: 1")), "f").unwrap_err().to_string();
+    let e = read_topology(&GOOD.replace("nic: 1Gb/s", &format!("nic: 1Gb/s # {long}\nx: 1")), "f")
+        .unwrap_err()
+        .to_string();
     assert!(e.contains("unknown key `x`"), "{e}");
 }
 
 #[test]
 fn a_rate_without_payload_is_refused() {
-    for (from, to) in [("uplink: 100Mb/s", "uplink: 1b/s"), ("nic: 1Gb/s", "nic: 1b/s"), ("rate: 1Gb/s", "rate: 1b/s")] {
+    for (from, to) in [
+        ("uplink: 100Mb/s", "uplink: 1b/s"),
+        ("nic: 1Gb/s", "nic: 1b/s"),
+        ("rate: 1Gb/s", "rate: 1b/s"),
+    ] {
         let e = read_topology(&GOOD.replace(from, to), "f.yaml").unwrap_err().to_string();
-        assert!(e.contains("headers take all of 1b/s") && e.contains("allowed: 2b/s at least"), "{e}");
+        assert!(
+            e.contains("headers take all of 1b/s") && e.contains("allowed: 2b/s at least"),
+            "{e}"
+        );
     }
     assert!(read_topology(&GOOD.replace("uplink: 100Mb/s", "uplink: 2b/s"), "f.yaml").is_ok());
 }

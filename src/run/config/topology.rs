@@ -28,10 +28,11 @@ pub(super) fn shapes() -> &'static [&'static str] {
 
 /// The most letters of a network's name, which stands in names of namespaces.
 const LONGEST_NAME: usize = 12;
-/// The most racks of a file. (An emulation takes at most [`crate::topology::addresses::MAX_RACKS`] of them.)
+/// The most racks of a file. (An emulation takes at most [`crate::topology::addresses::MAX_RACKS`]
+/// of them.)
 pub const MAX_RACKS: usize = 100_000;
-/// The most racks of a network whose ports have a queue for each: a simulation keeps two for each pair of racks.
-/// These take 3 GB.
+/// The most racks of a network whose ports have a queue for each: a simulation keeps two for each
+/// pair of racks. These take 3 GB.
 pub const MAX_QUEUES: usize = 4096;
 /// The most hosts of one rack.
 pub const MAX_HOSTS_PER_RACK: u32 = 10_000;
@@ -46,13 +47,14 @@ pub const MAX_RATE: BitRate = BitRate(100_000_000_000_000);
 /// A reconfiguration delay is shorter than this.
 pub const MAX_DELTA: Span = Span::secs(3600);
 
-/// A hybrid network: racks of hosts, joined by one electrical packet switch (EPS) and any number of optical circuit
-/// switches (OCS).
+/// A hybrid network: racks of hosts, joined by one electrical packet switch (EPS) and any number of
+/// optical circuit switches (OCS).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Heliostat topology")]
 pub struct RawTopology {
-    /// Names the network, and the namespaces of its emulation: 1 to 12 of a-z, 0-9 and -, beginning with a letter.
+    /// Names the network, and the namespaces of its emulation: 1 to 12 of a-z, 0-9 and -, beginning
+    /// with a letter.
     #[schemars(regex(pattern = "^[a-z][a-z0-9-]{0,11}$"))]
     name: String,
     /// The number of racks, or a list with one entry a rack where they differ.
@@ -75,7 +77,8 @@ pub struct RawTopology {
     /// What links do beside their rates; each kind that is left out has its rate and nothing else.
     #[serde(default)]
     links: RawLinks,
-    /// What rates count: `tcp`, what is on the wire, headers included, or `none`, payload only; tcp if left out.
+    /// What rates count: `tcp`, what is on the wire, headers included, or `none`, payload only; tcp
+    /// if left out.
     #[serde(default)]
     framing: Framing,
 }
@@ -116,7 +119,8 @@ struct RawEps {
     uplink: Option<BitRate>,
     /// The sum of a rack's NICs divided by its uplink: `5` or `"5:1"`.
     oversubscription: Option<Ratio>,
-    /// Per cent of every uplink, and of every link behind it, that other traffic takes all the time, in a simulation; 0 if left out.
+    /// Per cent of every uplink, and of every link behind it, that other traffic takes all the
+    /// time, in a simulation; 0 if left out.
     #[serde(default)]
     #[schemars(range(max = 99))]
     background: u32,
@@ -126,12 +130,13 @@ struct RawEps {
     core: Option<BitRate>,
     /// Any network of switches, in a simulation, instead of `pods` and `core`.
     graph: Option<RawGraph>,
-    /// How the ports between a rack and the EPS share their rate, in an emulation and in a simulation under `network: max-min`: `one` queue
-    /// for all flows, or one for each of the `racks` that they go to or come from; one if left out.
+    /// How the ports between a rack and the EPS share their rate, in an emulation and in a
+    /// simulation under `network: max-min`: `one` queue for all flows, or one for each of the
+    /// `racks` that they go to or come from; one if left out.
     #[serde(default)]
     queues: PortQueues,
-    /// What the ports of the EPS make of segments of up to 64 kB, in an emulation: they send them `whole`, or as `frames`; whole if left
-    /// out.
+    /// What the ports of the EPS make of segments of up to 64 kB, in an emulation: they send them
+    /// `whole`, or as `frames`; whole if left out.
     #[serde(default)]
     segments: Segments,
 }
@@ -176,7 +181,9 @@ impl<'de> Deserialize<'de> for RawRacks {
                 f.write_str("a number of racks or a list of racks")
             }
             fn visit_u64<E: de::Error>(self, v: u64) -> Result<RawRacks, E> {
-                u32::try_from(v).map(RawRacks::Count).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(v), &self))
+                u32::try_from(v)
+                    .map(RawRacks::Count)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(v), &self))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<RawRacks, A::Error> {
                 Vec::deserialize(SeqAccessDeserializer::new(seq)).map(RawRacks::List)
@@ -203,11 +210,16 @@ impl<'de> Deserialize<'de> for Ratio {
             }
             fn visit_f64<E: de::Error>(self, v: f64) -> Result<Ratio, E> {
                 // Saturates; the range is checked later.
-                if v >= 0.0 { Ok(Ratio((v * 100.0).round() as u64)) } else { Err(E::invalid_value(de::Unexpected::Float(v), &self)) }
+                if v >= 0.0 {
+                    Ok(Ratio((v * 100.0).round() as u64))
+                } else {
+                    Err(E::invalid_value(de::Unexpected::Float(v), &self))
+                }
             }
             fn visit_str<E: de::Error>(self, v: &str) -> Result<Ratio, E> {
                 let first = v.trim().strip_suffix(":1").unwrap_or("");
-                let number: Option<f64> = first.parse().ok().filter(|_| first.starts_with(|c: char| c.is_ascii_digit()));
+                let number: Option<f64> =
+                    first.parse().ok().filter(|_| first.starts_with(|c: char| c.is_ascii_digit()));
                 match number {
                     Some(x) => self.visit_f64(x),
                     None => Err(E::invalid_value(de::Unexpected::Str(v), &self)),
@@ -249,7 +261,12 @@ impl RawTopology {
     pub fn check(self) -> Result<Topology, Vec<Flaw>> {
         let mut flaws = Flaws::default();
         let name = is_name(&self.name, LONGEST_NAME);
-        flaws.unless(name, vec!["name".into()], format!("`{}` is not a name", self.name), name_rule(LONGEST_NAME));
+        flaws.unless(
+            name,
+            vec!["name".into()],
+            format!("`{}` is not a name", self.name),
+            name_rule(LONGEST_NAME),
+        );
         flaws.rate(self.nic, vec!["nic".into()]);
         flaws.range(self.slots_per_host, MAX_SLOTS, vec!["slots_per_host".into()]);
         if let Some(n) = self.hosts_per_rack {
@@ -259,11 +276,20 @@ impl RawTopology {
         let planes = self.check_planes(&mut flaws);
         let racks = self.check_racks(&mut flaws);
         // Without its racks a graph cannot be judged.
-        let graph = if flaws.0.is_empty() { self.eps.graph.as_ref().and_then(|g| g.check(racks.len(), &mut flaws)) } else { None };
+        let graph = if flaws.0.is_empty() {
+            self.eps.graph.as_ref().and_then(|g| g.check(racks.len(), &mut flaws))
+        } else {
+            None
+        };
         if graph.as_ref().is_some_and(|g| g.switches.iter().any(|s| s.tier == Tier::Server)) {
             let many = racks.iter().find(|r| r.hosts != 1).map_or(1, |r| r.hosts);
             let path = vec!["eps".into(), "graph".into()];
-            flaws.unless(many == 1, path, format!("the servers of this graph relay, and a rack has {many} hosts"), "one host a rack");
+            flaws.unless(
+                many == 1,
+                path,
+                format!("the servers of this graph relay, and a rack has {many} hosts"),
+                "one host a rack",
+            );
         }
         let (many, queues) = (racks.len(), self.eps.queues);
         let path = vec!["eps".into(), "queues".into()];
@@ -276,7 +302,12 @@ impl RawTopology {
         );
         let links = self.links.check(graph.is_some(), !planes.is_empty(), &mut flaws);
         let total: u64 = racks.iter().map(|r| u64::from(r.hosts)).sum();
-        flaws.unless(total <= MAX_HOSTS, vec!["racks".into()], format!("{total} hosts in all"), format!("at most {MAX_HOSTS}"));
+        flaws.unless(
+            total <= MAX_HOSTS,
+            vec!["racks".into()],
+            format!("{total} hosts in all"),
+            format!("at most {MAX_HOSTS}"),
+        );
         flaws.done(|| {
             let mut t = Topology {
                 name: self.name,
@@ -288,7 +319,9 @@ impl RawTopology {
                     segments: self.eps.segments,
                     core: match (graph, self.eps.pods) {
                         (Some(graph), _) => Core::Graph(Box::new(graph)),
-                        (None, Some(p)) => Core::Pods(Pods { racks: p.racks, uplink: p.uplink }, self.eps.core),
+                        (None, Some(p)) => {
+                            Core::Pods(Pods { racks: p.racks, uplink: p.uplink }, self.eps.core)
+                        }
                         (None, None) => Core::Flat(self.eps.core),
                     },
                     ..Eps::flat(100)
@@ -301,7 +334,8 @@ impl RawTopology {
             for r in racks {
                 t.push_rack(r.hosts as usize, r.slots, r.nic, r.uplink);
             }
-            t.eps.oversubscription_percent = percent.unwrap_or_else(|| t.oversubscription_percent());
+            t.eps.oversubscription_percent =
+                percent.unwrap_or_else(|| t.oversubscription_percent());
             t
         })
     }
@@ -309,37 +343,80 @@ impl RawTopology {
     fn check_eps(&self, flaws: &mut Flaws) -> Option<u64> {
         let at = |k: &str| vec!["eps".into(), k.into()];
         let taken = self.eps.background;
-        flaws.unless(taken <= 99, at("background"), format!("{taken} per cent of background traffic"), "0 to 99");
+        flaws.unless(
+            taken <= 99,
+            at("background"),
+            format!("{taken} per cent of background traffic"),
+            "0 to 99",
+        );
         if let Some(p) = self.eps.pods {
-            flaws.range(p.racks, MAX_RACKS as u32, vec!["eps".into(), "pods".into(), "racks".into()]);
+            flaws.range(
+                p.racks,
+                MAX_RACKS as u32,
+                vec!["eps".into(), "pods".into(), "racks".into()],
+            );
             flaws.rate(p.uplink, vec!["eps".into(), "pods".into(), "uplink".into()]);
         }
         if let Some(core) = self.eps.core {
             flaws.rate(core, at("core"));
         }
         let tiers = self.eps.pods.is_some() || self.eps.core.is_some();
-        flaws.unless(!tiers || self.eps.graph.is_none(), at("graph"), "`pods` or `core` besides `graph`", "one of the two");
+        flaws.unless(
+            !tiers || self.eps.graph.is_none(),
+            at("graph"),
+            "`pods` or `core` besides `graph`",
+            "one of the two",
+        );
         match (self.eps.uplink, self.eps.oversubscription) {
             (Some(u), None) => flaws.rate(u, at("uplink")),
             (None, Some(Ratio(p))) => {
-                flaws.unless((1..=1_000_000).contains(&p), at("oversubscription"), "an impossible ratio", "0.01 to 10000");
+                flaws.unless(
+                    (1..=1_000_000).contains(&p),
+                    at("oversubscription"),
+                    "an impossible ratio",
+                    "0.01 to 10000",
+                );
                 return Some(p);
             }
-            (Some(_), Some(_)) => flaws.add(vec!["eps".into()], "both `uplink` and `oversubscription` are given", "one of the two"),
-            (None, None) => flaws.add(vec!["eps".into()], "neither `uplink` nor `oversubscription` is given", "one of the two"),
+            (Some(_), Some(_)) => flaws.add(
+                vec!["eps".into()],
+                "both `uplink` and `oversubscription` are given",
+                "one of the two",
+            ),
+            (None, None) => flaws.add(
+                vec!["eps".into()],
+                "neither `uplink` nor `oversubscription` is given",
+                "one of the two",
+            ),
         }
         None
     }
 
     fn check_planes(&self, flaws: &mut Flaws) -> Vec<Plane> {
         let n = self.ocs.len();
-        flaws.unless(n <= MAX_PLANES, vec!["ocs".into()], format!("{n} planes"), format!("at most {MAX_PLANES}"));
+        flaws.unless(
+            n <= MAX_PLANES,
+            vec!["ocs".into()],
+            format!("{n} planes"),
+            format!("at most {MAX_PLANES}"),
+        );
         let mut planes = Vec::with_capacity(n);
         for (k, p) in self.ocs.iter().enumerate() {
             let at = |key: &str| vec!["ocs".into(), k.into(), key.into()];
             flaws.rate(p.rate, at("rate"));
-            flaws.unless(p.delta < MAX_DELTA, at("delta"), format!("a delay of {}", p.delta), "0ns to under 1 h");
-            planes.push(Plane { id: PlaneId::from(k), rate: p.rate, delta: p.delta, stop: p.stop, duplex: p.duplex });
+            flaws.unless(
+                p.delta < MAX_DELTA,
+                at("delta"),
+                format!("a delay of {}", p.delta),
+                "0ns to under 1 h",
+            );
+            planes.push(Plane {
+                id: PlaneId::from(k),
+                rate: p.rate,
+                delta: p.delta,
+                stop: p.stop,
+                duplex: p.duplex,
+            });
         }
         planes
     }
@@ -348,18 +425,35 @@ impl RawTopology {
         let blank = RawRack { id: None, hosts: None, slots: None, nic: None, uplink: None };
         match &self.racks {
             RawRacks::Count(n) => {
-                flaws.unless((1..=MAX_RACKS).contains(&(*n as usize)), vec!["racks".into()], format!("{n} racks"), rack_rule());
+                flaws.unless(
+                    (1..=MAX_RACKS).contains(&(*n as usize)),
+                    vec!["racks".into()],
+                    format!("{n} racks"),
+                    rack_rule(),
+                );
                 if self.hosts_per_rack.is_none() {
-                    flaws.add(vec![], "missing key `hosts_per_rack`", format!("1 to {MAX_HOSTS_PER_RACK}"));
+                    flaws.add(
+                        vec![],
+                        "missing key `hosts_per_rack`",
+                        format!("1 to {MAX_HOSTS_PER_RACK}"),
+                    );
                 }
                 let n = (*n as usize).min(MAX_RACKS);
                 (0..n).map_while(|_| self.rack(&blank, &["racks".into()], flaws)).collect()
             }
             RawRacks::List(list) => {
                 let n = list.len();
-                flaws.unless((1..=MAX_RACKS).contains(&n), vec!["racks".into()], format!("{n} racks"), rack_rule());
+                flaws.unless(
+                    (1..=MAX_RACKS).contains(&n),
+                    vec!["racks".into()],
+                    format!("{n} racks"),
+                    rack_rule(),
+                );
                 let order = order(list, flaws);
-                order.into_iter().filter_map(|k| self.rack(&list[k], &["racks".into(), k.into()], flaws)).collect()
+                order
+                    .into_iter()
+                    .filter_map(|k| self.rack(&list[k], &["racks".into(), k.into()], flaws))
+                    .collect()
             }
         }
     }
@@ -371,7 +465,11 @@ impl RawTopology {
         if let Some(n) = raw.hosts {
             flaws.range(n, MAX_HOSTS_PER_RACK, at("hosts"));
         } else if self.hosts_per_rack.is_none() && raw.id.is_some() {
-            flaws.add(path.to_vec(), "neither `hosts` here nor `hosts_per_rack` above", "one of the two");
+            flaws.add(
+                path.to_vec(),
+                "neither `hosts` here nor `hosts_per_rack` above",
+                "one of the two",
+            );
         }
         if let Some(n) = raw.slots {
             flaws.range(n, MAX_SLOTS, at("slots"));
@@ -388,9 +486,18 @@ impl RawTopology {
             Some(BitRate(u64::try_from(bits).unwrap_or(u64::MAX)))
         })?;
         if flaws.0.is_empty() && (uplink == BitRate::ZERO || uplink > MAX_RATE) {
-            flaws.add(vec!["eps".into()], format!("the ratio gives an uplink of {uplink}"), rate_rule());
+            flaws.add(
+                vec!["eps".into()],
+                format!("the ratio gives an uplink of {uplink}"),
+                rate_rule(),
+            );
         }
-        (flaws.0.len() == before).then_some(RackPlan { hosts, slots: raw.slots.unwrap_or(self.slots_per_host), nic, uplink })
+        (flaws.0.len() == before).then_some(RackPlan {
+            hosts,
+            slots: raw.slots.unwrap_or(self.slots_per_host),
+            nic,
+            uplink,
+        })
     }
 }
 
@@ -402,8 +509,16 @@ fn order(list: &[RawRack], flaws: &mut Flaws) -> Vec<usize> {
         let at = || vec!["racks".into(), k.into(), "id".into()];
         let last = list.len() - 1;
         match of_id.get_mut(id) {
-            None => flaws.add(at(), format!("rack id {id} leaves a gap in a list of {} racks", list.len()), format!("0 to {last}")),
-            Some(Some(other)) => flaws.add(at(), format!("rack id {id} is used twice: also racks[{other}]"), "each id once"),
+            None => flaws.add(
+                at(),
+                format!("rack id {id} leaves a gap in a list of {} racks", list.len()),
+                format!("0 to {last}"),
+            ),
+            Some(Some(other)) => flaws.add(
+                at(),
+                format!("rack id {id} is used twice: also racks[{other}]"),
+                "each id once",
+            ),
             Some(free) => *free = Some(k),
         }
     }
@@ -424,10 +539,20 @@ impl Flaws {
             let why = format!("headers take all of {rate}: nothing is left for payload");
             return self.add(path, why, "2b/s at least");
         }
-        self.unless(rate > BitRate::ZERO && rate <= MAX_RATE, path, format!("a rate of {rate}"), rate_rule());
+        self.unless(
+            rate > BitRate::ZERO && rate <= MAX_RATE,
+            path,
+            format!("a rate of {rate}"),
+            rate_rule(),
+        );
     }
 
     fn range(&mut self, n: u32, max: u32, path: Vec<Step>) {
-        self.unless((1..=max).contains(&n), path, format!("{n} is out of range"), format!("1 to {max}"));
+        self.unless(
+            (1..=max).contains(&n),
+            path,
+            format!("{n} is out of range"),
+            format!("1 to {max}"),
+        );
     }
 }

@@ -30,7 +30,8 @@ pub fn plain(message: &str) -> String {
     text::told(&suggest(&message).unwrap_or(message))
 }
 
-/// An unknown key or value with what was probably meant, if one of those that are allowed is like it.
+/// An unknown key or value with what was probably meant, if one of those that are allowed is like
+/// it.
 fn suggest(message: &str) -> Option<String> {
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let unknown = message.starts_with("unknown key ") || message.starts_with("unknown value ");
@@ -55,20 +56,32 @@ pub fn one_word<R: JsonSchema>(document: &Value, path: &[Step]) -> (String, Stri
     });
     let choices = choices(&schema, path);
     let inner: Vec<&str> = match found {
-        Some(Value::Object(map)) => map.iter().flat_map(|(k, v)| [Some(k.as_str()), v.as_str()]).flatten().collect(),
+        Some(Value::Object(map)) => {
+            map.iter().flat_map(|(k, v)| [Some(k.as_str()), v.as_str()]).flatten().collect()
+        }
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
         _ => vec![],
     };
     let meant = inner.iter().find(|w| choices.iter().any(|c| c == *w)).copied();
-    let key = path.iter().rev().find_map(|s| if let Step::Key(k) = s { Some(k.as_str()) } else { None }).unwrap_or("key");
-    let is = if matches!(found, Some(Value::Array(_))) { "a list is here" } else { "a mapping is here" };
+    let key = path
+        .iter()
+        .rev()
+        .find_map(|s| if let Step::Key(k) = s { Some(k.as_str()) } else { None })
+        .unwrap_or("key");
+    let is =
+        if matches!(found, Some(Value::Array(_))) { "a list is here" } else { "a mapping is here" };
     let Some(example) = meant.or(choices.first().map(String::as_str)) else {
         return (format!("{is}, and one word is meant"), "one word".into());
     };
     // What belongs to a choice stands beside it, under its name.
     let beside = meant.filter(|m| *m != key && schema["properties"].get(m).is_some());
-    let beside = beside.map_or(String::new(), |m| format!(", and what belongs to it beside that, under a key `{m}`"));
-    (format!("{is}, and one word is meant"), format!("{}; such as `{key}: {example}`{beside}", choices.join(", ")))
+    let beside = beside.map_or(String::new(), |m| {
+        format!(", and what belongs to it beside that, under a key `{m}`")
+    });
+    (
+        format!("{is}, and one word is meant"),
+        format!("{}; such as `{key}: {example}`{beside}", choices.join(", ")),
+    )
 }
 
 /// The words that a schema has for a place.
@@ -100,7 +113,8 @@ fn all_of<'a>(schema: &'a Value, node: &'a Value, depth: usize) -> Vec<&'a Value
         return all;
     }
     let referred = node["$ref"].as_str().and_then(|r| schema.pointer(r.strip_prefix('#')?));
-    let parts = ["oneOf", "anyOf", "allOf"].iter().flat_map(|k| node[*k].as_array().into_iter().flatten());
+    let parts =
+        ["oneOf", "anyOf", "allOf"].iter().flat_map(|k| node[*k].as_array().into_iter().flatten());
     for inner in referred.into_iter().chain(parts) {
         all.extend(all_of(schema, inner, depth + 1));
     }

@@ -13,8 +13,9 @@
 //!       - {from: h0-0, to: h3-1, bytes: 25MB}
 //! ```
 //!
-//! A place is a rack (`r0`: all its hosts) or a host (`h3-1`). A shuffle spreads its bytes evenly over all pairs of a
-//! sending and another, receiving host; what does not divide goes to the first pairs, one byte each.
+//! A place is a rack (`r0`: all its hosts) or a host (`h3-1`). A shuffle spreads its bytes evenly
+//! over all pairs of a sending and another, receiving host; what does not divide goes to the first
+//! pairs, one byte each.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -62,15 +63,17 @@ struct CoflowEntry {
     /// When its flows start, from the beginning of the run.
     #[serde(default)]
     arrival: Span,
-    /// Under `scheduler: sunflow-weighted`, of two alike the one of twice the weight may take twice as long to be next. 1 at least.
+    /// Under `scheduler: sunflow-weighted`, of two alike the one of twice the weight may take twice
+    /// as long to be next. 1 at least.
     #[serde(default = "CoflowSpec::plain_weight")]
     #[schemars(range(min = 1))]
     weight: u32,
-    /// Strict priority of its flows between racks under `network: priority`: 0 goes first; 4 if left out. Those within a rack go last.
+    /// Strict priority of its flows between racks under `network: priority`: 0 goes first; 4 if
+    /// left out. Those within a rack go last.
     #[schemars(range(max = 7))]
     priority: Option<u8>,
-    /// The tiers of the switches that its flows must cross, in their order, such as [access, aggregation, core, aggregation, access];
-    /// any if left out.
+    /// The tiers of the switches that its flows must cross, in their order, such as [access,
+    /// aggregation, core, aggregation, access]; any if left out.
     types: Option<Types>,
     /// Single flows.
     #[serde(default)]
@@ -176,23 +179,39 @@ type Pairs = BTreeMap<(HostId, HostId, Option<u8>), Bytes>;
 /// Refuses a priority that does not exist; `at` leads to the flow or coflow that has it.
 fn priority(p: Option<u8>, at: &[Step]) -> Result<(), Flaw> {
     match p {
-        Some(p) if p > LAST => Err(flaw([at, &["priority".into()]].concat(), format!("no priority {p}"), format!("0 (first) to {LAST}"))),
+        Some(p) if p > LAST => Err(flaw(
+            [at, &["priority".into()]].concat(),
+            format!("no priority {p}"),
+            format!("0 (first) to {LAST}"),
+        )),
         _ => Ok(()),
     }
 }
 
-fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usize) -> Result<CoflowSpec, Flaw> {
+fn coflow(
+    c: CoflowEntry,
+    k: usize,
+    topology: &Topology,
+    at: &[Step],
+    room: usize,
+) -> Result<CoflowSpec, Flaw> {
     let mut pairs = Pairs::new();
     if c.flows.is_empty() && c.shuffle.is_empty() {
         return Err(flaw(at.to_vec(), "a coflow without flows", "`flows`, `shuffle`, or both"));
     }
     if c.weight == 0 {
-        return Err(flaw([at, &["weight".into()]].concat(), "a coflow of no weight", "1 to 4294967295"));
+        return Err(flaw(
+            [at, &["weight".into()]].concat(),
+            "a coflow of no weight",
+            "1 to 4294967295",
+        ));
     }
     priority(c.priority, at)?;
     for (i, f) in c.flows.iter().enumerate() {
         let step = |key: &str| [at, &["flows".into(), i.into(), key.into()]].concat();
-        let host = |name: &str, key: &str| topology.host_by_name(name).ok_or_else(|| no_host(name, topology, step(key)));
+        let host = |name: &str, key: &str| {
+            topology.host_by_name(name).ok_or_else(|| no_host(name, topology, step(key)))
+        };
         let pair = (host(&f.from, "from")?, host(&f.to, "to")?, f.priority);
         priority(f.priority, &[at, &["flows".into(), i.into()]].concat())?;
         if f.bytes == Bytes::ZERO {
@@ -208,8 +227,12 @@ fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usiz
         shuffle(s, topology, &step, room, &mut pairs)?;
     }
     let own = pairs.keys().map(|p| p.2);
-    let priorities = Priorities { all: c.priority, flows: if own.clone().any(|p| p.is_some()) { own.collect() } else { Vec::new() } };
-    let flows: Vec<_> = pairs.into_iter().map(|((from, to, _), bytes)| FlowSpec { from, to, bytes }).collect();
+    let priorities = Priorities {
+        all: c.priority,
+        flows: if own.clone().any(|p| p.is_some()) { own.collect() } else { Vec::new() },
+    };
+    let flows: Vec<_> =
+        pairs.into_iter().map(|((from, to, _), bytes)| FlowSpec { from, to, bytes }).collect();
     if flows.len() > room {
         return Err(too_many(at));
     }
@@ -218,10 +241,24 @@ fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usiz
         return Err(flaw([at, &["types".into()]].concat(), what, allowed));
     }
     let name = c.name.unwrap_or_else(|| format!("coflow-{k}"));
-    Ok(CoflowSpec { id: CoflowId(0), name, arrival: Time::ZERO + c.arrival, weight: c.weight, types, priorities, flows: flows.into() })
+    Ok(CoflowSpec {
+        id: CoflowId(0),
+        name,
+        arrival: Time::ZERO + c.arrival,
+        weight: c.weight,
+        types,
+        priorities,
+        flows: flows.into(),
+    })
 }
 
-fn shuffle(s: &ShuffleEntry, t: &Topology, at: &[Step], room: usize, pairs: &mut Pairs) -> Result<(), Flaw> {
+fn shuffle(
+    s: &ShuffleEntry,
+    t: &Topology,
+    at: &[Step],
+    room: usize,
+    pairs: &mut Pairs,
+) -> Result<(), Flaw> {
     priority(s.priority, at)?;
     let hosts = |places: &[String], key: &str| {
         let mut all = std::collections::BTreeSet::new();
@@ -238,7 +275,11 @@ fn shuffle(s: &ShuffleEntry, t: &Topology, at: &[Step], room: usize, pairs: &mut
     let all = || from.iter().flat_map(|&a| to.iter().map(move |&b| (a, b))).filter(|p| p.0 != p.1);
     let n = all().count() as u64;
     if n == 0 {
-        return Err(flaw(at.to_vec(), "a shuffle within one host, or of none", "a sending and another, receiving host"));
+        return Err(flaw(
+            at.to_vec(),
+            "a shuffle within one host, or of none",
+            "a sending and another, receiving host",
+        ));
     }
     for (k, (from, to)) in (0u64..).zip(all()) {
         let part = Bytes(s.bytes.0 / n + u64::from(k < s.bytes.0 % n));
@@ -270,12 +311,22 @@ fn no_place(name: &str, t: &Topology, at: Vec<Step>) -> Flaw {
     flaw(at, message, format!("racks r0 to r{last}, or hosts such as h0-0"))
 }
 
-/// The workload as a file that [`super::read_workload`] reads back over the same topology: one flow a line.
+/// The workload as a file that [`super::read_workload`] reads back over the same topology: one flow
+/// a line.
 pub fn write(workload: &Workload, topology: &Topology) -> String {
     let quote = |s: &str| serde_json::to_string(s).expect("a string is JSON, and JSON is YAML");
-    let mut out = format!("name: {}\ncoflows:{}\n", quote(&workload.name), if workload.coflows.is_empty() { " []" } else { "" });
+    let mut out = format!(
+        "name: {}\ncoflows:{}\n",
+        quote(&workload.name),
+        if workload.coflows.is_empty() { " []" } else { "" }
+    );
     for c in &workload.coflows {
-        let _ = writeln!(out, "  - name: {}\n    arrival: {}", quote(&c.name), Span(c.arrival.0).exact());
+        let _ = writeln!(
+            out,
+            "  - name: {}\n    arrival: {}",
+            quote(&c.name),
+            Span(c.arrival.0).exact()
+        );
         if c.weight != CoflowSpec::plain_weight() {
             let _ = writeln!(out, "    weight: {}", c.weight);
         }
@@ -288,8 +339,18 @@ pub fn write(workload: &Workload, topology: &Topology) -> String {
         let _ = writeln!(out, "    flows:");
         for (k, f) in c.flows.iter().enumerate() {
             let (from, to) = (topology.host_name(f.from), topology.host_name(f.to));
-            let own = c.priorities.flows.get(k).copied().flatten().map_or(String::new(), |p| format!(", priority: {p}"));
-            let _ = writeln!(out, "      - {{from: {from}, to: {to}, bytes: {}{own}}}", f.bytes.exact());
+            let own = c
+                .priorities
+                .flows
+                .get(k)
+                .copied()
+                .flatten()
+                .map_or(String::new(), |p| format!(", priority: {p}"));
+            let _ = writeln!(
+                out,
+                "      - {{from: {from}, to: {to}, bytes: {}{own}}}",
+                f.bytes.exact()
+            );
         }
     }
     out
@@ -315,29 +376,64 @@ mod tests {
         let text = "name: x\ncoflows:\n  - arrival: 5ms\n    shuffle: {from: [r0, h1-1], to: [r2], bytes: 20}\n  - name: first\n    weight: 3\n    flows: [{from: h0-0, to: h3-1, bytes: 25MB}]\n    shuffle:\n      - {from: [r0], to: [r0], bytes: 3}\n      - {from: [h0-0], to: [h3-1], bytes: 1}\n";
         let w = parse(text, "f", &topology()).unwrap();
         assert_eq!(w.coflows[0].name, "first");
-        let first: Vec<_> = w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
+        let first: Vec<_> =
+            w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
         assert_eq!(first, [(0, 1, 2), (0, 7, 25_000_001), (1, 0, 1)]);
-        let second: Vec<_> = w.coflows[1].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
+        let second: Vec<_> =
+            w.coflows[1].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
         assert_eq!(second, [(0, 4, 4), (0, 5, 4), (1, 4, 3), (1, 5, 3), (3, 4, 3), (3, 5, 3)]);
         assert_eq!((w.coflows[0].weight, w.coflows[1].weight), (3, 1));
-        assert_eq!((w.coflows[1].arrival, w.coflows[1].name.as_str()), (Time(5_000_000), "coflow-0"));
+        assert_eq!(
+            (w.coflows[1].arrival, w.coflows[1].name.as_str()),
+            (Time(5_000_000), "coflow-0")
+        );
     }
 
     #[test]
     fn faults_name_file_line_column_and_key() {
         let head = "name: x\ncoflows:\n";
         for (rest, start) in [
-            ("  - flows: [{from: h0-0, to: h9-1, bytes: 1}]\n", "f:3:30: coflows[0].flows[0].to: `h9-1` is not a host"),
-            ("  - flows: [{from: h0-0, to: h1-1, bytes: 0}]\n", "f:3:43: coflows[0].flows[0].bytes: "),
-            ("  - flows: [{from: h0-0, to: h1-1, bytes: 1XB}]\n", "f:3:43: coflows[0].flows[0].bytes: `1XB` is not"),
-            ("  - flow: []\n", "f:3:5: coflows[0].flow: unknown key `flow`, did you mean `flows`? allowed:"),
-            ("  - shuffle: {from: [r0], to: [r4], bytes: 1}\n", "f:3:32: coflows[0].shuffle.to[0]: `r4` is neither"),
-            ("  - shuffle: {from: [h0-0], to: [h0-0], bytes: 1}\n", "f:3:14: coflows[0].shuffle: a shuffle within"),
+            (
+                "  - flows: [{from: h0-0, to: h9-1, bytes: 1}]\n",
+                "f:3:30: coflows[0].flows[0].to: `h9-1` is not a host",
+            ),
+            (
+                "  - flows: [{from: h0-0, to: h1-1, bytes: 0}]\n",
+                "f:3:43: coflows[0].flows[0].bytes: ",
+            ),
+            (
+                "  - flows: [{from: h0-0, to: h1-1, bytes: 1XB}]\n",
+                "f:3:43: coflows[0].flows[0].bytes: `1XB` is not",
+            ),
+            (
+                "  - flow: []\n",
+                "f:3:5: coflows[0].flow: unknown key `flow`, did you mean `flows`? allowed:",
+            ),
+            (
+                "  - shuffle: {from: [r0], to: [r4], bytes: 1}\n",
+                "f:3:32: coflows[0].shuffle.to[0]: `r4` is neither",
+            ),
+            (
+                "  - shuffle: {from: [h0-0], to: [h0-0], bytes: 1}\n",
+                "f:3:14: coflows[0].shuffle: a shuffle within",
+            ),
             ("  - shuffle: 3\n", "f:3:14: coflows[0].shuffle: invalid type"),
-            ("  - weight: 0\n    flows: [{from: h0-0, to: h1-1, bytes: 1}]\n", "f:3:13: coflows[0].weight: a coflow of no weight"),
-            ("  - priority: 8\n    flows: [{from: h0-0, to: h1-1, bytes: 1}]\n", "f:3:15: coflows[0].priority: no priority 8"),
-            ("  - flows: [{from: h0-0, to: h1-1, bytes: 1, priority: 9}]\n", "f:3:56: coflows[0].flows[0].priority: no priority 9"),
-            ("  - shuffle: {from: [r0], to: [r1], bytes: 1, priority: 8}\n", "f:3:57: coflows[0].shuffle.priority: no priority 8"),
+            (
+                "  - weight: 0\n    flows: [{from: h0-0, to: h1-1, bytes: 1}]\n",
+                "f:3:13: coflows[0].weight: a coflow of no weight",
+            ),
+            (
+                "  - priority: 8\n    flows: [{from: h0-0, to: h1-1, bytes: 1}]\n",
+                "f:3:15: coflows[0].priority: no priority 8",
+            ),
+            (
+                "  - flows: [{from: h0-0, to: h1-1, bytes: 1, priority: 9}]\n",
+                "f:3:56: coflows[0].flows[0].priority: no priority 9",
+            ),
+            (
+                "  - shuffle: {from: [r0], to: [r1], bytes: 1, priority: 8}\n",
+                "f:3:57: coflows[0].shuffle.priority: no priority 8",
+            ),
             ("  - name: n\n", "f:3:5: coflows[0]: a coflow without"),
         ] {
             let e = parse(&format!("{head}{rest}"), "f", &topology()).unwrap_err().to_string();
@@ -351,10 +447,14 @@ mod tests {
             (8, "shuffle-8", include_str!("../../../workloads/shuffle-8.yaml")),
             (4, "shuffle-4", include_str!("../../../workloads/shuffle-4.yaml")),
         ] {
-            let t = Topology::uniform("t", racks, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
+            let t =
+                Topology::uniform("t", racks, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
             let w = parse(text, name, &t).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(w.name, name);
-            assert!(w.coflows.iter().any(|c| c.bytes() < Bytes(1_000_000)) && w.coflows.iter().any(|c| c.bytes() > Bytes(100_000_000)));
+            assert!(
+                w.coflows.iter().any(|c| c.bytes() < Bytes(1_000_000))
+                    && w.coflows.iter().any(|c| c.bytes() > Bytes(100_000_000))
+            );
         }
     }
 
@@ -369,7 +469,13 @@ mod tests {
         assert!(parse(&format!("name: {}", "[".repeat(100_000)), "f", &topology()).is_err());
         let big = Topology::uniform("t", 250, 40, BitRate::mbit(1), BitRate::mbit(1), vec![]);
         let racks = (0..250).map(|k| format!("r{k}")).collect::<Vec<_>>().join(",");
-        let e = parse(&format!("name: x\ncoflows:\n- shuffle: {{from: [{racks}], to: [{racks}], bytes: 1GB}}\n"), "f", &big);
+        let e = parse(
+            &format!(
+                "name: x\ncoflows:\n- shuffle: {{from: [{racks}], to: [{racks}], bytes: 1GB}}\n"
+            ),
+            "f",
+            &big,
+        );
         assert!(e.unwrap_err().to_string().contains("at most 5000000"));
     }
 

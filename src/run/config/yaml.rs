@@ -1,11 +1,14 @@
 //! The one place that calls the YAML library.
 //!
-//! Hostile text is refused quickly: texts over [`MAX_BYTES`], brackets nested deeper than [`MAX_DEPTH`] (the library's
-//! scanner is quadratic in them), and alias bombs (the library follows at most 100 aliases an event, and raw shapes are
-//! shallow, so a bomb has nowhere to unfold).
+//! Hostile text is refused quickly: texts over [`MAX_BYTES`], brackets nested deeper than
+//! [`MAX_DEPTH`] (the library's scanner is quadratic in them), and alias bombs (the library follows
+//! at most 100 aliases an event, and raw shapes are shallow, so a bomb has nowhere to unfold).
 
 use schemars::JsonSchema;
-use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess,
+    Visitor,
+};
 
 use super::bare;
 use super::error::{ConfigError, Flaw, Problem, Step, show_path};
@@ -37,7 +40,8 @@ pub fn read<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ConfigErro
     })
 }
 
-/// Reads a raw shape and checks its meaning; flaws are found again in the text, for their line and column.
+/// Reads a raw shape and checks its meaning; flaws are found again in the text, for their line and
+/// column.
 ///
 /// # Errors
 /// What is wrong: one problem of form, or every problem of meaning.
@@ -49,7 +53,8 @@ pub fn read_checked<R: DeserializeOwned + JsonSchema, T>(
     let raw = read(text, file).map_err(|e| with_choices::<R>(text, e))?;
     let document = read(text, file)?;
     let flaws = [seen::flaws(&document), bare::flaws::<R>(&document)].concat();
-    if flaws.is_empty() { check(raw) } else { Err(flaws) }.map_err(|flaws| placed(text, file, flaws))
+    if flaws.is_empty() { check(raw) } else { Err(flaws) }
+        .map_err(|flaws| placed(text, file, flaws))
 }
 
 /// Where the library finds no word, what is allowed.
@@ -66,7 +71,8 @@ fn with_choices<R: JsonSchema>(text: &str, mut e: ConfigError) -> ConfigError {
 
 /// Flaws at their places in a text.
 pub fn placed(text: &str, file: &str, flaws: Vec<Flaw>) -> ConfigError {
-    let mut problems: Vec<Problem> = flaws.into_iter().take(MAX_FLAWS).map(|f| place(text, f)).collect();
+    let mut problems: Vec<Problem> =
+        flaws.into_iter().take(MAX_FLAWS).map(|f| place(text, f)).collect();
     problems.sort_by_key(|p| (p.line, p.column));
     ConfigError { file: file.into(), problems }
 }
@@ -110,17 +116,34 @@ fn guard(text: &str) -> Result<(), Box<Problem>> {
         return Err(at(line, column, what, "none but tabs and ends of lines".into()));
     }
     if let Some(line) = second_document(text) {
-        return Err(at(line, 1, "a second document begins here".into(), "one document in a file".into()));
+        return Err(at(
+            line,
+            1,
+            "a second document begins here".into(),
+            "one document in a file".into(),
+        ));
     }
     if text.len() > MAX_BYTES {
-        return Err(at(0, 0, format!("the file has {} bytes", text.len()), format!("at most {MAX_BYTES} bytes")));
+        return Err(at(
+            0,
+            0,
+            format!("the file has {} bytes", text.len()),
+            format!("at most {MAX_BYTES} bytes"),
+        ));
     }
-    // Brackets in comments and strings count too: telling them apart would be a second YAML scanner, with its own holes.
+    // Brackets in comments and strings count too: telling them apart would be a second YAML
+    // scanner, with its own holes.
     let mut depth = 0usize;
     let limit = || format!("at most {MAX_DEPTH} levels");
     for (n, line) in text.lines().enumerate() {
         // A block within a block within a block: `- - - x`, `? ? ? x`.
-        if line.split(' ').take_while(|w| matches!(*w, "" | "-" | "?" | ":")).filter(|w| !w.is_empty()).count() > MAX_DEPTH {
+        if line
+            .split(' ')
+            .take_while(|w| matches!(*w, "" | "-" | "?" | ":"))
+            .filter(|w| !w.is_empty())
+            .count()
+            > MAX_DEPTH
+        {
             return Err(at(n + 1, 1, "lists are nested too deeply".into(), limit()));
         }
         for (k, c) in line.chars().enumerate() {
@@ -137,16 +160,20 @@ fn guard(text: &str) -> Result<(), Box<Problem>> {
     Ok(())
 }
 
-/// The first control character that is no white space, where it is. A byte order mark begins a text that has one.
+/// The first control character that is no white space, where it is. A byte order mark begins a text
+/// that has one.
 fn hidden(text: &str) -> Option<(usize, usize, char)> {
     let is = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
     let (n, line) = text.lines().enumerate().find(|(_, line)| line.contains(is))?;
     line.chars().enumerate().find(|(_, c)| is(*c)).map(|(k, c)| (n + 1, k + 1, c))
 }
 
-/// The line on which a second document begins. A line of `---` or `...` is nothing else, within quotes or not.
+/// The line on which a second document begins. A line of `---` or `...` is nothing else, within
+/// quotes or not.
 fn second_document(text: &str) -> Option<usize> {
-    let marks = |line: &str, mark: &str| line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
+    let marks = |line: &str, mark: &str| {
+        line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+    };
     let (mut begun, mut ended) = (false, false);
     for (n, line) in text.lines().enumerate() {
         let blank = line.trim().is_empty() || line.trim_start().starts_with('#');
@@ -197,7 +224,14 @@ fn problem(text: &str, e: &serde_yaml::Error, path: Vec<Step>) -> Problem {
     }
     // What has no place is of the file as a whole.
     let (line, column) = place.unwrap_or((1, 1));
-    Problem { line, column, path, source: source_line(text, line), message: library(&message), allowed: String::new() }
+    Problem {
+        line,
+        column,
+        path,
+        source: source_line(text, line),
+        message: library(&message),
+        allowed: String::new(),
+    }
 }
 
 /// The library's words; those that [`with_choices`] replaces stay.
@@ -208,14 +242,16 @@ fn library(message: &str) -> String {
 /// Finds a flaw's place by reading the text again along its path.
 fn place(text: &str, flaw: Flaw) -> Problem {
     // A flaw about an absent key is shown at the nearest mapping that is there.
-    let (line, column) = (0..=flaw.path.len()).rev().find_map(|n| locate(text, &flaw.path[..n])).unwrap_or((0, 0));
+    let (line, column) =
+        (0..=flaw.path.len()).rev().find_map(|n| locate(text, &flaw.path[..n])).unwrap_or((0, 0));
     let source = source_line(text, line);
     Problem { line, column, path: flaw.path, message: flaw.message, allowed: flaw.allowed, source }
 }
 
 /// Line and column of the value at `path`, or of its key where the value is a block below the key.
 ///
-/// The library shows positions only in its errors; so a reader that fails on purpose at the end of the path learns them.
+/// The library shows positions only in its errors; so a reader that fails on purpose at the end of
+/// the path learns them.
 pub fn locate(text: &str, path: &[Step]) -> Option<(usize, usize)> {
     let error = Seek(path, 0).deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
     error.location().map(|l| (l.line(), l.column()))

@@ -22,7 +22,11 @@ pub struct ApiSender {
 impl ApiSender {
     /// A sender over an emulation's traffic.
     pub fn new(e: &Emulation) -> Self {
-        Self { traffic: e.traffic.clone(), handle: e.live.handle.clone(), last_own: Box::new(e.last_own()) }
+        Self {
+            traffic: e.traffic.clone(),
+            handle: e.live.handle.clone(),
+            last_own: Box::new(e.last_own()),
+        }
     }
 
     /// The largest number of the workload's coflows, if the emulation runs a workload. Numbers up
@@ -68,7 +72,11 @@ pub fn spread(topology: &Topology, pairs: &[RackBytes]) -> Vec<FlowSpec> {
         let (from, to) = (topology.hosts_of(p.from), topology.hosts_of(p.to));
         let n = from.len() as u64;
         let share = |k: u64| Bytes(p.bytes.0 / n + u64::from(k < p.bytes.0 % n));
-        flows.extend(from.iter().enumerate().map(|(k, h)| FlowSpec { from: h.id, to: to[k % to.len()].id, bytes: share(k as u64) }));
+        flows.extend(from.iter().enumerate().map(|(k, h)| FlowSpec {
+            from: h.id,
+            to: to[k % to.len()].id,
+            bytes: share(k as u64),
+        }));
     }
     flows
 }

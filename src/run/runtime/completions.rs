@@ -94,15 +94,23 @@ mod tests {
         ends.hear(TrafficEvent::Failed { coflow: CoflowId(7), why: "reset".into() });
         ends.hear(finished(0));
         ends.hear(finished(0));
-        assert!(!ends.are_all() && ends.finished(CoflowId(1 << 20)).is_none() && ends.lost(CoflowId(7)).is_none());
+        assert!(
+            !ends.are_all()
+                && ends.finished(CoflowId(1 << 20)).is_none()
+                && ends.lost(CoflowId(7)).is_none()
+        );
         ends.hear(TrafficEvent::Failed { coflow: CoflowId(1), why: "reset".into() });
         assert!(ends.are_all());
-        assert_eq!((ends.finished(CoflowId(0)), ends.lost(CoflowId(1)).as_deref()), (Some(Time(5)), Some("reset")));
+        assert_eq!(
+            (ends.finished(CoflowId(0)), ends.lost(CoflowId(1)).as_deref()),
+            (Some(Time(5)), Some("reset"))
+        );
     }
 
     #[test]
     fn a_coflow_that_is_taken_back_ends() {
-        let (mut c, mut ends) = (controller(), Completions::new([CoflowId(0), CoflowId(1), CoflowId(2)]));
+        let (mut c, mut ends) =
+            (controller(), Completions::new([CoflowId(0), CoflowId(1), CoflowId(2)]));
         let now = Time(3);
         (0..4).for_each(|k| arrives(&mut c, k, now));
         ends.look(&c.snapshot(now, "t").coflows);

@@ -36,7 +36,8 @@ impl DeliveredBytes {
     /// more have ended. O(those that ended).
     pub fn look(&mut self, coflows: &Coflows) -> Vec<(CoflowId, Option<String>)> {
         let new = || coflows.closed.after(self.seen);
-        let cancelled = new().filter(|v| v.cancelled.is_some()).map(|v| (v.id, v.why.clone())).collect();
+        let cancelled =
+            new().filter(|v| v.cancelled.is_some()).map(|v| (v.id, v.why.clone())).collect();
         self.ended.extend(new().map(|v| (v.id, v.into())));
         self.seen = coflows.closed.total();
         cancelled
@@ -74,9 +75,23 @@ pub(super) mod tests {
 
     /// A coflow of `k + 1` bytes arrives.
     pub(in crate::runtime) fn arrives(c: &mut Controller, k: u32, now: Time) {
-        let pairs = vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(u64::from(k) + 1) }];
-        let (id, name, bound, progress, weight) = (CoflowId(k), String::new(), Span::ZERO, ProgressBy::Sender, 1);
-        c.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight, priorities: Default::default() }, now).unwrap();
+        let pairs =
+            vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(u64::from(k) + 1) }];
+        let (id, name, bound, progress, weight) =
+            (CoflowId(k), String::new(), Span::ZERO, ProgressBy::Sender, 1);
+        c.handle(
+            Event::CoflowArrived {
+                id,
+                name,
+                pairs,
+                bound,
+                progress,
+                weight,
+                priorities: Default::default(),
+            },
+            now,
+        )
+        .unwrap();
     }
 
     /// One cycle over a fabric that carries nothing.

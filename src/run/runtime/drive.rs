@@ -1,8 +1,9 @@
-//! The one driver of the controller: it tells the controller what happens and carries out what the controller wants, over any fabric and
-//! by any clock.
+//! The one driver of the controller: it tells the controller what happens and carries out what the
+//! controller wants, over any fabric and by any clock.
 //!
-//! [`super::live`] and [`super::simulate`] both go by it, so the controller hears the same events in the same order in both: first the
-//! progress of coflows, then what was observed; after operations first what the cycle cost, then their results.
+//! [`super::live`] and [`super::simulate`] both go by it, so the controller hears the same events
+//! in the same order in both: first the progress of coflows, then what was observed; after
+//! operations first what the cycle cost, then their results.
 
 use super::record::{Entry, Head, Recorder, Tap};
 use crate::circuits::external::{Advice, NoAnswer, Question};
@@ -16,13 +17,17 @@ use crate::ids::CoflowId;
 use crate::units::{Span, Time};
 
 /// Large flows between hosts at once, or else all flows.
-fn look_at_flows<F: Fabric>(fabric: &mut F, controller: &Controller) -> Result<(Option<Elephants>, Option<Vec<HostFlow>>), FabricError> {
+fn look_at_flows<F: Fabric>(
+    fabric: &mut F,
+    controller: &Controller,
+) -> Result<(Option<Elephants>, Option<Vec<HostFlow>>), FabricError> {
     let elephants = fabric.elephants(&controller.tenths())?;
     let flows = if elephants.is_none() { Some(fabric.flows()?) } else { None };
     Ok((elephants, flows))
 }
 
-/// What a driver needs beside a fabric: a clock, and places for what the controller wants done that is no business of the fabric.
+/// What a driver needs beside a fabric: a clock, and places for what the controller wants done that
+/// is no business of the fabric.
 pub trait Host<F> {
     /// The time by the run's clock.
     fn now(&self) -> Time;
@@ -33,7 +38,8 @@ pub trait Host<F> {
     /// Adds to what the fabric saw what only those know that send.
     fn complete(&mut self, _fabric: &mut F, _seen: &mut Observation) {}
 
-    /// Asks the program that decides about circuits. The inner error is for the controller, which then falls back.
+    /// Asks the program that decides about circuits. The inner error is for the controller, which
+    /// then falls back.
     ///
     /// # Errors
     /// Why the run cannot go on without it; ends [`Driver::act`].
@@ -74,7 +80,8 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         Self { controller, fabric, host, spent: (Span::ZERO, Span::ZERO), tap: Tap::default() }
     }
 
-    /// Records everything from now on, which must be before anything was told. `head` says what the controller was made of.
+    /// Records everything from now on, which must be before anything was told. `head` says what the
+    /// controller was made of.
     pub fn record(&mut self, recorder: Recorder, head: Head) {
         recorder.put(Entry::Head(Box::new(head)));
         self.tap = Tap::new(Some(recorder));
@@ -101,14 +108,16 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         told
     }
 
-    /// Wakes the controller if that is due. `quiet`: the fabric shows what it showed when it was last observed, and cycles that then
-    /// provably decide nothing are skipped.
+    /// Wakes the controller if that is due. `quiet`: the fabric shows what it showed when it was
+    /// last observed, and cycles that then provably decide nothing are skipped.
     ///
     /// # Errors
     /// What the controller refuses.
     pub fn wake(&mut self, quiet: bool) -> Result<(), Rejected> {
         let now = self.host.now();
-        let Some(wake) = self.controller.poll_timeout().filter(|w| w.at <= now) else { return Ok(()) };
+        let Some(wake) = self.controller.poll_timeout().filter(|w| w.at <= now) else {
+            return Ok(());
+        };
         if wake.skip.is_allowed(quiet) && self.controller.skip_until(now) {
             self.tap.put(|| Entry::Skip { at: now });
             return Ok(());
@@ -146,7 +155,9 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
                 Action::Probe { plane, input, output, dark_from, at } => {
                     self.host.probe(ProbeRequest { plane, input, output, dark_from, at });
                 }
-                Action::Prioritise { id, change } => self.host.prioritise(&mut self.fabric, id, &change),
+                Action::Prioritise { id, change } => {
+                    self.host.prioritise(&mut self.fabric, id, &change)
+                }
                 Action::Log { record } => self.host.log(record),
             }
         }
@@ -161,7 +172,8 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         let begun = self.host.now();
         let mut result = self.fabric.observe(begun);
         // The controller refuses what does not fit; nothing is looked up by it before.
-        if let Some(seen) = result.as_mut().ok().filter(|seen| self.controller.takes(seen).is_ok()) {
+        if let Some(seen) = result.as_mut().ok().filter(|seen| self.controller.takes(seen).is_ok())
+        {
             self.host.complete(&mut self.fabric, seen);
             if self.controller.reads_flows() {
                 match look_at_flows(&mut self.fabric, &self.controller) {

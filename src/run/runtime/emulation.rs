@@ -1,4 +1,5 @@
-//! A whole emulation on this machine: namespaces, fabric, control loop and traffic, started and taken down together.
+//! A whole emulation on this machine: namespaces, fabric, control loop and traffic, started and
+//! taken down together.
 
 use std::io;
 use std::path::PathBuf;
@@ -90,7 +91,8 @@ struct UnderWay {
     last: Option<CoflowId>,
 }
 
-/// A running emulation. Dropping it takes everything down: connections, control loop, namespaces, names.
+/// A running emulation. Dropping it takes everything down: connections, control loop, namespaces,
+/// names.
 pub struct Emulation {
     /// Comes first: it speaks to the others.
     stalls: stalls::Watch,
@@ -110,8 +112,8 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// Builds the network and starts the control loop under a name that was taken before. What the controller is told and wants goes to
-    /// `recorder`, if there is one.
+    /// Builds the network and starts the control loop under a name that was taken before. What the
+    /// controller is told and wants goes to `recorder`, if there is one.
     ///
     /// # Errors
     /// When the kernel refuses something. Nothing is left behind then.
@@ -125,7 +127,8 @@ impl Emulation {
         Self::resume(owned, topology, plan, options, (recorder, None))
     }
 
-    /// The same for a controller that goes on from an earlier one: its records, and the time that its clock has reached.
+    /// The same for a controller that goes on from an earlier one: its records, and the time that
+    /// its clock has reached.
     ///
     /// # Errors
     /// Those of [`Emulation::start`], and records of another network.
@@ -143,11 +146,19 @@ impl Emulation {
         check_congestion(&plan.run.congestion)?;
         let clock = past.as_ref().map_or_else(Clock::start, |p| Clock::from(p.1));
         let net = match &options.attach {
-            None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(plan.run.tcp()))
-                .map_err(kernel("build the network"))?,
+            None => Network::build(
+                topology.clone(),
+                &mark(&options.base, &options.name),
+                Some(plan.run.tcp()),
+            )
+            .map_err(kernel("build the network"))?,
             Some(nodes) => {
-                let others: Vec<String> = ownership::held(&options.base).into_iter().filter(|n| *n != options.name).collect();
-                Network::attach(topology.clone(), &options.name, &others, |n| nodes.open(n)).map_err(kernel("attach to the network"))?
+                let others: Vec<String> = ownership::held(&options.base)
+                    .into_iter()
+                    .filter(|n| *n != options.name)
+                    .collect();
+                Network::attach(topology.clone(), &options.name, &others, |n| nodes.open(n))
+                    .map_err(kernel("attach to the network"))?
             }
         };
         if options.attach.is_none() && rights::are_of_the_machine() {
@@ -155,37 +166,68 @@ impl Emulation {
         }
         let mechanism = options.mechanism.unwrap_or_else(Mechanism::best);
         let serving = Serving { admit: plan.run.admit, service: plan.run.network.kind.service() };
-        let fabric = KernelFabric::install(net, mechanism, serving, clock).map_err(kernel("set the fabric up"))?;
-        owned.built(fabric.network(), (mechanism.name(), &plan.policy.name)).map_err(kernel("write the fabric's note"))?;
+        let fabric = KernelFabric::install(net, mechanism, serving, clock)
+            .map_err(kernel("set the fabric up"))?;
+        owned
+            .built(fabric.network(), (mechanism.name(), &plan.policy.name))
+            .map_err(kernel("write the fabric's note"))?;
         let hosts = fabric.host_namespaces().map_err(kernel("open the hosts' namespaces"))?;
         let workload: Arc<Mutex<Option<UnderWay>>> = Arc::default();
         let listens = workload.clone();
         let handle_slot: Arc<Mutex<Option<super::handle::Handle>>> = Arc::default();
         let slot = handle_slot.clone();
-        let mut traffic = Traffic::start(topology, hosts.clone(), clock, &plan.run.congestion, move |e| {
-            if let Some(h) = &*slot.lock() {
-                h.notify(for_the_controller(&e));
-            }
-            if let Some(run) = &*listens.lock() {
-                let _ = run.tell.send(e);
-            }
-        })
-        .map_err(kernel("start the traffic"))?;
+        let mut traffic =
+            Traffic::start(topology, hosts.clone(), clock, &plan.run.congestion, move |e| {
+                if let Some(h) = &*slot.lock() {
+                    h.notify(for_the_controller(&e));
+                }
+                if let Some(run) = &*listens.lock() {
+                    let _ = run.tell.send(e);
+                }
+            })
+            .map_err(kernel("start the traffic"))?;
         traffic.serve(serving.service);
         let traffic = Arc::new(traffic);
-        let names =
-            NamesWatch { names: owned.names().to_vec(), note: owned.note_files(), next: clock.now() + NamesWatch::EVERY, told: None };
+        let names = NamesWatch {
+            names: owned.names().to_vec(),
+            note: owned.note_files(),
+            next: clock.now() + NamesWatch::EVERY,
+            told: None,
+        };
         let recorded = recorder.clone();
-        let carrier = Box::new(Sent { traffic: traffic.clone(), names, recorded, clock, buffer: plan.run.buffer });
-        let live =
-            Live::start(fabric, plan.clone(), clock, carrier, recorder, past.map(|p| p.0)).map_err(kernel("start the control loop"))?;
+        let carrier = Box::new(Sent {
+            traffic: traffic.clone(),
+            names,
+            recorded,
+            clock,
+            buffer: plan.run.buffer,
+        });
+        let live = Live::start(fabric, plan.clone(), clock, carrier, recorder, past.map(|p| p.0))
+            .map_err(kernel("start the control loop"))?;
         *handle_slot.lock() = Some(live.handle.clone());
-        let stalls = stalls::Watch::start(live.handle.clone(), traffic.clone(), hosts, clock, options.patience)
-            .map_err(kernel("watch what waits"))?;
-        Ok(Self { stalls, live, traffic, clock, mechanism, workload, plan, attached: options.attach.clone(), owned })
+        let stalls = stalls::Watch::start(
+            live.handle.clone(),
+            traffic.clone(),
+            hosts,
+            clock,
+            options.patience,
+        )
+        .map_err(kernel("watch what waits"))?;
+        Ok(Self {
+            stalls,
+            live,
+            traffic,
+            clock,
+            mechanism,
+            workload,
+            plan,
+            attached: options.attach.clone(),
+            owned,
+        })
     }
 
-    /// Writes down where the API listens and which workload is carried, so that other commands find it.
+    /// Writes down where the API listens and which workload is carried, so that other commands find
+    /// it.
     ///
     /// # Errors
     /// When the note cannot be written.
@@ -195,13 +237,16 @@ impl Emulation {
         })
     }
 
-    /// Why the run cannot go on, if that is so: the control loop or the traffic has died. O(hosts), well below a microsecond each.
+    /// Why the run cannot go on, if that is so: the control loop or the traffic has died. O(hosts),
+    /// well below a microsecond each.
     pub fn died(&self) -> Option<String> {
-        let blind = (!self.stalls.is_alive()).then(|| "the thread that looks for bytes that are stuck has died".to_owned());
+        let blind = (!self.stalls.is_alive())
+            .then(|| "the thread that looks for bytes that are stuck has died".to_owned());
         self.live.lost().or_else(|| self.traffic.lost()).or(blind)
     }
 
-    /// The same, or nodes that we attached to are gone, because their owner took them down. Costs about 10 us a node.
+    /// The same, or nodes that we attached to are gone, because their owner took them down. Costs
+    /// about 10 us a node.
     pub fn lost(&self) -> Option<String> {
         if let Some(why) = self.died() {
             return Some(why);
@@ -217,7 +262,9 @@ impl Emulation {
         let inside = programs::of(owned.note_files().directory());
         if !inside.is_empty() {
             let list = inside.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            tracing::warn!("programs run on in nodes that are taken down: {list}; `heliostat clean --end-programs` ends them");
+            tracing::warn!(
+                "programs run on in nodes that are taken down: {list}; `heliostat clean --end-programs` ends them"
+            );
         }
         drop(stalls);
         let ended = live.end();
@@ -236,10 +283,19 @@ impl Emulation {
     pub fn launch(&self, spec: &CoflowSpec) {
         let topology = &self.live.handle.topology;
         let pairs = RackBytes::of(&spec.flows, topology);
-        self.live.handle.notify(Event::arrival(spec, pairs.clone(), bounds::hybrid(spec, topology)));
+        self.live.handle.notify(Event::arrival(
+            spec,
+            pairs.clone(),
+            bounds::hybrid(spec, topology),
+        ));
         if topology.eps.graph().is_some() {
-            // Lists are chosen before the first byte is sent; a controller that has stopped chooses none.
-            let event = Event::CoflowFlows { id: spec.id, flows: spec.flows.to_vec(), types: spec.types.clone() };
+            // Lists are chosen before the first byte is sent; a controller that has stopped chooses
+            // none.
+            let event = Event::CoflowFlows {
+                id: spec.id,
+                flows: spec.flows.to_vec(),
+                types: spec.types.clone(),
+            };
             let told = self.live.handle.ask(event);
             drop(told.map(oneshot::Receiver::blocking_recv));
         }
@@ -247,15 +303,16 @@ impl Emulation {
         self.traffic.launch(spec, |i, j| is_elephant(&pairs, i, j, threshold));
     }
 
-    /// The next instant half-way between two cycles: workloads begin there, as they do in simulation, so that the two can be
-    /// compared.
+    /// The next instant half-way between two cycles: workloads begin there, as they do in
+    /// simulation, so that the two can be compared.
     fn between_cycles(&self) -> Time {
         let (first, interval) = (self.live.first_cycle, self.plan.policy.interval);
         let cycles = self.clock.now().since(first).0 / interval.0 + 1;
         first + interval * cycles + Span(interval.0 / 2)
     }
 
-    /// The largest number of a coflow of the workload that runs, if one does. Numbers up to there are its own.
+    /// The largest number of a coflow of the workload that runs, if one does. Numbers up to there
+    /// are its own.
     pub(super) fn last_own(&self) -> impl Fn() -> Option<CoflowId> + Send + Sync + use<> {
         let workload = self.workload.clone();
         move || workload.lock().as_ref().and_then(|run| run.last)
@@ -268,11 +325,18 @@ impl Emulation {
         heard
     }
 
-    /// Runs a workload, one at a time: every coflow starts at its arrival, counted from now. `watch` is called five times a second;
-    /// `stop` ends the run early, with what has finished by then; so does what [`Emulation::lost`] tells of.
-    pub fn run(&self, workload: &Workload, stop: &AtomicBool, mut watch: impl FnMut(&Snapshot)) -> RunResult {
+    /// Runs a workload, one at a time: every coflow starts at its arrival, counted from now.
+    /// `watch` is called five times a second; `stop` ends the run early, with what has finished by
+    /// then; so does what [`Emulation::lost`] tells of.
+    pub fn run(
+        &self,
+        workload: &Workload,
+        stop: &AtomicBool,
+        mut watch: impl FnMut(&Snapshot),
+    ) -> RunResult {
         let (tell, heard) = mpsc::channel();
-        *self.workload.lock() = Some(UnderWay { tell, last: workload.coflows.iter().map(|c| c.id).max() });
+        *self.workload.lock() =
+            Some(UnderWay { tell, last: workload.coflows.iter().map(|c| c.id).max() });
         let start = self.between_cycles();
         self.clock.sleep_until(start);
         let mut ends = Completions::new(workload.coflows.iter().map(|c| c.id));
@@ -284,7 +348,10 @@ impl Emulation {
             while next < specs.len() && specs[next].arrival <= self.clock.now() {
                 let id = specs[next].id;
                 if seen.coflows.used.contains(id) {
-                    ends.breaks(id, format!("its number {} was given to another coflow before the run", id.0));
+                    ends.breaks(
+                        id,
+                        format!("its number {} was given to another coflow before the run", id.0),
+                    );
                 } else {
                     self.launch(&specs[next]);
                 }
@@ -312,7 +379,8 @@ impl Emulation {
         RunResult { end: ended, ..self.result(workload, start, &ends, &end) }
     }
 
-    /// A snapshot whose counters include everything that was sent before now: that of the second cycle from now.
+    /// A snapshot whose counters include everything that was sent before now: that of the second
+    /// cycle from now.
     fn settled(&self) -> Arc<Snapshot> {
         let cycle = self.live.handle.snapshot().stats.cycles;
         let deadline = self.clock.now() + self.plan.policy.interval * 3 + Span::secs(1);
@@ -325,7 +393,13 @@ impl Emulation {
         }
     }
 
-    fn result(&self, workload: &Workload, start: Time, ends: &Completions, end: &Snapshot) -> RunResult {
+    fn result(
+        &self,
+        workload: &Workload,
+        start: Time,
+        ends: &Completions,
+        end: &Snapshot,
+    ) -> RunResult {
         let topology = &self.live.handle.topology;
         let mut received = Bytes::ZERO;
         let records: Vec<CoflowRecord> = workload
@@ -335,11 +409,23 @@ impl Emulation {
                 let part = ends.carried(spec.id, &end.coflows);
                 // Times are counted from the run's start, as a simulation counts them.
                 let done = ends.finished(spec.id).map(|t| Time(t.since(start).0));
-                received = received.saturating_add(if done.is_some() { spec.bytes() } else { part.received });
-                CoflowRecord { lost: ends.lost(spec.id), ..CoflowRecord::new(spec, topology, done, part.ocs_share) }
+                received = received.saturating_add(if done.is_some() {
+                    spec.bytes()
+                } else {
+                    part.received
+                });
+                CoflowRecord {
+                    lost: ends.lost(spec.id),
+                    ..CoflowRecord::new(spec, topology, done, part.ocs_share)
+                }
             })
             .collect();
-        let of = Names { mechanism: self.mechanism.name(), topology: &topology.name, policy: &end.policy.name, workload: &workload.name };
+        let of = Names {
+            mechanism: self.mechanism.name(),
+            topology: &topology.name,
+            policy: &end.policy.name,
+            workload: &workload.name,
+        };
         let counted = Counted { sent_again: Some(self.traffic.sent_again()), ..end.into() };
         RunResult {
             congestion: self.plan.run.congestion.clone(),
@@ -360,7 +446,9 @@ fn since(t: Tampered, start: Time) -> Tampered {
 /// What the controller is told of the traffic. A coflow that broke gets no more circuits.
 fn for_the_controller(e: &TrafficEvent) -> Event {
     match e {
-        TrafficEvent::FlowFinished { coflow, flow, bytes, .. } => Event::FlowFinished { id: *coflow, flow: *flow, bytes: *bytes },
+        TrafficEvent::FlowFinished { coflow, flow, bytes, .. } => {
+            Event::FlowFinished { id: *coflow, flow: *flow, bytes: *bytes }
+        }
         TrafficEvent::Finished { coflow, at } => Event::CoflowFinished { id: *coflow, at: *at },
         TrafficEvent::Failed { coflow, why } => {
             tracing::warn!("coflow {} broke: {why}", coflow.0);
@@ -385,14 +473,19 @@ impl Carrier for Sent {
         let progress = self.traffic.progress().into_iter();
         let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
         let ended = self.recorded.take_if(|r| r.ended().is_some());
-        let ended = ended.map(|r| Event::Trouble { what: Trouble::File(LogFile::Recording), why: r.ended().map(str::to_owned) });
+        let ended = ended.map(|r| Event::Trouble {
+            what: Trouble::File(LogFile::Recording),
+            why: r.ended().map(str::to_owned),
+        });
         progress.chain(self.names.look(self.clock.now())).chain(ended).collect()
     }
 
     fn complete(&mut self, seen: &mut Observation) {
         let cut = seen.damage.iter().filter_map(|d| Some((d.cut?, d.what.clone())));
         self.traffic.cut_off(cut);
-        self.traffic.unsent(self.buffer.saturating_sub(SEND_BUFFER), |(from, to), bytes| seen.backlog.add(from, to, bytes.0));
+        self.traffic.unsent(self.buffer.saturating_sub(SEND_BUFFER), |(from, to), bytes| {
+            seen.backlog.add(from, to, bytes.0)
+        });
     }
 
     fn prioritise(&mut self, coflow: CoflowId, change: &Change) {
@@ -402,8 +495,9 @@ impl Carrier for Sent {
     }
 }
 
-/// Looks now and then whether the names of our namespaces still lead to them, and whether the note is there. Without its name a
-/// namespace works on, but `ip netns` and the tools that use it no longer find it; without the note our own commands do not.
+/// Looks now and then whether the names of our namespaces still lead to them, and whether the note
+/// is there. Without its name a namespace works on, but `ip netns` and the tools that use it no
+/// longer find it; without the note our own commands do not.
 struct NamesWatch {
     names: Vec<Name>,
     note: NoteFiles,
@@ -421,12 +515,19 @@ impl NamesWatch {
             return None;
         }
         self.next = now + Self::EVERY;
-        let lost: Vec<&str> = self.names.iter().filter(|n| !n.stands()).map(|n| n.name.as_str()).collect();
-        let gone = |what: String, then: &str| format!("{what} was removed while in use, or something was mounted over it; {then}");
-        let names = (!lost.is_empty()).then(|| gone(lost.join(", "), "the node works on, without its name"));
+        let lost: Vec<&str> =
+            self.names.iter().filter(|n| !n.stands()).map(|n| n.name.as_str()).collect();
+        let gone = |what: String, then: &str| {
+            format!("{what} was removed while in use, or something was mounted over it; {then}")
+        };
+        let names = (!lost.is_empty())
+            .then(|| gone(lost.join(", "), "the node works on, without its name"));
         let note = (!self.note.stand()).then(|| {
             let stop = format!("stop it by SIGTERM to process {}", std::process::id());
-            gone(self.note.directory().display().to_string(), &format!("`ps`, `stop` and `exec` do not find the network: {stop}"))
+            gone(
+                self.note.directory().display().to_string(),
+                &format!("`ps`, `stop` and `exec` do not find the network: {stop}"),
+            )
         });
         let why = names.into_iter().chain(note).reduce(|a, b| format!("{a}; {b}"));
         if why == self.told {
@@ -441,7 +542,11 @@ fn check_congestion(name: &str) -> Result<(), StartError> {
     features::check_congestion(name).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => {
             let available = features::congestion_controls().join(", ");
-            StartError::Congestion { name: name.into(), why: "the kernel has none of this name".into(), available }
+            StartError::Congestion {
+                name: name.into(),
+                why: "the kernel has none of this name".into(),
+                available,
+            }
         }
         _ => StartError::Kernel("try the TCP congestion control", e),
     })

@@ -1,6 +1,8 @@
-//! The program behind the scheduler or the placement policy `external`: it is asked, and answers, in JSON.
+//! The program behind the scheduler or the placement policy `external`: it is asked, and answers,
+//! in JSON.
 //!
-//! Heliostat starts it (`child`), or it runs already and has an address (`http`). Either side first says the version of the protocol.
+//! Heliostat starts it (`child`), or it runs already and has an address (`http`). Either side first
+//! says the version of the protocol.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -70,7 +72,8 @@ impl ProgramSpec {
     /// # Errors
     /// When a policy that no file was read for names none.
     pub fn of(options: &ProgramOptions) -> Result<Self, String> {
-        let at = options.at().map_err(|(message, allowed)| format!("{message}; allowed: {allowed}"))?;
+        let at =
+            options.at().map_err(|(message, allowed)| format!("{message}; allowed: {allowed}"))?;
         let ProgramOptions { within, environment, privileges, directory, .. } = options.clone();
         Ok(Self { at, within, environment, privileges, directory })
     }
@@ -108,21 +111,30 @@ impl Drop for Program {
         let Quantiles { count, p50, p99, max } = self.cost.quantiles();
         if count > 0 {
             let [p50, p99, max] = [p50, p99, max].map(Span::std);
-            tracing::info!("{}: {count} answers, each in {p50:.1?} (median), {p99:.1?} (p99), {max:.1?} (longest)", self.name);
+            tracing::info!(
+                "{}: {count} answers, each in {p50:.1?} (median), {p99:.1?} (p99), {max:.1?} (longest)",
+                self.name
+            );
         }
     }
 }
 
 impl Program {
-    /// Starts a program, unless it runs already, and waits until it is ready; `within` is its time for an answer.
+    /// Starts a program, unless it runs already, and waits until it is ready; `within` is its time
+    /// for an answer.
     ///
     /// # Errors
     /// Why it cannot be started or reached, or what it said instead of its version, for people.
     pub fn start(spec: &ProgramSpec, within: Duration) -> Result<Self, String> {
         let until = Instant::now() + START;
         let (name, link) = match &spec.at {
-            ProgramAt::Command(command) => (command.join(" "), child::Child::start(command, spec).map(|c| Box::new(c) as Box<dyn Link>)),
-            ProgramAt::Url(url) => (url.clone(), http::Http::new(url, until).map(|h| Box::new(h) as _)),
+            ProgramAt::Command(command) => (
+                command.join(" "),
+                child::Child::start(command, spec).map(|c| Box::new(c) as Box<dyn Link>),
+            ),
+            ProgramAt::Url(url) => {
+                (url.clone(), http::Http::new(url, until).map(|h| Box::new(h) as _))
+            }
         };
         let link = link.map_err(|e| format!("{name}: {e}"))?;
         let mut it = Self { name, link, within, cost: Meter::default(), wrong: None };
@@ -136,12 +148,15 @@ impl Program {
         let said = self.link.answer(until)?.ok_or_else(|| format!("says nothing for {START:?}"))?;
         match serde_json::from_str::<Hello>(&said) {
             Ok(version) if version == hello => Ok(()),
-            _ => Err(format!("said `{}` first, where {{\"protocol\":{PROTOCOL}}} is wanted", short(&said))),
+            _ => Err(format!(
+                "said `{}` first, where {{\"protocol\":{PROTOCOL}}} is wanted",
+                short(&said)
+            )),
         }
     }
 
-    /// Asks a question and waits for its answer. What is wrong with one answer after the other in the same way is told in the same words,
-    /// although each of them says something else.
+    /// Asks a question and waits for its answer. What is wrong with one answer after the other in
+    /// the same way is told in the same words, although each of them says something else.
     ///
     /// # Errors
     /// Why there is none, for people.
@@ -166,7 +181,8 @@ impl Program {
 
     /// Why an answer makes no sense.
     fn words(&mut self, said: &str, e: &serde_json::Error) -> String {
-        // Numbers in it may be those of the cycle, and the place depends on how many digits they have.
+        // Numbers in it may be those of the cycle, and the place depends on how many digits they
+        // have.
         let way: String = e.to_string().chars().filter(|c| !c.is_ascii_digit()).collect();
         if let Some((_, words)) = self.wrong.as_ref().filter(|w| w.0 == way) {
             return words.clone();
@@ -233,13 +249,29 @@ mod tests {
         let mut told = std::collections::BTreeSet::new();
         for way in ways {
             let link = Box::new(Says(0, way));
-            let mut p = Program { name: "p".into(), link, within: Duration::from_secs(1), cost: Meter::default(), wrong: None };
+            let mut p = Program {
+                name: "p".into(),
+                link,
+                within: Duration::from_secs(1),
+                cost: Meter::default(),
+                wrong: None,
+            };
             told.extend((8..120).map(|n| p.ask::<Answer>(&n).unwrap_err().to_string()));
         }
         assert_eq!(told.len(), ways.len(), "{told:#?}");
         // A good answer between two wrong ones ends what was told.
-        let link = Box::new(Says(0, |n| if n == 9 { "{\"cycle\": 9}".into() } else { format!("cycle {n}") }));
-        let mut p = Program { name: "p".into(), link, within: Duration::from_secs(1), cost: Meter::default(), wrong: None };
+        let link =
+            Box::new(Says(
+                0,
+                |n| if n == 9 { "{\"cycle\": 9}".into() } else { format!("cycle {n}") },
+            ));
+        let mut p = Program {
+            name: "p".into(),
+            link,
+            within: Duration::from_secs(1),
+            cost: Meter::default(),
+            wrong: None,
+        };
         let told = [8, 9, 10].map(|n| p.ask::<Answer>(&n).map(|a| a.cycle));
         assert!(told[1] == Ok(9) && told[0] != told[2], "{told:?}");
     }

@@ -20,7 +20,8 @@ use crate::units::Time;
 pub struct Command {
     /// What happened, or what is asked.
     pub event: Event,
-    /// Receives the answer once the controller has taken or refused the event; `None` if no caller waits for it.
+    /// Receives the answer once the controller has taken or refused the event; `None` if no caller
+    /// waits for it.
     pub reply: Option<oneshot::Sender<Result<(), Rejected>>>,
 }
 
@@ -55,16 +56,22 @@ pub struct HandlePeer {
 }
 
 impl HandlePeer {
-    /// Says why the thread ends although it was not stopped; to be called before the other ends are dropped.
+    /// Says why the thread ends although it was not stopped; to be called before the other ends are
+    /// dropped.
     pub fn say_why(&self, why: String) {
         let _ = self.ended.set(why);
     }
 }
 
 impl Handle {
-    /// A handle, and the ends for the thread that runs the controller.
-    /// `first` is a snapshot of the start, and `told` a number of events that come before anything reads them.
-    pub fn new(topology: Arc<Topology>, plan: Arc<RunPlan>, first: Snapshot, told: usize) -> (Self, HandlePeer) {
+    /// A handle, and the ends for the thread that runs the controller. `first` is a snapshot of the
+    /// start, and `told` a number of events that come before anything reads them.
+    pub fn new(
+        topology: Arc<Topology>,
+        plan: Arc<RunPlan>,
+        first: Snapshot,
+        told: usize,
+    ) -> (Self, HandlePeer) {
         let (command_tx, command_rx) = queue::queue();
         let meter = Meter::new(&topology, plan.policy.interval, first.now);
         let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
@@ -80,7 +87,19 @@ impl Handle {
             ended: ended.clone(),
             pulse,
         };
-        (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, meter, ended, pulses }, ends)
+        (
+            Self {
+                topology,
+                plan,
+                commands: command_tx,
+                snapshot: snapshot_rx,
+                events,
+                meter,
+                ended,
+                pulses,
+            },
+            ends,
+        )
     }
 
     /// The newest snapshot; it costs nothing and never waits.
@@ -95,7 +114,9 @@ impl Handle {
 
     /// Why the controller decides nothing any more; `None` while it runs. O(1).
     pub fn ended(&self) -> Option<String> {
-        let stopped = || self.snapshot.has_changed().is_err().then(|| "the controller has stopped".to_owned());
+        let stopped = || {
+            self.snapshot.has_changed().is_err().then(|| "the controller has stopped".to_owned())
+        };
         self.ended.get().cloned().or_else(stopped)
     }
 
@@ -104,20 +125,24 @@ impl Handle {
         self.pulses.lock().push((pulse, format!("the thread that {does}")));
     }
 
-    /// That the control loop or another thread hangs, if one does: it runs, and has not come round for seconds. O(threads).
+    /// That the control loop or another thread hangs, if one does: it runs, and has not come round
+    /// for seconds. O(threads).
     pub fn hangs(&self) -> Option<String> {
         let pulses = self.pulses.lock();
         let found = pulses.iter().find_map(|(p, who)| Some((who, p.hangs()?)));
-        found.map(|(who, silent)| format!("{who} hangs: it has done nothing for {} s", silent.0 / 1_000_000_000))
+        found.map(|(who, silent)| {
+            format!("{who} hangs: it has done nothing for {} s", silent.0 / 1_000_000_000)
+        })
     }
 
-    /// What links have carried since `from` until the last cycle, and the zero of its times: `from`, or the start of the controller, if
-    /// that was later. O(links).
+    /// What links have carried since `from` until the last cycle, and the zero of its times:
+    /// `from`, or the start of the controller, if that was later. O(links).
     pub fn utilisation(&self, from: Time) -> (Time, Utilisation) {
         self.meter.since(from)
     }
 
-    /// When the last cycle read the counters, and what each rack's link to the EPS had carried by then. O(racks).
+    /// When the last cycle read the counters, and what each rack's link to the EPS had carried by
+    /// then. O(racks).
     pub fn uplinks(&self) -> (Time, Vec<Uplink>) {
         self.meter.uplinks()
     }
@@ -135,7 +160,8 @@ impl Handle {
         self.ask(event)?.await.unwrap_or(Err(Rejected::Stopped))
     }
 
-    /// Tells the controller; its answer comes later. Once it is there, [`Handle::snapshot`] shows what was done.
+    /// Tells the controller; its answer comes later. Once it is there, [`Handle::snapshot`] shows
+    /// what was done.
     ///
     /// # Errors
     /// [`Rejected::Stopped`].

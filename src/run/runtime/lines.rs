@@ -1,4 +1,5 @@
-//! A file of lines that grows while a run goes on, and has only whole lines whatever becomes of the disk.
+//! A file of lines that grows while a run goes on, and has only whole lines whatever becomes of the
+//! disk.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -6,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::open;
 
-/// A file to which lines are appended. Each call is one write, so that a process that is killed leaves what it wrote before. A file that
-/// was opened to append to may be cut or moved by other programs meanwhile.
+/// A file to which lines are appended. Each call is one write, so that a process that is killed
+/// leaves what it wrote before. A file that was opened to append to may be cut or moved by other
+/// programs meanwhile.
 #[derive(Debug)]
 pub struct LineFile {
     path: PathBuf,
@@ -20,7 +22,8 @@ pub struct LineFile {
     broken: Option<String>,
 }
 
-/// What changed with a call of [`LineFile::append`]: each is said once, however many lines it concerns.
+/// What changed with a call of [`LineFile::append`]: each is said once, however many lines it
+/// concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// The file cannot be written any more.
@@ -30,7 +33,8 @@ pub enum Turn {
 }
 
 impl LineFile {
-    /// Lines go behind the first `length` bytes of a file; what the file has behind them is cut off. A pipe or a device has no length.
+    /// Lines go behind the first `length` bytes of a file; what the file has behind them is cut
+    /// off. A pipe or a device has no length.
     ///
     /// # Errors
     /// When the file cannot be cut.
@@ -42,8 +46,8 @@ impl LineFile {
         Ok(Self { path: path.into(), file, length, missing: 0, broken: None })
     }
 
-    /// Appends `count` lines, each with its end, as a whole. Where the disk refuses, none of them is left in the file, they count as
-    /// missing, and the next call tries again.
+    /// Appends `count` lines, each with its end, as a whole. Where the disk refuses, none of them
+    /// is left in the file, they count as missing, and the next call tries again.
     pub fn append(&mut self, lines: &[u8], count: u64) -> Option<Turn> {
         if lines.is_empty() {
             return None;
@@ -56,7 +60,8 @@ impl LineFile {
             Err(e) => {
                 self.missing += count;
                 let why = format!("{}: {e}", self.path.display());
-                (self.broken.replace(why.clone()).as_ref() != Some(&why)).then_some(Turn::Broke(why))
+                (self.broken.replace(why.clone()).as_ref() != Some(&why))
+                    .then_some(Turn::Broke(why))
             }
         }
     }
@@ -87,13 +92,14 @@ impl LineFile {
         self.file.seek(SeekFrom::Start(end)).map(drop)
     }
 
-    /// Goes on in the file that has the name now, behind what it holds; it is made if there is none. Where that fails, the lines go to
-    /// the old file still.
+    /// Goes on in the file that has the name now, behind what it holds; it is made if there is
+    /// none. Where that fails, the lines go to the old file still.
     ///
     /// # Errors
     /// The file cannot be opened.
     pub fn reopen(&mut self) -> Result<(), String> {
-        let opened = open::to_write(&self.path, true).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let opened =
+            open::to_write(&self.path, true).and_then(|file| Ok((file.metadata()?.len(), file)));
         (self.length, self.file) = opened.map_err(|e| format!("{}: {e}", self.path.display()))?;
         Ok(())
     }
@@ -102,16 +108,23 @@ impl LineFile {
     #[cfg(test)]
     pub fn full() -> Self {
         let path = Path::new("/dev/full");
-        File::options().write(true).open(path).and_then(|f| Self::new(path, f, 0)).expect("a device")
+        File::options()
+            .write(true)
+            .open(path)
+            .and_then(|f| Self::new(path, f, 0))
+            .expect("a device")
     }
 
-    /// What another program has done to the file that takes lines away, if one has; pipes and devices have no lines.
+    /// What another program has done to the file that takes lines away, if one has; pipes and
+    /// devices have no lines.
     pub fn meddled(&self) -> Option<&'static str> {
         let found = self.file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         match () {
             () if !open::stands_at(&self.file, &self.path) => Some("it was removed or replaced"),
             () if found.len() < self.length => Some("it was cut"),
-            () if found.len() > self.length && self.broken.is_none() => Some("another program wrote to it"),
+            () if found.len() > self.length && self.broken.is_none() => {
+                Some("another program wrote to it")
+            }
             () => None,
         }
     }
@@ -139,7 +152,9 @@ mod tests {
     #[test]
     fn a_disk_that_is_full_is_told_once_and_the_lines_are_counted() {
         let mut f = LineFile::full();
-        assert!(matches!(f.append(b"a\nb\n", 2), Some(Turn::Broke(why)) if why.starts_with("/dev/full: No space left")));
+        assert!(
+            matches!(f.append(b"a\nb\n", 2), Some(Turn::Broke(why)) if why.starts_with("/dev/full: No space left"))
+        );
         assert_eq!((f.append(b"c\n", 1), f.missing(), f.length()), (None, 3, 0));
         assert!(f.broken().is_some());
         let dir = tempfile::tempdir().unwrap();

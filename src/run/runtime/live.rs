@@ -1,7 +1,8 @@
 //! The live runtime: one thread drives the controller over a fabric by the monotonic clock.
 //!
-//! Cycles keep their deadlines however many commands come: a cycle that is due goes first, and between two looks at the deadline only a
-//! bounded number of commands is taken. All of those that were taken together are answered after one snapshot, which shows what they did.
+//! Cycles keep their deadlines however many commands come: a cycle that is due goes first, and
+//! between two looks at the deadline only a bounded number of commands is taken. All of those that
+//! were taken together are answered after one snapshot, which shows what they did.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -51,9 +52,11 @@ pub struct Live<F = KernelFabric> {
     hangs: bool,
 }
 
-/// Who carries coflows over the fabric: the controller hears of them by it, and changes by it how they are carried.
+/// Who carries coflows over the fabric: the controller hears of them by it, and changes by it how
+/// they are carried.
 pub trait Carrier: Send {
-    /// Called at the beginning of every cycle; its events go to the controller before the fabric is observed.
+    /// Called at the beginning of every cycle; its events go to the controller before the fabric is
+    /// observed.
     fn feed(&mut self) -> Vec<Event>;
 
     /// Gives flows of a coflow other strict priorities; it may be over already.
@@ -70,8 +73,8 @@ const ENDING: Duration = Duration::from_secs(2);
 pub type Feed = Box<dyn Carrier>;
 
 impl Live {
-    /// Starts the control loop over `fabric`; its first cycle begins now. It goes on from `past`, if there is one. What it is told and
-    /// wants goes to `recorder`, if there is one.
+    /// Starts the control loop over `fabric`; its first cycle begins now. It goes on from `past`,
+    /// if there is one. What it is told and wants goes to `recorder`, if there is one.
     ///
     /// # Errors
     /// When probes cannot be sent or no thread be had; or the past is that of another network.
@@ -96,7 +99,8 @@ impl Live {
 }
 
 impl<F: Fabric + 'static> Live<F> {
-    /// [`Live::start`] over any fabric. `prober` makes what sends probes; where it makes nothing, none are sent.
+    /// [`Live::start`] over any fabric. `prober` makes what sends probes; where it makes nothing,
+    /// none are sent.
     fn over(
         fabric: F,
         topology: Arc<Topology>,
@@ -105,14 +109,28 @@ impl<F: Fabric + 'static> Live<F> {
         feed: Feed,
         prober: impl FnOnce(&F, Handle) -> io::Result<Option<Prober>>,
     ) -> io::Result<Self> {
-        let program = plan.run.program.as_ref().map(|p| Program::start(p, p.within.std())).transpose().map_err(io::Error::other)?;
+        let program = plan
+            .run
+            .program
+            .as_ref()
+            .map(|p| Program::start(p, p.within.std()))
+            .transpose()
+            .map_err(io::Error::other)?;
         // The first cycle shall not be late because threads are still being made.
         let start = clock.now() + Span::millis(20);
-        let controller = Controller::new(topology.clone(), plan.policy.clone(), start, fabric.notice());
-        let head = recorder.as_ref().map(|r| r.head(&topology, &plan, (start, fabric.notice()), fabric.mechanism()));
+        let controller =
+            Controller::new(topology.clone(), plan.policy.clone(), start, fabric.notice());
+        let head = recorder
+            .as_ref()
+            .map(|r| r.head(&topology, &plan, (start, fabric.notice()), fabric.mechanism()));
         // Coflows that were open when the daemon before was killed end with an event each.
         let told = past.as_ref().map_or(0, |p| p.open.len());
-        let (handle, ends) = Handle::new(topology, Arc::new(plan), controller.snapshot(start, fabric.mechanism()), told);
+        let (handle, ends) = Handle::new(
+            topology,
+            Arc::new(plan),
+            controller.snapshot(start, fabric.mechanism()),
+            told,
+        );
         let prober = prober(&fabric, handle.clone())?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut control = Loop::new((controller, fabric), clock, (feed, prober), ends);
@@ -122,7 +140,10 @@ impl<F: Fabric + 'static> Live<F> {
         }
         let first_events = Mutex::new(past.is_some().then(|| handle.events()));
         if let Some(past) = past {
-            control.driver.tell(Event::Resumed { past: Box::new(past) }).map_err(io::Error::other)?;
+            control
+                .driver
+                .tell(Event::Resumed { past: Box::new(past) })
+                .map_err(io::Error::other)?;
             control.show();
         }
         let stopped = stop.clone();
@@ -131,7 +152,14 @@ impl<F: Fabric + 'static> Live<F> {
             control.run(&stopped);
             control.driver.fabric
         })?;
-        Ok(Self { handle, first_cycle: start, first_events, stop, thread: Some(thread), hangs: false })
+        Ok(Self {
+            handle,
+            first_cycle: start,
+            first_events,
+            stop,
+            thread: Some(thread),
+            hangs: false,
+        })
     }
 
     /// Stops the control loop and gives the fabric back.
@@ -139,7 +167,8 @@ impl<F: Fabric + 'static> Live<F> {
         self.halt()
     }
 
-    /// Stops the control loop and takes the fabric down; says whether its thread has ended, and not been left to the end of the process.
+    /// Stops the control loop and takes the fabric down; says whether its thread has ended, and not
+    /// been left to the end of the process.
     pub fn end(mut self) -> bool {
         drop(self.halt());
         !self.hangs
@@ -150,7 +179,8 @@ impl<F: Fabric + 'static> Live<F> {
         self.lost().is_none()
     }
 
-    /// Why the control thread decides nothing any more, if that is so: it, or a thread that it needs, has died.
+    /// Why the control thread decides nothing any more, if that is so: it, or a thread that it
+    /// needs, has died.
     pub fn lost(&self) -> Option<String> {
         self.handle.ended()
     }
@@ -221,7 +251,10 @@ impl<F: Fabric, C: Watch> drive::Host<F> for LiveHost<C> {
     }
 
     fn consult(&mut self, question: &Question) -> Result<Result<Advice, NoAnswer>, Rejected> {
-        Ok(self.program.as_mut().map_or_else(|| Err(NoAnswer::Broken(external::MISSING.into())), |p| p.ask(question)))
+        Ok(self
+            .program
+            .as_mut()
+            .map_or_else(|| Err(NoAnswer::Broken(external::MISSING.into())), |p| p.ask(question)))
     }
 
     fn prioritise(&mut self, _: &mut F, coflow: CoflowId, change: &Change) {
@@ -249,14 +282,21 @@ impl<F: Fabric, C: Watch> drive::Host<F> for LiveHost<C> {
 }
 
 impl<C> LiveHost<C> {
-    /// What an operator must know goes to the log: a failure when it begins or changes, not every time that it is tried again.
+    /// What an operator must know goes to the log: a failure when it begins or changes, not every
+    /// time that it is tried again.
     fn tell(&mut self, what: &What) {
         match what {
-            What::Failed { what, why } if self.told.insert(what.clone(), why.clone()).as_ref() != Some(why) => {
+            What::Failed { what, why }
+                if self.told.insert(what.clone(), why.clone()).as_ref() != Some(why) =>
+            {
                 tracing::warn!("{what}: {why}");
             }
-            What::Recovered { what } if self.told.remove(what).is_some() => tracing::info!("{what}: no failure any more"),
-            What::PortFaulty { plane, rack, why } => tracing::warn!("the port of {rack} on plane {} is faulty: {why}", plane.0),
+            What::Recovered { what } if self.told.remove(what).is_some() => {
+                tracing::info!("{what}: no failure any more")
+            }
+            What::PortFaulty { plane, rack, why } => {
+                tracing::warn!("the port of {rack} on plane {} is faulty: {why}", plane.0)
+            }
             _ => {}
         }
     }
@@ -283,8 +323,8 @@ type Answer = (oneshot::Sender<Result<(), Rejected>>, Result<(), Rejected>);
 const SHOW_EVERY: Span = Span::millis(20);
 /// The most commands that are taken before the loop acts, answers and looks at everything again.
 const BATCH: usize = 256;
-/// Number of commands that are taken between two cycles even if the second is due already, so that a machine that is too slow for its
-/// interval still answers.
+/// Number of commands that are taken between two cycles even if the second is due already, so that
+/// a machine that is too slow for its interval still answers.
 const LEAST: usize = 16;
 /// The longest wait where there is no deadline.
 const PAUSE: Span = Span::millis(100);
@@ -293,12 +333,32 @@ const PAUSE: Span = Span::millis(100);
 type Lost = String;
 
 impl<F: Fabric, C: Watch> Loop<F, C> {
-    fn new((controller, fabric): (Controller, F), clock: C, (feed, prober): (Feed, Option<Prober>), ends: HandlePeer) -> Self {
+    fn new(
+        (controller, fabric): (Controller, F),
+        clock: C,
+        (feed, prober): (Feed, Option<Prober>),
+        ends: HandlePeer,
+    ) -> Self {
         let shown = clock.now();
-        let host =
-            LiveHost { clock, feed, prober, meter: ends.meter.clone(), program: None, events: ends.events.clone(), told: BTreeMap::new() };
+        let host = LiveHost {
+            clock,
+            feed,
+            prober,
+            meter: ends.meter.clone(),
+            program: None,
+            events: ends.events.clone(),
+            told: BTreeMap::new(),
+        };
         let driver = Driver::new(controller, fabric, host);
-        Self { driver, ends, unanswered: vec![], switches: switches::Reader::default(), shown, show_cost: Span::ZERO, ticked: false }
+        Self {
+            driver,
+            ends,
+            unanswered: vec![],
+            switches: switches::Reader::default(),
+            shown,
+            show_cost: Span::ZERO,
+            ticked: false,
+        }
     }
 
     /// Runs until told to stop, or until it cannot go on; then [`Handle::ended`] says why.
@@ -312,7 +372,9 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
             }
             None
         }));
-        let why = why.unwrap_or_else(|panic| Some(format!("the controller's thread died: {}", panic_text(&*panic))));
+        let why = why.unwrap_or_else(|panic| {
+            Some(format!("the controller's thread died: {}", panic_text(&*panic)))
+        });
         if let Some(why) = why {
             // First where the others look.
             self.ends.say_why(why.clone());
@@ -335,12 +397,14 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
         let now = self.now();
         if !self.ticked && self.deadline().is_some_and(|t| t <= now) {
             self.ticked = true;
-            // Never skipped, not even where there is nothing to decide: the counters are shown, and a link may have been removed.
+            // Never skipped, not even where there is nothing to decide: the counters are shown, and
+            // a link may have been removed.
             if let Err(why) = self.driver.tell(Event::Tick) {
                 tracing::debug!("{why}");
             }
             self.act();
-            let (clock, next) = (&self.driver.host.clock, self.driver.controller.poll_timeout().map(|w| w.at));
+            let (clock, next) =
+                (&self.driver.host.clock, self.driver.controller.poll_timeout().map(|w| w.at));
             self.switches.read(&mut self.driver.fabric, || clock.now(), next);
             self.show();
             return Ok(());
@@ -370,7 +434,9 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
         let mut next = match self.ends.commands.recv_timeout(deadline.since(now).min(PAUSE).std()) {
             Ok(command) => Some(command),
             Err(mpsc::RecvTimeoutError::Timeout) => None,
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Err("all handles to the controller are gone".into()),
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                return Err("all handles to the controller are gone".into());
+            }
         };
         let mut taken = 0;
         while let Some(command) = next {

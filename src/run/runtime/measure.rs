@@ -1,4 +1,5 @@
-//! What this machine carries honestly: small emulations whose circuits all send at once, larger and larger.
+//! What this machine carries honestly: small emulations whose circuits all send at once, larger and
+//! larger.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -63,12 +64,15 @@ impl Look {
     }
 }
 
-/// What share of the processors' time others take now, 0..=1, seen over `span`; zero where the kernel does not say.
+/// What share of the processors' time others take now, 0..=1, seen over `span`; zero where the
+/// kernel does not say.
 pub fn others(span: Span) -> f64 {
     let (begun, clock) = (processor_time(), Clock::start());
     clock.sleep_until(Time::ZERO + span);
     match (begun, processor_time()) {
-        (Some((busy, all)), Some((busy_now, all_now))) if all_now > all => (busy_now - busy) as f64 / (all_now - all) as f64,
+        (Some((busy, all)), Some((busy_now, all_now))) if all_now > all => {
+            (busy_now - busy) as f64 / (all_now - all) as f64
+        }
         _ => 0.0,
     }
 }
@@ -76,20 +80,40 @@ pub fn others(span: Span) -> f64 {
 /// Ticks spent working (or stolen by the host of a virtual machine), and all ticks.
 fn processor_time() -> Option<(u64, u64)> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
-    let ticks: Vec<u64> = text.lines().next()?.split_whitespace().skip(1).take(8).map_while(|w| w.parse().ok()).collect();
+    let ticks: Vec<u64> = text
+        .lines()
+        .next()?
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .map_while(|w| w.parse().ok())
+        .collect();
     let all: u64 = ticks.iter().sum();
     let idle = ticks.get(3)? + ticks.get(4)?;
     Some((all - idle, all))
 }
 
-/// Builds a ring of circuits (rack r sends to rack r + 1), lets every rack send one TCP flow, and counts what arrives. Takes
-/// a little more than a second.
+/// Builds a ring of circuits (rack r sends to rack r + 1), lets every rack send one TCP flow, and
+/// counts what arrives. Takes a little more than a second.
 ///
 /// # Errors
 /// What the kernel refused.
 pub fn look(racks: usize, rate: BitRate, mechanism: Mechanism) -> io::Result<Look> {
-    let plane = Plane { id: PlaneId(0), rate, delta: Span::millis(1), stop: StopMode::NotAllStop, duplex: false };
-    let topology = Arc::new(Topology::uniform("doctor", racks, 1, BitRate(rate.0 * 2), BitRate(rate.0 / 10), vec![plane]));
+    let plane = Plane {
+        id: PlaneId(0),
+        rate,
+        delta: Span::millis(1),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
+    let topology = Arc::new(Topology::uniform(
+        "doctor",
+        racks,
+        1,
+        BitRate(rate.0 * 2),
+        BitRate(rate.0 / 10),
+        vec![plane],
+    ));
     let (clock, tcp) = (Clock::start(), Tcp::default());
     let net = Network::build(topology.clone(), "heliostat:doctor", Some(tcp))?;
     let mut fabric = KernelFabric::install(net, mechanism, Admit::Marked, clock)?;
@@ -98,7 +122,8 @@ pub fn look(racks: usize, rate: BitRate, mechanism: Mechanism) -> io::Result<Loo
     let traffic = Traffic::start(topology, hosts, clock, tcp.congestion, |_| {})?;
     let enough = Bytes(rate.bytes_per_second().saturating_mul(60));
     for r in 0..racks {
-        let flow = FlowSpec { from: HostId::from(r), to: HostId::from((r + 1) % racks), bytes: enough };
+        let flow =
+            FlowSpec { from: HostId::from(r), to: HostId::from((r + 1) % racks), bytes: enough };
         let spec = CoflowSpec::new(CoflowId::from(r), "", clock.now(), vec![flow]);
         traffic.launch(&spec, |_, _| true);
     }
@@ -107,7 +132,8 @@ pub fn look(racks: usize, rate: BitRate, mechanism: Mechanism) -> io::Result<Loo
     clock.sleep_until(begun + COUNTED);
     let (ended, after) = (clock.now(), received(&traffic, racks));
     let nominal = payload_rate(rate).0 as f64 * ended.since(begun).as_secs_f64() / 8.0;
-    let shares: Vec<f64> = before.iter().zip(&after).map(|(b, a)| a.saturating_sub(*b) as f64 / nominal).collect();
+    let shares: Vec<f64> =
+        before.iter().zip(&after).map(|(b, a)| a.saturating_sub(*b) as f64 / nominal).collect();
     Ok(Look {
         racks,
         rate,
@@ -144,12 +170,16 @@ fn received(traffic: &Traffic, racks: usize) -> Vec<u64> {
     by_rack
 }
 
-/// Measures the three classes of [`Capacity`]: for each the largest number of racks that all have their rate. `time` is
-/// shared out evenly; `seen` is told of every look.
+/// Measures the three classes of [`Capacity`]: for each the largest number of racks that all have
+/// their rate. `time` is shared out evenly; `seen` is told of every look.
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn capacity(mechanism: Mechanism, time: Span, mut seen: impl FnMut(&Look)) -> io::Result<Capacity> {
+pub fn capacity(
+    mechanism: Mechanism,
+    time: Span,
+    mut seen: impl FnMut(&Look),
+) -> io::Result<Capacity> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let guess = Capacity::assumed(cores);
     let looks = (time.0 / LOOK.0 / 3).max(2) as usize;
@@ -159,7 +189,11 @@ pub fn capacity(mechanism: Mechanism, time: Span, mut seen: impl FnMut(&Look)) -
             let l = look(racks, rate, mechanism).inspect(&mut seen)?;
             // What disturbs a look only ever makes it worse.
             let again = !l.honest() && l.average > CLOSE && std::mem::take(&mut second_chance);
-            let l2 = if again { look(racks, rate, mechanism).inspect(&mut seen)? } else { return Ok(l) };
+            let l2 = if again {
+                look(racks, rate, mechanism).inspect(&mut seen)?
+            } else {
+                return Ok(l);
+            };
             Ok(if l2.worst > l.worst { l2 } else { l })
         })
     };
@@ -176,9 +210,15 @@ fn start(rate: BitRate, guess: BitRate) -> usize {
     RACKS.iter().rposition(|&n| n as u64 * rate.0 <= guess.0).unwrap_or(0)
 }
 
-/// Goes down while a look is not honest, up while it is, at most `looks` times; a step never leads back. Gives the largest
-/// honest total, or, when even two racks are too many, what those two carried.
-fn climb(rate: BitRate, start: usize, looks: usize, mut look: impl FnMut(usize) -> io::Result<Look>) -> io::Result<BitRate> {
+/// Goes down while a look is not honest, up while it is, at most `looks` times; a step never leads
+/// back. Gives the largest honest total, or, when even two racks are too many, what those two
+/// carried.
+fn climb(
+    rate: BitRate,
+    start: usize,
+    looks: usize,
+    mut look: impl FnMut(usize) -> io::Result<Look>,
+) -> io::Result<BitRate> {
     let mut k = start;
     let (mut good, mut bad) = (None, None);
     let mut carried = BitRate(0);
@@ -197,7 +237,11 @@ fn climb(rate: BitRate, start: usize, looks: usize, mut look: impl FnMut(usize) 
                 break;
             }
             // Far too much is left in longer steps.
-            k = if l.average < 0.6 { k.saturating_sub(3).max(good.map_or(0, |g| g + 1)) } else { k - 1 };
+            k = if l.average < 0.6 {
+                k.saturating_sub(3).max(good.map_or(0, |g| g + 1))
+            } else {
+                k - 1
+            };
         }
     }
     Ok(good.map_or(carried, |g| BitRate(rate.0 * RACKS[g] as u64)))
@@ -214,7 +258,13 @@ mod tests {
         let total = climb(rate, start, looks, |racks| {
             tried += 1;
             let share = (limit as f64 / (rate.0 * racks as u64) as f64).min(1.0);
-            Ok(Look { racks, rate, total: BitRate(rate.0 * racks as u64), average: share, worst: share })
+            Ok(Look {
+                racks,
+                rate,
+                total: BitRate(rate.0 * racks as u64),
+                average: share,
+                worst: share,
+            })
         });
         (total.expect("nothing fails").0 / 1_000_000_000, tried)
     }

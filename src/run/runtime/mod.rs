@@ -1,4 +1,5 @@
-//! The rooms that read a clock: `live` drives the controller over a kernel fabric, `simulate` in virtual time.
+//! The rooms that read a clock: `live` drives the controller over a kernel fabric, `simulate` in
+//! virtual time.
 
 pub mod api_sender;
 pub mod completions;

@@ -1,8 +1,10 @@
-//! The one place where files that people name are opened: to be read, and to be written line by line.
+//! The one place where files that people name are opened: to be read, and to be written line by
+//! line.
 //!
-//! A named pipe without another end would never open, a device may never end or act when it is opened, and a file may be longer than the
-//! memory. So the kind is looked at before a file is opened and once more when it is, no more is read than is wanted, and text is UTF-8
-//! whose faults have a place. `tests/tidy.rs` holds `cli`, `config` and `runtime` to it.
+//! A named pipe without another end would never open, a device may never end or act when it is
+//! opened, and a file may be longer than the memory. So the kind is looked at before a file is
+//! opened and once more when it is, no more is read than is wanted, and text is UTF-8 whose faults
+//! have a place. `tests/tidy.rs` holds `cli`, `config` and `runtime` to it.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -81,11 +83,13 @@ const MAGIC: [(&[u8], &str); 17] = [
 pub fn packed(content: &[u8]) -> Option<&'static str> {
     let bzip = content.starts_with(b"BZh") && !content.get(3).is_some_and(u8::is_ascii_digit);
     let tar = content.get(257..262).is_some_and(|m| m == b"ustar");
-    let known = MAGIC.iter().find(|(magic, _)| content.starts_with(magic)).filter(|_| !bzip).map(|m| m.1);
+    let known =
+        MAGIC.iter().find(|(magic, _)| content.starts_with(magic)).filter(|_| !bzip).map(|m| m.1);
     known.or(tar.then_some("a tar archive: unpack it first (tar -x)"))
 }
 
-/// Whether a path names what is open already: a pipe of `<(...)`, or standard input. Its other end is there.
+/// Whether a path names what is open already: a pipe of `<(...)`, or standard input. Its other end
+/// is there.
 fn is_open(path: &Path) -> bool {
     let parts: Vec<_> = path.iter().filter_map(|p| p.to_str()).collect();
     path == Path::new("/dev/stdin")
@@ -98,8 +102,15 @@ fn admit(found: &Metadata, is_open: bool) -> io::Result<()> {
     if kind.is_dir() {
         return Err(io::Error::from_raw_os_error(libc::EISDIR));
     }
-    if kind.is_char_device() || kind.is_block_device() || kind.is_socket() || kind.is_fifo() && !is_open {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device or a named pipe; allowed: a file"));
+    if kind.is_char_device()
+        || kind.is_block_device()
+        || kind.is_socket()
+        || kind.is_fifo() && !is_open
+    {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a device or a named pipe; allowed: a file",
+        ));
     }
     Ok(())
 }
@@ -122,8 +133,8 @@ pub fn to_read(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens what lines are written to: a file, which is made if there is none and emptied unless it is to be `appended`; a device, or a pipe
-/// that a program reads.
+/// Opens what lines are written to: a file, which is made if there is none and emptied unless it is
+/// to be `appended`; a device, or a pipe that a program reads.
 ///
 /// # Errors
 /// It cannot be made or written, or is a pipe that no program reads.
@@ -137,21 +148,34 @@ pub fn to_write(path: &Path, appended: bool) -> io::Result<File> {
         // Without a reader this fails, where the next one would wait for it.
         let found = options(libc::O_NONBLOCK).open(path);
         drop(found.map_err(|e| match e.raw_os_error() {
-            Some(libc::ENXIO) => io::Error::new(io::ErrorKind::NotConnected, "no program reads this named pipe"),
+            Some(libc::ENXIO) => {
+                io::Error::new(io::ErrorKind::NotConnected, "no program reads this named pipe")
+            }
             _ => e,
         })?);
     }
     options(libc::O_NOCTTY).open(path)
 }
 
-/// Opens a file in a directory of ours to read and write it in place; it is made if there is none. It is never what a link names.
+/// Opens a file in a directory of ours to read and write it in place; it is made if there is none.
+/// It is never what a link names.
 ///
 /// # Errors
 /// It cannot be made or opened, or is no file.
 pub fn own(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY);
-    let not_ours = || io::Error::new(io::ErrorKind::InvalidInput, "it is a link, a device, a named pipe or a directory; allowed: a file");
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY);
+    let not_ours = || {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a link, a device, a named pipe or a directory; allowed: a file",
+        )
+    };
     if std::fs::symlink_metadata(path).is_ok_and(|m| !m.is_file()) {
         return Err(not_ours());
     }
@@ -184,7 +208,12 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Unread> {
 }
 
 /// `length` is what the source is known to have at least.
-fn bytes_of(source: impl Read, length: u64, most: u64, look: impl Fn(&[u8]) -> Result<(), Unread>) -> Result<Vec<u8>, Unread> {
+fn bytes_of(
+    source: impl Read,
+    length: u64,
+    most: u64,
+    look: impl Fn(&[u8]) -> Result<(), Unread>,
+) -> Result<Vec<u8>, Unread> {
     let (mut source, mut content) = (source.take(most.saturating_add(1)), vec![]);
     (&mut source).take(HEAD).read_to_end(&mut content)?;
     if let Some(what) = packed(&content) {
@@ -225,13 +254,19 @@ fn text_from(source: impl Read, length: u64, most: u64) -> Result<String, Unread
         Some((at, c)) => {
             let (line, column) = place(&text[..at]);
             let why = format!("a control character, U+{:04X}", u32::from(c));
-            Err(Unread::NotText { line, column, why, allowed: "text: no control characters but tabs and ends of lines" })
+            Err(Unread::NotText {
+                line,
+                column,
+                why,
+                allowed: "text: no control characters but tabs and ends of lines",
+            })
         }
         None => Ok(text),
     }
 }
 
-/// The text of a file of JSON, which may be long: what begins as no JSON does is not read to its end.
+/// The text of a file of JSON, which may be long: what begins as no JSON does is not read to its
+/// end.
 ///
 /// # Errors
 /// As [`bytes`], and what is no UTF-8.
@@ -242,7 +277,12 @@ pub fn json(path: &Path, most: u64) -> Result<String, Unread> {
         if first.is_none_or(|b| matches!(b, b'{' | b'[')) || head.len() < HEAD as usize / 2 {
             return Ok(());
         }
-        Err(Unread::NotText { line: 1, column: 1, why: "this is no JSON".into(), allowed: "JSON, or lines of it" })
+        Err(Unread::NotText {
+            line: 1,
+            column: 1,
+            why: "this is no JSON".into(),
+            allowed: "JSON, or lines of it",
+        })
     };
     let file = to_read(path)?;
     decoded(bytes_of(&file, file.metadata()?.len(), most, look)?)
@@ -253,7 +293,12 @@ fn head_is_text(head: &[u8]) -> Result<(), Unread> {
     if head.contains(&0) {
         let before = head.split(|&b| b == 0).next().unwrap_or_default();
         let (line, column) = place(&String::from_utf8_lossy(before));
-        return Err(Unread::NotText { line, column, why: "a zero byte: this is no text".into(), allowed: "text in UTF-8" });
+        return Err(Unread::NotText {
+            line,
+            column,
+            why: "a zero byte: this is no text".into(),
+            allowed: "text in UTF-8",
+        });
     }
     match std::str::from_utf8(head) {
         Err(e) if e.error_len().is_some() => Err(not_utf8(head, e.valid_up_to())),
@@ -267,7 +312,8 @@ fn decoded(content: Vec<u8>) -> Result<String, Unread> {
 
 fn not_utf8(content: &[u8], valid: usize) -> Unread {
     let (line, column) = place(&String::from_utf8_lossy(&content[..valid]));
-    let why = format!("byte 0x{:02x} is not UTF-8", content.get(valid).copied().unwrap_or_default());
+    let why =
+        format!("byte 0x{:02x} is not UTF-8", content.get(valid).copied().unwrap_or_default());
     Unread::NotText { line, column, why, allowed: "text in UTF-8" }
 }
 
@@ -341,7 +387,8 @@ mod tests {
     #[test]
     fn pipes_devices_and_links_do_not_hold_a_process_up() {
         let dir = tempfile::tempdir().unwrap();
-        let (pipe, link, file) = (dir.path().join("pipe"), dir.path().join("link"), dir.path().join("file"));
+        let (pipe, link, file) =
+            (dir.path().join("pipe"), dir.path().join("link"), dir.path().join("file"));
         mkfifo(&pipe);
         std::os::unix::fs::symlink("file", &link).unwrap();
         for wrong in [&*pipe, Path::new("/dev/zero"), dir.path()] {
@@ -349,10 +396,23 @@ mod tests {
             assert!(own(wrong).is_err(), "{wrong:?}");
         }
         assert!(own(&link).unwrap_err().to_string().contains("it is a link") && !file.exists());
-        assert!(to_write(&pipe, true).unwrap_err().to_string().contains("no program reads this named pipe"));
+        assert!(
+            to_write(&pipe, true)
+                .unwrap_err()
+                .to_string()
+                .contains("no program reads this named pipe")
+        );
         own(&file).unwrap();
-        assert!(to_read(&link).is_ok() && to_write(&link, false).is_ok() && to_write(Path::new("/dev/null"), true).is_ok());
+        assert!(
+            to_read(&link).is_ok()
+                && to_write(&link, false).is_ok()
+                && to_write(Path::new("/dev/null"), true).is_ok()
+        );
         // A kernel's file that never ends where it is read.
-        assert!(!is_open(Path::new("/proc/kmsg")) && is_open(Path::new("/proc/self/fd/7")) && is_open(Path::new("/dev/fd/63")));
+        assert!(
+            !is_open(Path::new("/proc/kmsg"))
+                && is_open(Path::new("/proc/self/fd/7"))
+                && is_open(Path::new("/dev/fd/63"))
+        );
     }
 }

@@ -5,8 +5,8 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-/// `one` of every number below `n`, on at most `threads` threads that take the next number when they are free. The order of the
-/// results is that of the numbers.
+/// `one` of every number below `n`, on at most `threads` threads that take the next number when
+/// they are free. The order of the results is that of the numbers.
 pub fn in_parallel<T: Send>(n: usize, threads: usize, one: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let done: Vec<Mutex<Option<T>>> = (0..n).map(|_| Mutex::new(None)).collect();

@@ -1,4 +1,5 @@
-//! A task scheduler that has planned the jobs that it foresees: made for a run, and again for its replay.
+//! A task scheduler that has planned the jobs that it foresees: made for a run, and again for its
+//! replay.
 
 use std::sync::Arc;
 
@@ -8,8 +9,9 @@ use crate::scheduler::state::Settings;
 use crate::topology::Topology;
 use crate::workload::jobs::JobSpec;
 
-/// A scheduler under a placement policy that has planned `foreseen`; it was not told anything yet. `misjudged`: per cent by which
-/// estimates of remaining times are off at most, and the seed of the errors.
+/// A scheduler under a placement policy that has planned `foreseen`; it was not told anything yet.
+/// `misjudged`: per cent by which estimates of remaining times are off at most, and the seed of the
+/// errors.
 ///
 /// # Errors
 /// Jobs that the policy cannot plan.

@@ -1,8 +1,10 @@
-//! The queue of a controller's commands: many writers of no priority, and a reader that may have one.
+//! The queue of a controller's commands: many writers of no priority, and a reader that may have
+//! one.
 //!
-//! The channels of the standard library are not for that. A reader that wakes by its timer while a writer is half-way through spins until
-//! the writer goes on. At real-time priority on the writer's processor that is when the kernel throttles the reader, nearly a second
-//! later. Here both take a lock, at which the reader sleeps.
+//! The channels of the standard library are not for that. A reader that wakes by its timer while a
+//! writer is half-way through spins until the writer goes on. At real-time priority on the writer's
+//! processor that is when the kernel throttles the reader, nearly a second later. Here both take a
+//! lock, at which the reader sleeps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,8 +26,9 @@ struct State<T> {
     read: bool,
 }
 
-/// All writers together. A writer that comes or goes tells the reader nothing, and takes no lock: each request of the API has several
-/// for a moment, and a reader of real-time priority that is woken takes the processor from it.
+/// All writers together. A writer that comes or goes tells the reader nothing, and takes no lock:
+/// each request of the API has several for a moment, and a reader of real-time priority that is
+/// woken takes the processor from it.
 struct Writers<T>(Arc<Shared<T>>);
 
 /// Where items are put.
@@ -108,7 +111,10 @@ impl<T> Receiver<T> {
                 (None, _, None) => self.0.news.wait(&mut state),
                 (None, _, Some(until)) => {
                     // An item that came with the last instant counts.
-                    if self.0.news.wait_until(&mut state, until).timed_out() && state.items.is_empty() && state.written {
+                    if self.0.news.wait_until(&mut state, until).timed_out()
+                        && state.items.is_empty()
+                        && state.written
+                    {
                         return Err(RecvTimeoutError::Timeout);
                     }
                 }
@@ -121,7 +127,8 @@ impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.read = false;
-        // Who waits for an answer to an item hears that there will be none. That may take this lock again.
+        // Who waits for an answer to an item hears that there will be none. That may take this lock
+        // again.
         let items = std::mem::take(&mut state.items);
         drop(state);
         drop(items);
@@ -154,14 +161,21 @@ mod tests {
                 }
             }
         });
-        assert_eq!((next, receiver.recv(), receiver.try_recv()), ([EACH; 4], Err(RecvError), Err(TryRecvError::Disconnected)));
+        assert_eq!(
+            (next, receiver.recv(), receiver.try_recv()),
+            ([EACH; 4], Err(RecvError), Err(TryRecvError::Disconnected))
+        );
     }
 
     #[test]
     fn an_end_is_seen_from_both_sides() {
         let (sender, receiver) = queue();
         assert!(receiver.try_recv().is_err_and(|why| why == TryRecvError::Empty));
-        assert!(receiver.recv_timeout(Duration::ZERO).is_err_and(|why| why == RecvTimeoutError::Timeout));
+        assert!(
+            receiver
+                .recv_timeout(Duration::ZERO)
+                .is_err_and(|why| why == RecvTimeoutError::Timeout)
+        );
         // Items that hold what waits for an answer are dropped with the reader.
         let (answer, waits) = std::sync::mpsc::channel::<()>();
         assert!(sender.send(answer.clone()).is_ok());
@@ -175,8 +189,10 @@ mod tests {
     fn sleeps(thread: &Path) -> u64 {
         let until = Instant::now() + Duration::from_secs(60);
         loop {
-            let status = std::fs::read_to_string(thread.join("status")).expect("the status of a thread");
-            let line = |name| status.lines().find_map(|l| l.strip_prefix(name)).expect("its line").trim();
+            let status =
+                std::fs::read_to_string(thread.join("status")).expect("the status of a thread");
+            let line =
+                |name| status.lines().find_map(|l| l.strip_prefix(name)).expect("its line").trim();
             if line("State:").starts_with('S') {
                 return line("voluntary_ctxt_switches:").parse().expect("a number");
             }
@@ -191,7 +207,8 @@ mod tests {
         let (name, names) = std::sync::mpsc::channel();
         std::thread::scope(|s| {
             let reader = s.spawn(move || {
-                name.send(std::fs::read_link("/proc/thread-self").expect("its name")).expect("the test waits");
+                name.send(std::fs::read_link("/proc/thread-self").expect("its name"))
+                    .expect("the test waits");
                 receiver.recv()
             });
             let reading = Path::new("/proc").join(names.recv().expect("the reader begins"));

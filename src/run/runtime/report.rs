@@ -1,4 +1,5 @@
-//! The result of a run, live or simulated: the same columns, so that the two can be compared coflow by coflow.
+//! The result of a run, live or simulated: the same columns, so that the two can be compared coflow
+//! by coflow.
 
 pub mod caveats;
 pub mod form;
@@ -22,7 +23,8 @@ pub struct RunResult {
     pub origin: Origin,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
-    /// How a simulation carried the flows: `sunflow`, `pairs`, `links`, `queues`, `ordered` or `sums` ([`crate::sim::Model`]).
+    /// How a simulation carried the flows: `sunflow`, `pairs`, `links`, `queues`, `ordered` or
+    /// `sums` ([`crate::sim::Model`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Name of the topology.
@@ -38,10 +40,12 @@ pub struct RunResult {
     /// Why the run ended.
     #[serde(default)]
     pub end: End,
-    /// The instant, by the daemon's clock and its event log, from which this result counts its times; only of live runs.
+    /// The instant, by the daemon's clock and its event log, from which this result counts its
+    /// times; only of live runs.
     #[serde(default, rename = "zero_ns", skip_serializing_if = "Option::is_none")]
     pub zero: Option<Time>,
-    /// Since when, and until when, another process changed the network under the run: what was measured may not be what it says.
+    /// Since when, and until when, another process changed the network under the run: what was
+    /// measured may not be what it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampered: Option<Tampered>,
     /// Instants at which something happened; only in simulation.
@@ -54,8 +58,8 @@ pub struct RunResult {
     /// What links carried over time; of simulations only if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
-    /// The machine: of live runs what it is and what it did; of simulations what the run took, if asked for. All else is the same on
-    /// every machine.
+    /// The machine: of live runs what it is and what it did; of simulations what the run took, if
+    /// asked for. All else is the same on every machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// Why the run is not, or not wholly, what its name says; empty if nothing speaks against it.
@@ -71,7 +75,8 @@ pub struct Origin {
     /// What was drawn, was drawn from this; absent of live runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// SHA-256 of the topology's file in hexadecimal; absent if it was read from no file, or from a pipe.
+    /// SHA-256 of the topology's file in hexadecimal; absent if it was read from no file, or from a
+    /// pipe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology_sha256: Option<String>,
     /// The same of the policy's.
@@ -80,16 +85,19 @@ pub struct Origin {
     /// The same of the file of the workload or the jobs; absent of mixes, which the seed decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_sha256: Option<String>,
-    /// What ends of flows left was shared again at multiples of this only; absent of live runs, and where it was shared at once.
+    /// What ends of flows left was shared again at multiples of this only; absent of live runs, and
+    /// where it was shared at once.
     #[serde(default, rename = "resolution_ns", skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Span>,
-    /// Options of the command that the result depends on, such as `scale`, as they were given; not the seed.
+    /// Options of the command that the result depends on, such as `scale`, as they were given; not
+    /// the seed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
     /// The policy: all its keys with their values, also those that its file leaves out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Name of the machine. Simulations have it, and `started_at`, only if asked for: all else is the same on every machine.
+    /// Name of the machine. Simulations have it, and `started_at`, only if asked for: all else is
+    /// the same on every machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// When the run began, in UTC (RFC 3339).
@@ -103,7 +111,18 @@ impl Default for Origin {
         let version = env!("CARGO_PKG_VERSION").into();
         let (topology_sha256, policy_sha256, workload_sha256) = Default::default();
         let (options, settings, seed, resolution, host, started_at) = Default::default();
-        Self { version, seed, topology_sha256, policy_sha256, workload_sha256, resolution, options, settings, host, started_at }
+        Self {
+            version,
+            seed,
+            topology_sha256,
+            policy_sha256,
+            workload_sha256,
+            resolution,
+            options,
+            settings,
+            host,
+            started_at,
+        }
     }
 }
 
@@ -121,14 +140,26 @@ pub struct Names<'a> {
 }
 
 impl RunResult {
-    /// A run that has ended by itself: its coflows by id, what was counted, and what was received of the coflows.
-    pub fn new(of: Names<'_>, coflows: Vec<CoflowRecord>, counted: impl Into<Counted>, received: Bytes) -> Self {
+    /// A run that has ended by itself: its coflows by id, what was counted, and what was received
+    /// of the coflows.
+    pub fn new(
+        of: Names<'_>,
+        coflows: Vec<CoflowRecord>,
+        counted: impl Into<Counted>,
+        received: Bytes,
+    ) -> Self {
         let sums = coflows.iter().collect();
         Self::summed(of, coflows, sums, counted, received)
     }
 
     /// The same where sums are over more coflows than are listed.
-    pub fn summed(of: Names<'_>, coflows: Vec<CoflowRecord>, sums: Tally, counted: impl Into<Counted>, received: Bytes) -> Self {
+    pub fn summed(
+        of: Names<'_>,
+        coflows: Vec<CoflowRecord>,
+        sums: Tally,
+        counted: impl Into<Counted>,
+        received: Bytes,
+    ) -> Self {
         let counted = counted.into();
         Self {
             origin: Origin::default(),
@@ -153,7 +184,9 @@ impl RunResult {
 }
 
 /// Why a run ended. All but the first leave a result in part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// Everything had finished.
@@ -202,7 +235,8 @@ pub struct Busy {
     /// What the host of a virtual machine took away.
     #[serde(rename = "stolen_share")]
     pub stolen: f64,
-    /// Share of the run in which something waited for a processor (`/proc/pressure/cpu`); absent where the kernel does not say.
+    /// Share of the run in which something waited for a processor (`/proc/pressure/cpu`); absent
+    /// where the kernel does not say.
     #[serde(rename = "waited_for_cpu_share", default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,
     /// The same for memory.
@@ -213,7 +247,8 @@ pub struct Busy {
     pub io: Option<f64>,
 }
 
-/// Share of the processors' time that other programs may take: beyond it, what is measured says nothing of the machine.
+/// Share of the processors' time that other programs may take: beyond it, what is measured says
+/// nothing of the machine.
 pub const MOST_OF_OTHERS: f64 = 0.1;
 
 impl Machine {
@@ -229,9 +264,15 @@ impl Machine {
         let Busy { others, stolen, .. } = self.load?;
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let taken = match (others >= MOST_OF_OTHERS, stolen >= MOST_OF_OTHERS) {
-            (true, true) => format!("{} busy with other programs, {} stolen by the host", percent(others), percent(stolen)),
+            (true, true) => format!(
+                "{} busy with other programs, {} stolen by the host",
+                percent(others),
+                percent(stolen)
+            ),
             (false, true) => format!("{} stolen by the host", percent(stolen)),
-            _ if others + stolen >= MOST_OF_OTHERS => format!("{} busy with other programs", percent(others + stolen)),
+            _ if others + stolen >= MOST_OF_OTHERS => {
+                format!("{} busy with other programs", percent(others + stolen))
+            }
             _ => return None,
         };
         Some(format!("processors: {taken}"))
@@ -357,9 +398,13 @@ impl<'a> FromIterator<&'a CoflowRecord> for Tally {
 }
 
 impl Summary {
-    /// The sums over `coflows`, and what was counted up to the run's end: that of a snapshot if everything since the start counts.
-    /// O(n).
-    pub fn new(coflows: &[CoflowRecord], counted: impl Into<Counted>, bytes_received: Bytes) -> Self {
+    /// The sums over `coflows`, and what was counted up to the run's end: that of a snapshot if
+    /// everything since the start counts. O(n).
+    pub fn new(
+        coflows: &[CoflowRecord],
+        counted: impl Into<Counted>,
+        bytes_received: Bytes,
+    ) -> Self {
         Self::of(coflows.iter().collect(), counted, bytes_received)
     }
 

@@ -14,5 +14,6 @@ pub enum Row<'a> {
     Task(&'a TaskRun<String>),
 }
 
-/// Takes rows, each once, in the order of the ends. What has not ended when the run does comes last.
+/// Takes rows, each once, in the order of the ends. What has not ended when the run does comes
+/// last.
 pub type Rows<'a> = &'a dyn Fn(Row);

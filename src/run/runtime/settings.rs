@@ -1,4 +1,5 @@
-//! What a run is made of: how circuits are decided, what the fabric and the traffic take at their start, and how jobs are scheduled.
+//! What a run is made of: how circuits are decided, what the fabric and the traffic take at their
+//! start, and how jobs are scheduled.
 
 use std::path::PathBuf;
 
@@ -13,7 +14,8 @@ use crate::kernel::msg::Tcp;
 use crate::scheduler::spec::JobPolicy;
 use crate::units::{Bytes, Span};
 
-/// All that one policy file says, checked. While a run lasts, only [`RunPlan::policy`] can be replaced.
+/// All that one policy file says, checked. While a run lasts, only [`RunPlan::policy`] can be
+/// replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// How the controller decides about circuits.
@@ -29,8 +31,9 @@ pub struct RunPlan {
 pub struct RunSettings {
     /// Which packets a ToR admits to a circuit.
     pub admit: Admit,
-    /// How coflows share the packet network in a simulation. A live network has what TCP and its switches give, and its ports serve by
-    /// strict priority if this does ([`crate::coflows::network::NetworkKind::service`]).
+    /// How coflows share the packet network in a simulation. A live network has what TCP and its
+    /// switches give, and its ports serve by strict priority if this does
+    /// ([`crate::coflows::network::NetworkKind::service`]).
     pub network: Network,
     /// Sizes and rates of the workload are divided by this, times stay (1 = as given).
     pub scale: u64,

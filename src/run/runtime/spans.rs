@@ -66,7 +66,10 @@ mod tests {
         let mut v: Spans = (1..=20).rev().map(Span).collect();
         assert_eq!([50, 95, 100, 0].map(|p| v.percentile(p)), [10, 19, 20, 1].map(Span));
         let largest: Spans = [Span(u64::MAX); 3].into_iter().collect();
-        assert_eq!((v.mean(), largest.mean(), Spans::default().mean()), (Span(10), Span(u64::MAX), Span::ZERO));
+        assert_eq!(
+            (v.mean(), largest.mean(), Spans::default().mean()),
+            (Span(10), Span(u64::MAX), Span::ZERO)
+        );
         assert_eq!(Spans::default().percentile(50), Span::ZERO);
     }
 

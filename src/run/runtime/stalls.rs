@@ -1,10 +1,12 @@
-//! Bytes that wait while nothing arrives, whatever the cause is: found by what moves when bytes do, and told by name.
+//! Bytes that wait while nothing arrives, whatever the cause is: found by what moves when bytes do,
+//! and told by name.
 //!
-//! It compares no settings. A flow that Heliostat sends moves when its receiver counts bytes or its receiver's kernel
-//! acknowledges some; so does a connection of another program between racks for which a coflow was declared. What
-//! rightly waits is no stall: elephants that have no way but a circuit, while there is none ([`Hold::Circuit`]);
-//! connections whose receiver does not read ([`Hold::Reader`]); and under strict priorities, flows behind others that
-//! move. More flows, and slower links, wait longer before they count as stalled: they take turns.
+//! It compares no settings. A flow that Heliostat sends moves when its receiver counts bytes or its
+//! receiver's kernel acknowledges some; so does a connection of another program between racks for
+//! which a coflow was declared. What rightly waits is no stall: elephants that have no way but a
+//! circuit, while there is none ([`Hold::Circuit`]); connections whose receiver does not read
+//! ([`Hold::Reader`]); and under strict priorities, flows behind others that move. More flows, and
+//! slower links, wait longer before they count as stalled: they take turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +18,8 @@ mod watch;
 
 pub use watch::Watch;
 
-/// Silence after which a flow is stalled: five packets in a row lost, as TCP doubles the time between its tries.
+/// Silence after which a flow is stalled: five packets in a row lost, as TCP doubles the time
+/// between its tries.
 const SILENCE: Span = Span::secs(5);
 /// More for each flow under way.
 const A_FLOW: Span = Span::millis(20);
@@ -105,15 +108,34 @@ impl Stalls {
     pub fn new(topology: std::sync::Arc<Topology>, patience: Option<Span>) -> Self {
         let cables = topology.eps.graph().into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
         let hosts = topology.hosts.iter().map(|h| h.nic);
-        let slowest = topology.racks.iter().map(|r| r.uplink).chain(hosts).chain(cables).min().unwrap_or(BitRate(1));
+        let slowest = topology
+            .racks
+            .iter()
+            .map(|r| r.uplink)
+            .chain(hosts)
+            .chain(cables)
+            .min()
+            .unwrap_or(BitRate(1));
         let delays: u64 = topology.links.all().map(|l| l.delay.0).sum();
         let queues = Span(slowest.time_for(IN_QUEUES).0.saturating_add(delays.saturating_mul(4)));
-        Self { topology, patience, queues, silent: BTreeMap::new(), told: BTreeMap::new(), last: Time::ZERO }
+        Self {
+            topology,
+            patience,
+            queues,
+            silent: BTreeMap::new(),
+            told: BTreeMap::new(),
+            last: Time::ZERO,
+        }
     }
 
-    /// Compares all that waits with the last look. `lit` says how long there was light between two racks from a time
-    /// to another. O(n log n).
-    pub fn look(&mut self, now: Time, all: &[Waiting], lit: impl Fn(RackId, RackId, Time, Time) -> Span) -> Vec<Word> {
+    /// Compares all that waits with the last look. `lit` says how long there was light between two
+    /// racks from a time to another. O(n log n).
+    pub fn look(
+        &mut self,
+        now: Time,
+        all: &[Waiting],
+        lit: impl Fn(RackId, RackId, Time, Time) -> Span,
+    ) -> Vec<Word> {
         let (from, span) = (now.max(self.last), now.since(self.last).min(LOOK));
         let since = Time(from.0 - span.0);
         self.last = now;
@@ -123,8 +145,11 @@ impl Stalls {
         for w in all {
             let racks = (self.topology.rack_of(w.ends.0), self.topology.rack_of(w.ends.1));
             let mut s = Silence { moved: w.moved, lasts: Span::ZERO, lit: Span::ZERO };
-            if let Some(old) = before.get(&w.key).filter(|s| s.moved == w.moved && w.hold != Hold::Reader) {
-                let light = if w.hold == Hold::Circuit { lit(racks.0, racks.1, since, now) } else { span };
+            if let Some(old) =
+                before.get(&w.key).filter(|s| s.moved == w.moved && w.hold != Hold::Reader)
+            {
+                let light =
+                    if w.hold == Hold::Circuit { lit(racks.0, racks.1, since, now) } else { span };
                 let counts = light > Span::ZERO && !ahead.is_before(w, racks);
                 s.lasts = old.lasts + if counts { span } else { Span::ZERO };
                 s.lit = old.lit + if counts { light } else { Span::ZERO };
@@ -154,7 +179,10 @@ impl Stalls {
             let longest = flows.iter().map(|f| f.0).max().unwrap_or(Span::ZERO);
             if self.patience.is_some_and(|p| longest >= p) {
                 let patience = self.patience.unwrap_or(Span::ZERO);
-                words.push(Word::Overdue(id, format!("{} (patience: {patience})", self.say(flows, longest))));
+                words.push(Word::Overdue(
+                    id,
+                    format!("{} (patience: {patience})", self.say(flows, longest)),
+                ));
             }
             // Said again each time that it has become twice as long.
             let due = self.told.get(&id).is_none_or(|t| longest.0 >= t.0.saturating_mul(2));
@@ -163,7 +191,8 @@ impl Stalls {
                 words.push(Word::Stalled(id, self.say(flows, longest)));
             }
         }
-        let over: Vec<CoflowId> = self.told.keys().filter(|id| !stalled.contains_key(id)).copied().collect();
+        let over: Vec<CoflowId> =
+            self.told.keys().filter(|id| !stalled.contains_key(id)).copied().collect();
         for id in over {
             self.told.remove(&id);
             words.push(Word::Moves(id));
@@ -178,7 +207,9 @@ impl Stalls {
         let (from, to) = (name(first.ends.0), name(first.ends.1));
         let what = match first.key {
             Key::Flow(..) => format!("flow {from} -> {to}: {} of it have not arrived", first.waits),
-            Key::Connection(..) => format!("connection {from} -> {to}: {} wait in its sender", first.waits),
+            Key::Connection(..) => {
+                format!("connection {from} -> {to}: {} wait in its sender", first.waits)
+            }
         };
         let seconds = longest.0 / 1_000_000_000;
         let more = match flows.len() - 1 {
@@ -226,7 +257,11 @@ impl Ahead {
     /// Whether something of a better priority moves that shares a port with it.
     fn is_before(&self, w: &Waiting, racks: (RackId, RackId)) -> bool {
         let ports = [self.senders.get(&w.ends.0), self.receivers.get(&w.ends.1)];
-        let uplinks = [self.racks.get(&(racks.0, false)), self.racks.get(&(racks.1, true)), self.graph.as_ref()];
+        let uplinks = [
+            self.racks.get(&(racks.0, false)),
+            self.racks.get(&(racks.1, true)),
+            self.graph.as_ref(),
+        ];
         let uplinks = uplinks.into_iter().filter(|_| racks.0 != racks.1);
         ports.into_iter().chain(uplinks).flatten().any(|&p| p < w.priority)
     }

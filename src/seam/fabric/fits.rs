@@ -1,4 +1,5 @@
-//! Whether an observation is one of this network: nothing in it may lead past the racks and planes that there are.
+//! Whether an observation is one of this network: nothing in it may lead past the racks and planes
+//! that there are.
 
 use super::{Cut, Damage, Observation};
 use crate::circuits::timetable::Reservation;
@@ -86,32 +87,41 @@ fn plural(n: usize) -> &'static str {
 }
 
 impl Observation {
-    /// Whether everything in it belongs to a network of this topology: a reader that looks things up by it asks this first. Sizes are
-    /// compared, and nothing is allocated if all fit: O(planes + circuits + flows + damage).
+    /// Whether everything in it belongs to a network of this topology: a reader that looks things
+    /// up by it asks this first. Sizes are compared, and nothing is allocated if all fit:
+    /// O(planes + circuits + flows + damage).
     ///
     /// # Errors
     /// The first thing that does not.
     pub fn fits(&self, topology: &Topology) -> Result<(), Misfit> {
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
-        for (name, m) in [("sent", &self.sent), ("over_ocs", &self.over_ocs), ("backlog", &self.backlog)] {
+        for (name, m) in
+            [("sent", &self.sent), ("over_ocs", &self.over_ocs), ("backlog", &self.backlog)]
+        {
             matrix(name, m, racks)?;
         }
-        let strange = |r: &&Reservation| r.plane.index() >= planes || r.input.index() >= racks || r.output.index() >= racks;
+        let strange = |r: &&Reservation| {
+            r.plane.index() >= planes || r.input.index() >= racks || r.output.index() >= racks
+        };
         if let Some(r) = self.programmed.timetable.iter().find(strange) {
             return Err(Misfit::Circuit { circuit: Box::new(*r), racks, planes });
         }
         if self.ports.len() != planes {
             return Err(Misfit::Planes { found: self.ports.len(), planes });
         }
-        if let Some((plane, ports)) = self.ports.iter().enumerate().find(|(_, p)| p.len() != racks) {
+        if let Some((plane, ports)) = self.ports.iter().enumerate().find(|(_, p)| p.len() != racks)
+        {
             return Err(Misfit::Ports { plane, found: ports.len(), racks });
         }
         let hosts = topology.hosts.len();
-        let stranger = self.flows.iter().flatten().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts);
+        let stranger =
+            self.flows.iter().flatten().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts);
         if let Some(host) = stranger {
             return Err(Misfit::Flow { host: host.index(), hosts });
         }
-        if let Some(found) = self.elephants.as_ref().map(Elephants::hosts).filter(|&found| found != hosts) {
+        if let Some(found) =
+            self.elephants.as_ref().map(Elephants::hosts).filter(|&found| found != hosts)
+        {
             return Err(Misfit::Elephants { found, hosts });
         }
         self.damage.iter().try_for_each(|d| damage(d, topology))
@@ -128,12 +138,18 @@ fn matrix(name: &'static str, m: &DemandMatrix, racks: usize) -> Result<(), Misf
 
 fn damage(d: &Damage, topology: &Topology) -> Result<(), Misfit> {
     let racks = topology.rack_count();
-    if let Some((plane, rack)) = d.port.filter(|(p, r)| p.index() >= topology.planes.len() || r.index() >= racks) {
+    if let Some((plane, rack)) =
+        d.port.filter(|(p, r)| p.index() >= topology.planes.len() || r.index() >= racks)
+    {
         return Err(Misfit::Damage(format!("port {} of plane {}", rack.0, plane.0)));
     }
     match d.cut {
-        Some(Cut::Host(host)) if host.index() >= topology.hosts.len() => return Err(Misfit::Damage(format!("host {}", host.0))),
-        Some(Cut::Rack(rack)) if rack.index() >= racks => return Err(Misfit::Damage(format!("rack {}", rack.0))),
+        Some(Cut::Host(host)) if host.index() >= topology.hosts.len() => {
+            return Err(Misfit::Damage(format!("host {}", host.0)));
+        }
+        Some(Cut::Rack(rack)) if rack.index() >= racks => {
+            return Err(Misfit::Damage(format!("rack {}", rack.0)));
+        }
         Some(_) | None => {}
     }
     let cables = topology.eps.graph().map_or(0, |g| g.cables.len());

@@ -1,8 +1,9 @@
 //! What links carry over time: whole bytes in buckets of equal length.
 //!
-//! Counters are exact and cumulative, and are told at the end of every bucket, so the bytes of a link's buckets sum up to what it carried.
-//! When all buckets are full, neighbours become one and the next ones are twice as long: a run of any length takes the memory of a fixed
-//! number of buckets a link.
+//! Counters are exact and cumulative, and are told at the end of every bucket, so the bytes of a
+//! link's buckets sum up to what it carried. When all buckets are full, neighbours become one and
+//! the next ones are twice as long: a run of any length takes the memory of a fixed number of
+//! buckets a link.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +22,9 @@ pub struct Utilisation {
     /// Where the last one ends.
     #[serde(rename = "until_ns")]
     pub until: Time,
-    /// First what stays within racks (`local`), if that is counted and any rack has several hosts; then every rack's link to the EPS, up
-    /// and down (`r0.up`, `r0.down`), and every plane with all its ports together (`ocs0`).
+    /// First what stays within racks (`local`), if that is counted and any rack has several hosts;
+    /// then every rack's link to the EPS, up and down (`r0.up`, `r0.down`), and every plane with
+    /// all its ports together (`ocs0`).
     pub links: Vec<Carried>,
 }
 
@@ -31,17 +33,22 @@ pub struct Utilisation {
 pub struct Carried {
     /// Its name.
     pub name: String,
-    /// What it can carry when all is well, in bits of payload per second; background traffic is taken off.
+    /// What it can carry when all is well, in bits of payload per second; background traffic is
+    /// taken off.
     #[serde(rename = "rate_bps")]
     pub rate: BitRate,
     /// Payload by bucket.
     pub bytes: Vec<u64>,
 }
 
-/// The links of racks to the EPS, by `uplink` in bits of payload per second, and the planes of a network.
+/// The links of racks to the EPS, by `uplink` in bits of payload per second, and the planes of a
+/// network.
 pub fn links(t: &Topology, uplink: impl Fn(usize) -> u64) -> Vec<Carried> {
     let named = |name: String, rate: u64| Carried { name, rate: BitRate(rate), bytes: Vec::new() };
-    let both = |r: usize| [("up", uplink(r)), ("down", uplink(r))].map(|(way, rate)| named(format!("r{r}.{way}"), rate));
+    let both = |r: usize| {
+        [("up", uplink(r)), ("down", uplink(r))]
+            .map(|(way, rate)| named(format!("r{r}.{way}"), rate))
+    };
     let all = |rate: BitRate| t.payload(rate).0.saturating_mul(t.rack_count() as u64);
     let planes = t.planes.iter().map(|p| named(format!("ocs{}", p.id.0), all(p.rate)));
     (0..t.rack_count()).flat_map(both).chain(planes).collect()
@@ -81,7 +88,9 @@ impl Buckets {
     pub fn read(&mut self, totals: impl IntoIterator<Item = u64>) {
         self.push(totals);
         if self.links.first().is_some_and(|l| l.bytes.len() == self.most) {
-            self.links.iter_mut().for_each(|l| l.bytes = l.bytes.chunks(2).map(|two| two.iter().sum()).collect());
+            self.links
+                .iter_mut()
+                .for_each(|l| l.bytes = l.bytes.chunks(2).map(|two| two.iter().sum()).collect());
             self.bucket = self.bucket * 2;
         }
         self.edge = Time(self.edge.0.saturating_add(self.bucket.0));
@@ -105,19 +114,27 @@ impl Buckets {
 }
 
 impl Utilisation {
-    /// The part from `from` on, which is then its zero, in at most [`BUCKETS`] buckets that are not shorter than those here. Within a
-    /// bucket bytes count as evenly spread. The first bucket also has what was counted up to `slack` before `from`, and where buckets are
-    /// no longer than `slack` all of the bucket in which that instant lies: counters that are read `slack` apart note bytes that much
-    /// later. O(links x buckets).
+    /// The part from `from` on, which is then its zero, in at most [`BUCKETS`] buckets that are not
+    /// shorter than those here. Within a bucket bytes count as evenly spread. The first bucket also
+    /// has what was counted up to `slack` before `from`, and where buckets are no longer than
+    /// `slack` all of the bucket in which that instant lies: counters that are read `slack` apart
+    /// note bytes that much later. O(links x buckets).
     pub fn since(&self, from: Time, slack: Span) -> Self {
         let from = from.min(self.until);
         let bucket = bucket_for(self.until.since(from)).max(self.bucket);
         let until = Time(self.until.since(from).0);
         let earliest = from.saturating_sub(slack);
-        let first = if self.bucket > slack { earliest } else { Time(earliest.0 / self.bucket.0 * self.bucket.0) };
+        let first = if self.bucket > slack {
+            earliest
+        } else {
+            Time(earliest.0 / self.bucket.0 * self.bucket.0)
+        };
         let edges = |k: u64| Time(from.0 + bucket.0.saturating_mul(k).min(until.0));
         let cut = |l: &Carried| {
-            let totals = self.totals_at(l, std::iter::once(first).chain((1..=until.0.div_ceil(bucket.0)).map(edges)));
+            let totals = self.totals_at(
+                l,
+                std::iter::once(first).chain((1..=until.0.div_ceil(bucket.0)).map(edges)),
+            );
             Carried { bytes: totals.windows(2).map(|t| t[1] - t[0]).collect(), ..l.clone() }
         };
         Self { bucket, until, links: self.links.iter().map(cut).collect() }
@@ -141,12 +158,18 @@ impl Utilisation {
     }
 }
 
-/// A length for buckets of a run that takes at least `least`: 1, 2 or 5 times a power of ten, one microsecond at least, and not more than
-/// [`BUCKETS`] of them up to there.
+/// A length for buckets of a run that takes at least `least`: 1, 2 or 5 times a power of ten, one
+/// microsecond at least, and not more than [`BUCKETS`] of them up to there.
 pub fn bucket_for(least: Span) -> Span {
     let wanted = least.0.div_ceil(BUCKETS as u64 - 1).max(1000);
     let power = 10u64.pow(wanted.ilog10());
-    Span([1, 2, 5, 10].into_iter().map(|k| power.saturating_mul(k)).find(|&l| l >= wanted).unwrap_or(u64::MAX))
+    Span(
+        [1, 2, 5, 10]
+            .into_iter()
+            .map(|k| power.saturating_mul(k))
+            .find(|&l| l >= wanted)
+            .unwrap_or(u64::MAX),
+    )
 }
 
 #[cfg(test)]
@@ -157,7 +180,8 @@ mod tests {
 
     #[test]
     fn the_first_length_is_round() {
-        let lengths = [0, 1, 255_000, 256_000, 3_600_000_000_000, u64::MAX].map(|l| bucket_for(Span(l)).0);
+        let lengths =
+            [0, 1, 255_000, 256_000, 3_600_000_000_000, u64::MAX].map(|l| bucket_for(Span(l)).0);
         assert_eq!(lengths, [1000, 1000, 1000, 2000, 20_000_000_000, 100_000_000_000_000_000]);
     }
 
@@ -171,10 +195,22 @@ mod tests {
     fn a_part_begins_at_its_own_zero() {
         // Buckets of 1 ms up to 3.5 ms; from 1.5 ms on.
         let all = of(1_000_000, 3_500_000, &[10, 20, 30, 40]);
-        assert_eq!(all.since(Time(1_500_000), Span::ZERO), of(1_000_000, 2_000_000, &[10 + 15, 15 + 40]));
-        assert_eq!(all.since(Time(1_500_000), Span(600_000)), of(1_000_000, 2_000_000, &[1 + 20 + 15, 15 + 40]));
-        assert_eq!(all.since(Time(1_500_000), Span(1_000_000)), of(1_000_000, 2_000_000, &[10 + 20 + 15, 15 + 40]));
-        assert_eq!(of(1000, 3000, &[1, 2, 3]).since(Time::ZERO, Span(5)), of(1000, 3000, &[1, 2, 3]));
+        assert_eq!(
+            all.since(Time(1_500_000), Span::ZERO),
+            of(1_000_000, 2_000_000, &[10 + 15, 15 + 40])
+        );
+        assert_eq!(
+            all.since(Time(1_500_000), Span(600_000)),
+            of(1_000_000, 2_000_000, &[1 + 20 + 15, 15 + 40])
+        );
+        assert_eq!(
+            all.since(Time(1_500_000), Span(1_000_000)),
+            of(1_000_000, 2_000_000, &[10 + 20 + 15, 15 + 40])
+        );
+        assert_eq!(
+            of(1000, 3000, &[1, 2, 3]).since(Time::ZERO, Span(5)),
+            of(1000, 3000, &[1, 2, 3])
+        );
         assert_eq!(of(1000, 3000, &[1, 2, 3]).since(Time(9000), Span::ZERO), of(1000, 0, &[]));
     }
 

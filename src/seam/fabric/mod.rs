@@ -1,7 +1,8 @@
 //! The seam: a [`Fabric`] does and decides nothing.
 //!
-//! `kernel` drives network namespaces by netlink, tc and BPF; `sim` is a flow-level model in virtual time. Both take
-//! the same operations and answer with the same observations, so the same controller runs over both.
+//! `kernel` drives network namespaces by netlink, tc and BPF; `sim` is a flow-level model in
+//! virtual time. Both take the same operations and answer with the same observations, so the same
+//! controller runs over both.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,16 +20,17 @@ mod shipment;
 pub use fits::Misfit;
 pub use shipment::{FlowProgress, Report, Shipment};
 
-/// What a socket holds of what was written and not acknowledged: a sender's backlog is at most this a flow. Large, as in c-Through,
-/// whose demand is what waits in the senders' buffers; one socket's share of the kernel's memory all the same.
+/// What a socket holds of what was written and not acknowledged: a sender's backlog is at most this
+/// a flow. Large, as in c-Through, whose demand is what waits in the senders' buffers; one socket's
+/// share of the kernel's memory all the same.
 pub const SEND_BUFFER: Bytes = Bytes(2 << 20);
 
-/// Time after which a probe is lost, counted from when its circuit should have light: long against what a busy machine delays a frame,
-/// short against an interval.
+/// Time after which a probe is lost, counted from when its circuit should have light: long against
+/// what a busy machine delays a frame, short against an interval.
 pub const PROBE_PATIENCE: Span = Span::millis(30);
 
-/// Reservations that an input port holds at once, in every fabric: the slots of a port in the kernel's arrays. A controller writes what
-/// does not fit later, when circuits have ended.
+/// Reservations that an input port holds at once, in every fabric: the slots of a port in the
+/// kernel's arrays. A controller writes what does not fit later, when circuits have ended.
 pub const SLOTS_PER_PORT: usize = 8;
 
 /// Everything that we own, as the fabric saw it at one instant; never a part of it.
@@ -38,19 +40,21 @@ pub struct Observation {
     pub at: Time,
     /// What the planes are programmed to do.
     pub programmed: Programmed,
-    /// Since the fabric was built: payload that hosts of the row's rack sent to the column's rack, in bytes, repetitions included. `timed`
-    /// counts payload as hosts hand it to their ToR; `netlink` counts frames that leave the ToR's queues, as if all were full, so that
-    /// small packets count for more than they carry; `sim` knows the payload, and repeats nothing.
+    /// Since the fabric was built: payload that hosts of the row's rack sent to the column's rack,
+    /// in bytes, repetitions included. `timed` counts payload as hosts hand it to their ToR;
+    /// `netlink` counts frames that leave the ToR's queues, as if all were full, so that small
+    /// packets count for more than they carry; `sim` knows the payload, and repeats nothing.
     pub sent: DemandMatrix,
     /// Bytes among these that went over a circuit and came out of the crossbar at the right rack.
     pub over_ocs: DemandMatrix,
-    /// Bytes that wait in the senders' rack for the column's rack: what sockets hold until it is acknowledged, and so what is in the
-    /// ToR's queues too.
+    /// Bytes that wait in the senders' rack for the column's rack: what sockets hold until it is
+    /// acknowledged, and so what is in the ToR's queues too.
     pub backlog: DemandMatrix,
     /// Flows between hosts that are under way, where demand is worked out from them; in no order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<Vec<HostFlow>>,
-    /// How many of these are large, where the fabric tells that at once instead of the flows ([`Fabric::elephants`]).
+    /// How many of these are large, where the fabric tells that at once instead of the flows
+    /// ([`Fabric::elephants`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elephants: Option<Elephants>,
     /// By plane, then rack.
@@ -102,12 +106,13 @@ pub struct PortCounters {
     pub crossed_packets: u64,
     /// Their bytes.
     pub crossed_bytes: u64,
-    /// Packets that reached this input after its circuit had ended, in the dark or when its next circuit had light already, because
-    /// this machine was late to drain their queue. They go back to their ToR and on over the EPS: none is lost. A machine that keeps
-    /// up has none.
+    /// Packets that reached this input after its circuit had ended, in the dark or when its next
+    /// circuit had light already, because this machine was late to drain their queue. They go back
+    /// to their ToR and on over the EPS: none is lost. A machine that keeps up has none.
     pub late_packets: u64,
-    /// Packets that came out of the OCS at this port's rack and were not for it. Its ToR drops them. The OCS looks where each packet is
-    /// to go, so there are none unless another program changes the network.
+    /// Packets that came out of the OCS at this port's rack and were not for it. Its ToR drops
+    /// them. The OCS looks where each packet is to go, so there are none unless another program
+    /// changes the network.
     pub misdelivered: u64,
 }
 
@@ -116,8 +121,8 @@ pub struct PortCounters {
 pub struct SwitchCounters {
     /// Its number.
     pub switch: u32,
-    /// Packets that it dropped because they had no list, or it is not on theirs: to addresses that no host has. Counted with `timed` in a
-    /// graph only.
+    /// Packets that it dropped because they had no list, or it is not on theirs: to addresses that
+    /// no host has. Counted with `timed` in a graph only.
     pub strays: u64,
     /// First the racks at this switch, then the links to other switches, each by number.
     pub ports: Vec<SwitchPort>,
@@ -160,7 +165,8 @@ pub enum PortTo {
     },
 }
 
-/// A port of the packet network that serves strict priorities, and what its queues carried since the fabric was built.
+/// A port of the packet network that serves strict priorities, and what its queues carried since
+/// the fabric was built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortQueues {
     /// The node that sends by it: `h0-1`, `tor0`, `eps`, `sw3`.
@@ -178,8 +184,8 @@ pub struct PortQueues {
 /// What a queue carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueCounters {
-    /// Priority of the packets that it holds, 0 (first) to 7; `None`: packets below 128 bytes, acknowledgements above all, whatever
-    /// their priority is.
+    /// Priority of the packets that it holds, 0 (first) to 7; `None`: packets below 128 bytes,
+    /// acknowledgements above all, whatever their priority is.
     pub priority: Option<u8>,
     /// Bytes that left it, headers included.
     pub bytes: u64,
@@ -228,8 +234,8 @@ pub struct ProbeReport {
     pub at: Time,
     /// Where it came out, and when; `None` if nowhere within the time allowed.
     pub arrived: Option<(RackId, Time)>,
-    /// From the last instant at which the port was known to be dark-bound (its set-up) to the arrival: the dark time achieved,
-    /// as far as probes can see it.
+    /// From the last instant at which the port was known to be dark-bound (its set-up) to the
+    /// arrival: the dark time achieved, as far as probes can see it.
     pub dark: Option<Span>,
 }
 
@@ -257,26 +263,29 @@ pub trait Fabric: Send {
     /// Carries out operations in order; one exact result for each, in order.
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult>;
 
-    /// Changes lists of switches in order; one exact result for each, in order. [`crate::plan::paths::apply`] says what a change does.
+    /// Changes lists of switches in order; one exact result for each, in order.
+    /// [`crate::plan::paths::apply`] says what a change does.
     fn steer(&mut self, ops: &[Steer], _now: Time) -> Vec<SteerResult> {
         let none = || PathError::NotHere("its packet network is one switch".into());
         ops.iter().map(|op| SteerResult { op: op.clone(), outcome: Err(none()) }).collect()
     }
 
-    /// The lists that pairs of hosts have by a change; all others take the default way of their racks.
+    /// The lists that pairs of hosts have by a change; all others take the default way of their
+    /// racks.
     fn steered(&self) -> Lists {
         Lists::default()
     }
 
-    /// Flows between hosts that are under way, at the last [`Fabric::observe`]. A fabric that is asked for the first time may
-    /// know of none yet.
+    /// Flows between hosts that are under way, at the last [`Fabric::observe`]. A fabric that is
+    /// asked for the first time may know of none yet.
     ///
     /// # Errors
     /// When they cannot be read.
     fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError>;
 
-    /// The same, where a fabric can tell at once how many of them are large: a flow under way is if it had at least a tenth left when this
-    /// was last asked, or when it began after that; at the first call, if it has that now. `tenths`: by sender, in bytes
+    /// The same, where a fabric can tell at once how many of them are large: a flow under way is if
+    /// it had at least a tenth left when this was last asked, or when it began after that; at the
+    /// first call, if it has that now. `tenths`: by sender, in bytes
     /// ([`crate::demand::hedera::tenths`]). `None`: ask for the flows.
     ///
     /// # Errors
@@ -285,7 +294,8 @@ pub trait Fabric: Send {
         Ok(None)
     }
 
-    /// The packet switches and what their ports carried, by number; none where links are not counted (`sim`).
+    /// The packet switches and what their ports carried, by number; none where links are not
+    /// counted (`sim`).
     ///
     /// # Errors
     /// When a counter cannot be read.
@@ -293,8 +303,8 @@ pub trait Fabric: Send {
         Ok(vec![])
     }
 
-    /// The ports that serve strict priorities: hosts', then ToRs', then switches'; none where ports serve in the order of arrival, and
-    /// where queues are not counted (`sim`).
+    /// The ports that serve strict priorities: hosts', then ToRs', then switches'; none where ports
+    /// serve in the order of arrival, and where queues are not counted (`sim`).
     ///
     /// # Errors
     /// When a counter cannot be read.
@@ -302,21 +312,24 @@ pub trait Fabric: Send {
         Ok(vec![])
     }
 
-    /// By rack: payload that its link to the packet network carried since the fabric was built, up and down, behind the queues; `None`
-    /// where that is what [`Self::observe`] says was sent and did not go over a circuit (`sim`).
+    /// By rack: payload that its link to the packet network carried since the fabric was built, up
+    /// and down, behind the queues; `None` where that is what [`Self::observe`] says was sent and
+    /// did not go over a circuit (`sim`).
     fn uplinks(&mut self) -> Option<&[Uplink]> {
         None
     }
 
-    /// How long before it takes effect an operation must be in place: the time that a ToR's queue needs to drain before its circuit
-    /// goes dark, and a margin. Operations that come later are carried out as soon as that allows.
+    /// How long before it takes effect an operation must be in place: the time that a ToR's queue
+    /// needs to drain before its circuit goes dark, and a margin. Operations that come later are
+    /// carried out as soon as that allows.
     fn notice(&self) -> Span;
 
     /// How a run names this mechanism in its results: `timed`, `netlink` or `sim`.
     fn mechanism(&self) -> &'static str;
 
-    /// Which part of the fabric's own machinery has died, so that it can never again do what it is asked. What the network itself
-    /// refuses is an error of [`Fabric::observe`] or [`Fabric::apply`] instead.
+    /// Which part of the fabric's own machinery has died, so that it can never again do what it is
+    /// asked. What the network itself refuses is an error of [`Fabric::observe`] or
+    /// [`Fabric::apply`] instead.
     fn lost(&self) -> Option<String> {
         None
     }

@@ -1,4 +1,5 @@
-//! What an operation means: the one pure function that the simulator's crossbars, the kernel's slots and the tests use.
+//! What an operation means: the one pure function that the simulator's crossbars, the kernel's
+//! slots and the tests use.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,8 @@ pub struct Rules<'a> {
     pub planes: &'a [Plane],
     /// Number of racks, R.
     pub racks: usize,
-    /// A circuit that has light may not end sooner than this after the order: its queue at the ToR needs that time to drain.
+    /// A circuit that has light may not end sooner than this after the order: its queue at the ToR
+    /// needs that time to drain.
     pub guard: Span,
 }
 
@@ -34,11 +36,12 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OpError {
-    /// Two circuits would hold one port, or the circuit is impossible by itself. The same operation helps only after the other circuit
-    /// was taken back or ended sooner: observe and plan again.
+    /// Two circuits would hold one port, or the circuit is impossible by itself. The same operation
+    /// helps only after the other circuit was taken back or ended sooner: observe and plan again.
     #[error(transparent)]
     Clash(#[from] Clash),
-    /// All slots of the input port hold circuits that have not ended. The same operation succeeds once one of them has ended.
+    /// All slots of the input port hold circuits that have not ended. The same operation succeeds
+    /// once one of them has ended.
     #[error("the port of {input} on plane {} holds {slots} reservations already", .plane.0)]
     Full {
         /// The plane.
@@ -48,9 +51,12 @@ pub enum OpError {
         /// Reservations that the port can hold.
         slots: usize,
     },
-    /// The circuit has light and its packets are on their way, or the whole reservation lies in the past. The same operation never
-    /// succeeds; one with an end at `soonest` or later does, if it comes at once.
-    #[error("too late: a circuit of {input} on {plane} that begins at {up_from} can end at {soonest} at the soonest")]
+    /// The circuit has light and its packets are on their way, or the whole reservation lies in the
+    /// past. The same operation never succeeds; one with an end at `soonest` or later does, if it
+    /// comes at once.
+    #[error(
+        "too late: a circuit of {input} on {plane} that begins at {up_from} can end at {soonest} at the soonest"
+    )]
     TooLate {
         /// The plane.
         plane: PlaneId,
@@ -61,7 +67,8 @@ pub enum OpError {
         /// The soonest end that is allowed now.
         soonest: Time,
     },
-    /// A circuit that was to go on does not exist, or has ended. The same operation never succeeds: reserve a new circuit.
+    /// A circuit that was to go on does not exist, or has ended. The same operation never succeeds:
+    /// reserve a new circuit.
     #[error("no circuit of {input} on {plane} begins at {up_from}")]
     Gone {
         /// The plane.
@@ -76,8 +83,9 @@ pub enum OpError {
     NoCircuits,
 }
 
-/// Carries out one operation at `now`, or refuses it and leaves `state` as it was. Circuits that ended at or before `now` count as gone.
-/// What each operation does, and what it is refused for, is said at [`Op`]. O(reservations of the plane).
+/// Carries out one operation at `now`, or refuses it and leaves `state` as it was. Circuits that
+/// ended at or before `now` count as gone. What each operation does, and what it is refused for, is
+/// said at [`Op`]. O(reservations of the plane).
 ///
 /// The result is free of clashes if `state` was.
 ///
@@ -87,7 +95,9 @@ pub fn apply(state: &mut Programmed, op: &Op, rules: &Rules, now: Time) -> Resul
     match *op {
         Op::Reserve(r) => reserve(state, r, rules, now),
         Op::Cancel { plane, input, up_from } => {
-            let Some(held) = held(state, plane, input, up_from, now) else { return Ok(Change::Kept) };
+            let Some(held) = held(state, plane, input, up_from, now) else {
+                return Ok(Change::Kept);
+            };
             if held.up_from <= now {
                 return Err(OpError::TooLate { plane, input, up_from, soonest: now + rules.guard });
             }
@@ -104,11 +114,28 @@ pub fn apply(state: &mut Programmed, op: &Op, rules: &Rules, now: Time) -> Resul
 }
 
 /// The circuit of a port that begins at `up_from` and has not ended.
-fn held(state: &Programmed, plane: PlaneId, input: RackId, up_from: Time, now: Time) -> Option<Reservation> {
-    state.timetable.port(plane, input).iter().find(|r| r.up_from == up_from && r.until > now).copied()
+fn held(
+    state: &Programmed,
+    plane: PlaneId,
+    input: RackId,
+    up_from: Time,
+    now: Time,
+) -> Option<Reservation> {
+    state
+        .timetable
+        .port(plane, input)
+        .iter()
+        .find(|r| r.up_from == up_from && r.until > now)
+        .copied()
 }
 
-fn end(state: &mut Programmed, held: Reservation, until: Time, rules: &Rules, now: Time) -> Result<Change, OpError> {
+fn end(
+    state: &mut Programmed,
+    held: Reservation,
+    until: Time,
+    rules: &Rules,
+    now: Time,
+) -> Result<Change, OpError> {
     let Reservation { plane, input, up_from, .. } = held;
     if held.until == until {
         return Ok(Change::Kept);
@@ -128,7 +155,12 @@ fn end(state: &mut Programmed, held: Reservation, until: Time, rules: &Rules, no
     Ok(Change::Written(ended))
 }
 
-fn reserve(state: &mut Programmed, r: Reservation, rules: &Rules, now: Time) -> Result<Change, OpError> {
+fn reserve(
+    state: &mut Programmed,
+    r: Reservation,
+    rules: &Rules,
+    now: Time,
+) -> Result<Change, OpError> {
     let Reservation { plane, input, up_from, .. } = r;
     let (mut same, mut count) = (None, 0);
     for o in state.timetable.port(plane, input).iter().filter(|o| o.until > now) {
@@ -136,7 +168,13 @@ fn reserve(state: &mut Programmed, r: Reservation, rules: &Rules, now: Time) -> 
         same = same.or((o.up_from == up_from).then_some(*o));
     }
     if let Some(a) = same {
-        let other = || Clash::Port { plane, side: Side::Input, rack: input, a: Box::new(a), b: Box::new(r) };
+        let other = || Clash::Port {
+            plane,
+            side: Side::Input,
+            rack: input,
+            a: Box::new(a),
+            b: Box::new(r),
+        };
         return if a == r { Ok(Change::Kept) } else { Err(other().into()) };
     }
     state.timetable.check_one(&r, rules.planes, rules.racks, now)?;
@@ -153,19 +191,25 @@ fn reserve(state: &mut Programmed, r: Reservation, rules: &Rules, now: Time) -> 
 /// Why a plan may not be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckError {
-    /// The number of the first operation that would be refused; `None` if every operation can be done, but the fabric holds circuits that
-    /// clash and the plan does not end them.
+    /// The number of the first operation that would be refused; `None` if every operation can be
+    /// done, but the fabric holds circuits that clash and the plan does not end them.
     pub at: Option<usize>,
     /// What is wrong.
     pub why: OpError,
 }
 
-/// Proves a plan before it is carried out, operation by operation: after each one the planes could follow what they hold, if they could
-/// before. Gives what they hold after the last. O((operations + log n) x n) for n reservations.
+/// Proves a plan before it is carried out, operation by operation: after each one the planes could
+/// follow what they hold, if they could before. Gives what they hold after the last.
+/// O((operations + log n) x n) for n reservations.
 ///
 /// # Errors
 /// The first operation that cannot be done, or what the fabric holds that no OCS could follow.
-pub fn check(observed: &Programmed, ops: &[Op], rules: &Rules, now: Time) -> Result<Programmed, CheckError> {
+pub fn check(
+    observed: &Programmed,
+    ops: &[Op],
+    rules: &Rules,
+    now: Time,
+) -> Result<Programmed, CheckError> {
     let mut then = observed.clone();
     then.timetable.forget_before(now);
     for (k, op) in ops.iter().enumerate() {

@@ -15,7 +15,13 @@ const PLANES: u32 = 4;
 /// A plane of each kind: what an operation does to a port is the same on all of them.
 fn planes() -> Vec<Plane> {
     let stop = |k| if k % 2 == 1 { StopMode::AllStop } else { StopMode::NotAllStop };
-    let plane = |k| Plane { id: PlaneId(k), rate: BitRate::mbit(1000), delta: Span(DELTA), stop: stop(k), duplex: k >= 2 };
+    let plane = |k| Plane {
+        id: PlaneId(k),
+        rate: BitRate::mbit(1000),
+        delta: Span(DELTA),
+        stop: stop(k),
+        duplex: k >= 2,
+    };
     (0..PLANES).map(plane).collect()
 }
 
@@ -24,7 +30,14 @@ fn rules(planes: &[Plane], guard: u64) -> Rules<'_> {
 }
 
 fn res(i: u32, j: u32, s: u64, u: u64, e: u64) -> Reservation {
-    Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(j), setup_at: Time(s), up_from: Time(u), until: Time(e) }
+    Reservation {
+        plane: PlaneId(0),
+        input: RackId(i),
+        output: RackId(j),
+        setup_at: Time(s),
+        up_from: Time(u),
+        until: Time(e),
+    }
 }
 
 fn programmed(r: impl IntoIterator<Item = Reservation>) -> Programmed {
@@ -35,13 +48,16 @@ fn wanted(r: impl IntoIterator<Item = Reservation>) -> Wanted {
     Wanted { timetable: r.into_iter().collect() }
 }
 
-/// A circuit that no OCS refuses by itself: set up in exactly delta, within 300 ns, sometimes without an end.
+/// A circuit that no OCS refuses by itself: set up in exactly delta, within 300 ns, sometimes
+/// without an end.
 fn circuit(from: u64) -> impl Strategy<Value = Reservation> {
-    (0..PLANES, 0..RACKS, 1..RACKS, from..300u64, 1..90u64, 0..6u8).prop_map(|(plane, i, step, setup, length, open)| {
-        let up = setup + DELTA;
-        let until = if open == 0 { u64::MAX } else { up + length };
-        Reservation { plane: PlaneId(plane), ..res(i, (i + step) % RACKS, setup, up, until) }
-    })
+    (0..PLANES, 0..RACKS, 1..RACKS, from..300u64, 1..90u64, 0..6u8).prop_map(
+        |(plane, i, step, setup, length, open)| {
+            let up = setup + DELTA;
+            let until = if open == 0 { u64::MAX } else { up + length };
+            Reservation { plane: PlaneId(plane), ..res(i, (i + step) % RACKS, setup, up, until) }
+        },
+    )
 }
 
 /// Of these circuits those that fit beside the ones before them, and have a slot.
@@ -64,19 +80,22 @@ fn state() -> impl Strategy<Value = Programmed> {
 
 /// Any operation, sensible or not; most name a circuit that `of` holds.
 fn op(of: &Programmed) -> impl Strategy<Value = Op> + use<> {
-    let known: Vec<Reservation> = of.timetable.iter().copied().chain([res(0, 1, 90, 100, 120)]).collect();
+    let known: Vec<Reservation> =
+        of.timetable.iter().copied().chain([res(0, 1, 90, 100, 120)]).collect();
     // Ends are often now, or as soon as a guard allows.
     let end = prop_oneof![1 => Just(NOW.0), 1 => NOW.0 - 2..NOW.0 + 45, 3 => 0..320u64];
-    (0..5u8, 0..known.len(), circuit(0), end, 0..RACKS + 1).prop_map(move |(kind, k, new, t, rack)| {
-        let Reservation { plane, input, up_from, .. } = known[k];
-        match kind {
-            0 => Op::Cancel { plane, input, up_from },
-            1 => Op::End { plane, input, up_from, until: Time(t) },
-            2 => Op::Reserve(known[k]),
-            3 => Op::Reserve(Reservation { output: RackId(rack), ..known[k] }),
-            _ => Op::Reserve(new),
-        }
-    })
+    (0..5u8, 0..known.len(), circuit(0), end, 0..RACKS + 1).prop_map(
+        move |(kind, k, new, t, rack)| {
+            let Reservation { plane, input, up_from, .. } = known[k];
+            match kind {
+                0 => Op::Cancel { plane, input, up_from },
+                1 => Op::End { plane, input, up_from, until: Time(t) },
+                2 => Op::Reserve(known[k]),
+                3 => Op::Reserve(Reservation { output: RackId(rack), ..known[k] }),
+                _ => Op::Reserve(new),
+            }
+        },
+    )
 }
 
 fn state_and_ops() -> impl Strategy<Value = (Programmed, Vec<Op>)> {
@@ -86,9 +105,16 @@ fn state_and_ops() -> impl Strategy<Value = (Programmed, Vec<Op>)> {
     })
 }
 
-/// What a slow reader of [`Op`]'s description would do: copy the list, change it, look at all of it again.
-fn slowly(state: &Programmed, op: &Op, rules: &Rules, now: Time) -> Result<Programmed, &'static str> {
-    let live: Vec<Reservation> = state.timetable.iter().copied().filter(|r| r.until > now).collect();
+/// What a slow reader of [`Op`]'s description would do: copy the list, change it, look at all of it
+/// again.
+fn slowly(
+    state: &Programmed,
+    op: &Op,
+    rules: &Rules,
+    now: Time,
+) -> Result<Programmed, &'static str> {
+    let live: Vec<Reservation> =
+        state.timetable.iter().copied().filter(|r| r.until > now).collect();
     let (plane, input) = op.port();
     let start = match *op {
         Op::End { up_from, .. } | Op::Cancel { up_from, .. } => up_from,
@@ -101,17 +127,30 @@ fn slowly(state: &Programmed, op: &Op, rules: &Rules, now: Time) -> Result<Progr
         (Op::Cancel { .. }, _) => {}
         (Op::End { until, .. }, None) if until > now && until > start => return Err("gone"),
         (Op::End { .. }, None) => {}
-        (Op::End { until, .. }, Some(h)) if until != h.until && h.up_from <= now && until < now + rules.guard => return Err("too late"),
+        (Op::End { until, .. }, Some(h))
+            if until != h.until && h.up_from <= now && until < now + rules.guard =>
+        {
+            return Err("too late");
+        }
         (Op::End { until, .. }, Some(_)) if until <= start => {}
         (Op::End { until, .. }, Some(h)) => then.push(Reservation { until, ..*h }),
         (Op::Reserve(r), None) => {
-            if then.iter().chain([&r]).copied().collect::<Timetable>().check(rules.planes, rules.racks).is_err() {
+            if then
+                .iter()
+                .chain([&r])
+                .copied()
+                .collect::<Timetable>()
+                .check(rules.planes, rules.racks)
+                .is_err()
+            {
                 return Err("clash");
             }
             if r.until <= now {
                 return Err("too late");
             }
-            if then.iter().filter(|o| (o.plane, o.input) == (plane, input)).count() == state.slots_per_port {
+            if then.iter().filter(|o| (o.plane, o.input) == (plane, input)).count()
+                == state.slots_per_port
+            {
                 return Err("full");
             }
             then.push(r);
@@ -177,8 +216,8 @@ proptest! {
         prop_assert_eq!(fast, slow.map(|s| live(&s)));
     }
 
-    /// From any sound state to any other that a controller may want at that time: circuits kept, ended, prolonged and taken back, and
-    /// new ones that are set up from now on.
+    /// From any sound state to any other that a controller may want at that time: circuits kept,
+    /// ended, prolonged and taken back, and new ones that are set up from now on.
     #[test]
     fn a_plan_leads_to_what_is_wanted_and_back(
         start in state(), fates in prop::collection::vec((0..4u8, 1..60u64), 80), news in prop::collection::vec(circuit(NOW.0), 0..40),
@@ -231,18 +270,27 @@ fn a_converged_fabric_needs_nothing_and_a_diff_converges() {
     let ops = diff(&wanted(b), &programmed(a), Time(50));
     assert_eq!(
         ops,
-        [Op::End { plane: PlaneId(0), input: RackId(0), up_from: Time(10), until: Time(100) }, Op::Reserve(res(0, 2, 100, 110, u64::MAX))]
+        [
+            Op::End { plane: PlaneId(0), input: RackId(0), up_from: Time(10), until: Time(100) },
+            Op::Reserve(res(0, 2, 100, 110, u64::MAX))
+        ]
     );
     let planes = planes();
     let then = check(&programmed(a), &ops, &rules(&planes, 0), Time(50)).unwrap();
     assert_eq!(diff(&wanted(b), &then, Time(50)), []);
     let back = diff(&wanted(a), &then, Time(50));
-    assert_eq!(check(&then, &back, &rules(&planes, 0), Time(50)), Ok(programmed(a)), "a change and its reverse leave the same state");
+    assert_eq!(
+        check(&then, &back, &rules(&planes, 0), Time(50)),
+        Ok(programmed(a)),
+        "a change and its reverse leave the same state"
+    );
 }
 
 #[test]
 fn a_full_port_waits_for_room() {
-    let many: Vec<_> = (0..6).map(|k| res(0, 1 + k % 2, k as u64 * 100, k as u64 * 100 + 10, k as u64 * 100 + 90)).collect();
+    let many: Vec<_> = (0..6)
+        .map(|k| res(0, 1 + k % 2, k as u64 * 100, k as u64 * 100 + 10, k as u64 * 100 + 90))
+        .collect();
     let ops = diff(&wanted(many.clone()), &programmed([]), Time(0));
     assert_eq!(ops.len(), 4);
     let planes = planes();
@@ -259,20 +307,30 @@ fn a_world_that_clashes_is_found_without_any_operation() {
     assert_eq!((found.at, word(&found.why)), (None, "clash"));
     // A plan that ends the clash is a good plan.
     let ops = [Op::End { plane: PlaneId(0), input: RackId(2), up_from: Time(50), until: NOW }];
-    assert_eq!(check(&world, &ops, &rules(&planes, 0), NOW), Ok(programmed([res(0, 1, 0, 10, u64::MAX)])));
+    assert_eq!(
+        check(&world, &ops, &rules(&planes, 0), NOW),
+        Ok(programmed([res(0, 1, 0, 10, u64::MAX)]))
+    );
 }
 
 #[test]
 fn refusals_name_the_circuit_and_what_is_allowed() {
     let planes = planes();
     let mut state = programmed([res(0, 1, 0, 10, u64::MAX)]);
-    let mut told = |op: Op| apply(&mut state, &op, &rules(&planes, 5), NOW).unwrap_err().to_string();
+    let mut told =
+        |op: Op| apply(&mut state, &op, &rules(&planes, 5), NOW).unwrap_err().to_string();
     let (plane, input, up_from) = (PlaneId(0), RackId(0), Time(10));
-    let late = format!("too late: a circuit of r0 on p0 that begins at {up_from} can end at {} at the soonest", Time(105));
+    let late = format!(
+        "too late: a circuit of r0 on p0 that begins at {up_from} can end at {} at the soonest",
+        Time(105)
+    );
     assert_eq!(told(Op::Cancel { plane, input, up_from }), late);
     assert_eq!(told(Op::End { plane, input, up_from, until: Time(104) }), late);
     let gone = format!("no circuit of r0 on p0 begins at {}", Time(11));
     assert_eq!(told(Op::End { plane, input, up_from: Time(11), until: Time(150) }), gone);
-    assert!(told(Op::Reserve(res(2, 1, 200, 210, 220))).starts_with("p0: output port of r1 is held by two circuits"));
+    assert!(
+        told(Op::Reserve(res(2, 1, 200, 210, 220)))
+            .starts_with("p0: output port of r1 is held by two circuits")
+    );
     assert!(told(Op::Reserve(res(2, 9, 200, 210, 220))).ends_with("no such rack"));
 }

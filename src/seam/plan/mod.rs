@@ -1,5 +1,5 @@
-//! From what is wanted to what must be done: the wanted fabric and the observed fabric are two types, and [`diff`] is the
-//! one function between them.
+//! From what is wanted to what must be done: the wanted fabric and the observed fabric are two
+//! types, and [`diff`] is the one function between them.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,22 +24,27 @@ pub struct Wanted {
 pub struct Programmed {
     /// The reservations in the hardware, those that ended left out.
     pub timetable: Timetable,
-    /// How many reservations an input port holds at once; later ones are written when there is room.
+    /// How many reservations an input port holds at once; later ones are written when there is
+    /// room.
     pub slots_per_port: usize,
 }
 
-/// One change of one input port. [`apply`] is the one definition of what an operation does; every fabric follows it.
+/// One change of one input port. [`apply`] is the one definition of what an operation does; every
+/// fabric follows it.
 ///
-/// An operation names the state that it wants, so doing it twice at one instant is doing it once, in the answer too: what is so already is
-/// done. A circuit is known by its input port and its start; one that has ended is gone.
+/// An operation names the state that it wants, so doing it twice at one instant is doing it once,
+/// in the answer too: what is so already is done. A circuit is known by its input port and its
+/// start; one that has ended is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "op")]
 pub enum Op {
-    /// The circuit that this port has from `up_from` on ends at `until`: sooner or later than before. With an end at or before its start
-    /// it is taken back. Done if there is none and it should be dark by now.
+    /// The circuit that this port has from `up_from` on ends at `until`: sooner or later than
+    /// before. With an end at or before its start it is taken back. Done if there is none and it
+    /// should be dark by now.
     ///
-    /// Refused as [`OpError::TooLate`] if it has light and `until` is nearer than the guard, as [`OpError::Gone`] if a circuit that is gone
-    /// should go on, and as [`OpError::Clash`] if a later end runs into another circuit of its ports.
+    /// Refused as [`OpError::TooLate`] if it has light and `until` is nearer than the guard, as
+    /// [`OpError::Gone`] if a circuit that is gone should go on, and as [`OpError::Clash`] if a
+    /// later end runs into another circuit of its ports.
     End {
         /// The plane.
         plane: PlaneId,
@@ -50,7 +55,8 @@ pub enum Op {
         /// Its new end.
         until: Time,
     },
-    /// The port has no circuit from `up_from` on: one that has not begun is taken back. Done if there is none.
+    /// The port has no circuit from `up_from` on: one that has not begun is taken back. Done if
+    /// there is none.
     ///
     /// Refused as [`OpError::TooLate`] if it has light already.
     Cancel {
@@ -63,8 +69,9 @@ pub enum Op {
     },
     /// The port has this circuit. Done if it has it already.
     ///
-    /// Refused as [`OpError::Clash`] if either of its ports is held by another circuit meanwhile (one with the same start too), or no OCS
-    /// could have it; as [`OpError::Full`] if the input port has no slot left; as [`OpError::TooLate`] if it is over already.
+    /// Refused as [`OpError::Clash`] if either of its ports is held by another circuit meanwhile
+    /// (one with the same start too), or no OCS could have it; as [`OpError::Full`] if the input
+    /// port has no slot left; as [`OpError::TooLate`] if it is over already.
     Reserve(Reservation),
 }
 
@@ -78,11 +85,12 @@ impl Op {
     }
 }
 
-/// The operations that bring `observed` to `wanted`, ordered so that no port ever holds two circuits: cancellations, then
-/// ends, then new reservations by start. Circuits that end at or before `now` are left alone. O(n log n).
+/// The operations that bring `observed` to `wanted`, ordered so that no port ever holds two
+/// circuits: cancellations, then ends, then new reservations by start. Circuits that end at or
+/// before `now` are left alone. O(n log n).
 ///
-/// A converged fabric gives no operation. A reservation for which its port has no slot is left out until a later plan finds room; a
-/// slot whose circuit ends by this plan is free in the next one.
+/// A converged fabric gives no operation. A reservation for which its port has no slot is left out
+/// until a later plan finds room; a slot whose circuit ends by this plan is free in the next one.
 pub fn diff(wanted: &Wanted, observed: &Programmed, now: Time) -> Vec<Op> {
     let (mut cancels, mut ends, mut news) = (vec![], vec![], vec![]);
     let key = |r: &Reservation| (r.plane, r.input, r.up_from, r.output);
@@ -96,7 +104,12 @@ pub fn diff(wanted: &Wanted, observed: &Programmed, now: Time) -> Vec<Op> {
             (None, Some(_)) => false,
             (Some(h), Some(w)) if key(h) == key(w) => {
                 if h.until != w.until {
-                    ends.push(Op::End { plane: h.plane, input: h.input, up_from: h.up_from, until: w.until });
+                    ends.push(Op::End {
+                        plane: h.plane,
+                        input: h.input,
+                        up_from: h.up_from,
+                        until: w.until,
+                    });
                 }
                 have.next();
                 want.next();
@@ -109,19 +122,28 @@ pub fn diff(wanted: &Wanted, observed: &Programmed, now: Time) -> Vec<Op> {
             if h.up_from > now {
                 cancels.push(Op::Cancel { plane: h.plane, input: h.input, up_from: h.up_from });
             } else {
-                ends.push(Op::End { plane: h.plane, input: h.input, up_from: h.up_from, until: now });
+                ends.push(Op::End {
+                    plane: h.plane,
+                    input: h.input,
+                    up_from: h.up_from,
+                    until: now,
+                });
             }
         } else {
             news.push(*want.next().expect("peeked"));
         }
     }
-    // How many circuits each port holds that is to have new ones; these come in the order of ports so far.
+    // How many circuits each port holds that is to have new ones; these come in the order of ports
+    // so far.
     let mut held: Vec<((PlaneId, RackId), usize)> = Vec::with_capacity(news.len());
     let mut ports = observed.timetable.ports();
     for r in &news {
         let port = (r.plane, r.input);
         if held.last().is_none_or(|h| h.0 != port) {
-            held.push((port, ports.port(r.plane, r.input).iter().filter(|h| h.until > now).count()));
+            held.push((
+                port,
+                ports.port(r.plane, r.input).iter().filter(|h| h.until > now).count(),
+            ));
         }
     }
     for port in cancels.iter().map(Op::port) {
@@ -132,7 +154,8 @@ pub fn diff(wanted: &Wanted, observed: &Programmed, now: Time) -> Vec<Op> {
     news.sort_by_key(|r| (r.up_from, r.plane, r.input));
     let mut fits = Vec::with_capacity(news.len());
     for r in news {
-        let held = held.binary_search_by_key(&(r.plane, r.input), |h| h.0).ok().map(|k| &mut held[k].1);
+        let held =
+            held.binary_search_by_key(&(r.plane, r.input), |h| h.0).ok().map(|k| &mut held[k].1);
         if let Some(n) = held.filter(|n| **n < observed.slots_per_port) {
             *n += 1;
             fits.push(Op::Reserve(r));

@@ -1,8 +1,9 @@
-//! Lists of switches as wanted and observed state: what a flow between two hosts crosses, if a decision gave it something else than the
-//! default way.
+//! Lists of switches as wanted and observed state: what a flow between two hosts crosses, if a
+//! decision gave it something else than the default way.
 //!
-//! [`Lists`] holds the decisions of a fabric; a flow that it does not name takes the way of its pair of hosts, and a pair that it does not
-//! name the default way of its racks ([`crate::topology::graph::Routes::way`]). [`Steer`] changes one of either, [`apply`] is the one
+//! [`Lists`] holds the decisions of a fabric; a flow that it does not name takes the way of its
+//! pair of hosts, and a pair that it does not name the default way of its racks
+//! ([`crate::topology::graph::Routes::way`]). [`Steer`] changes one of either, [`apply`] is the one
 //! definition of what that does, and [`diff`] gives the changes between two states.
 
 use std::collections::BTreeMap;
@@ -22,7 +23,8 @@ pub struct Ports {
     pub to: u16,
 }
 
-/// What has a list of its own: all that goes from one host to another, or one flow between them. One direction; the other has its own.
+/// What has a list of its own: all that goes from one host to another, or one flow between them.
+/// One direction; the other has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ends {
     /// Where it begins.
@@ -67,7 +69,8 @@ impl Lists {
         self.0.get(&ends)
     }
 
-    /// Takes over what a change that was made leaves; returns whether it changed anything. O(log pairs).
+    /// Takes over what a change that was made leaves; returns whether it changed anything. O(log
+    /// pairs).
     pub fn follow(&mut self, made: &Steer) -> bool {
         match &made.list {
             None => self.0.remove(&made.ends()).is_some(),
@@ -88,8 +91,9 @@ impl From<Lists> for Vec<Steer> {
     }
 }
 
-/// All that goes from one host to another, or one flow of it, takes this list from now on. Packets that are on their way stay on the list
-/// that they began; none is lost. Names the state that it wants: doing it twice is doing it once.
+/// All that goes from one host to another, or one flow of it, takes this list from now on. Packets
+/// that are on their way stay on the list that they began; none is lost. Names the state that it
+/// wants: doing it twice is doing it once.
 ///
 /// Refused, with the state as it was, as [`PathError`] says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +105,8 @@ pub struct Steer {
     /// The flow; `None`: all that has no list as a flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<Ports>,
-    /// The switches that they cross; `None`: a pair goes back to the default way, a flow to the way of its pair.
+    /// The switches that they cross; `None`: a pair goes back to the default way, a flow to the way
+    /// of its pair.
     pub list: Option<List>,
 }
 
@@ -144,7 +149,8 @@ pub enum PathError {
     /// The list does not hold together, or does not join the hosts.
     #[error(transparent)]
     List(#[from] ListError),
-    /// A list of more switches than packets can carry through this fabric; relaying servers and both ends count.
+    /// A list of more switches than packets can carry through this fabric; relaying servers and
+    /// both ends count.
     #[error("a list of {length} switches; this fabric carries packets over at most {most}")]
     TooLong {
         /// Switches that packets would cross.
@@ -152,15 +158,17 @@ pub enum PathError {
         /// The most.
         most: usize,
     },
-    /// Everything by which switches tell lists apart is in use: numbers of paths, or tables of flows. The same change succeeds once the
-    /// packets on older lists have arrived.
+    /// Everything by which switches tell lists apart is in use: numbers of paths, or tables of
+    /// flows. The same change succeeds once the packets on older lists have arrived.
     #[error("all {0} lists that this fabric holds at once are in use")]
     Full(usize),
     /// More flows between two hosts than can have lists of their own.
     #[error("{0} flows between these two hosts have lists of their own already; more cannot")]
     ManyFlows(usize),
     /// More pairs of hosts than can have flows with lists of their own.
-    #[error("flows of {0} pairs of hosts have lists of their own already; those of more pairs cannot")]
+    #[error(
+        "flows of {0} pairs of hosts have lists of their own already; those of more pairs cannot"
+    )]
     ManyPairs(usize),
     /// This fabric carries no lists, or none of single flows. No such change ever succeeds.
     #[error("this fabric has no lists of switches: {0}")]
@@ -170,7 +178,8 @@ pub enum PathError {
     Refused(String),
 }
 
-/// Whether a change may be made at all: its hosts exist and differ, and its list joins them. O(length x degree).
+/// Whether a change may be made at all: its hosts exist and differ, and its list joins them.
+/// O(length x degree).
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -197,9 +206,14 @@ pub fn apply(state: &mut Lists, op: &Steer, net: &Switches) -> Result<bool, Path
 
 /// The changes that bring `observed` to `wanted`, by pair; none if they are alike. O(pairs).
 pub fn diff(wanted: &Lists, observed: &Lists) -> Vec<Steer> {
-    let back = observed.0.keys().filter(|&p| !wanted.0.contains_key(p)).map(|&ends| Steer::new(ends, None));
+    let back = observed
+        .0
+        .keys()
+        .filter(|&p| !wanted.0.contains_key(p))
+        .map(|&ends| Steer::new(ends, None));
     let news = wanted.0.iter().filter(|&(p, list)| observed.0.get(p) != Some(list));
-    let mut all: Vec<Steer> = back.chain(news.map(|(&ends, list)| Steer::new(ends, Some(list.clone())))).collect();
+    let mut all: Vec<Steer> =
+        back.chain(news.map(|(&ends, list)| Steer::new(ends, Some(list.clone())))).collect();
     all.sort_by_key(Steer::ends);
     all
 }
@@ -227,7 +241,12 @@ mod tests {
 
     #[test]
     fn every_mistake_has_its_refusal_and_changes_nothing() {
-        let wrong_end = ListError::WrongEnd { side: Side::Last, given: "leaf2".into(), host: "h3-1".into(), expected: "leaf3".into() };
+        let wrong_end = ListError::WrongEnd {
+            side: Side::Last,
+            given: "leaf2".into(),
+            host: "h3-1".into(),
+            expected: "leaf3".into(),
+        };
         let cases = [
             (steer(0, 8, None), PathError::NoHost { number: 8, last: 7 }),
             (steer(3, 3, None), PathError::OneHost("h1-1".into())),
@@ -251,12 +270,16 @@ mod tests {
         let text = serde_json::to_string(&lists).unwrap();
         assert_eq!(text, r#"[{"from":0,"to":7,"list":[0,5,3]}]"#);
         assert_eq!(serde_json::from_str::<Lists>(&text).unwrap(), lists);
-        let flow = Ends { ports: Some(Ports { from: 40_000, to: 5201 }), ..Ends::pair(HostId(0), HostId(7)) };
+        let flow = Ends {
+            ports: Some(Ports { from: 40_000, to: 5201 }),
+            ..Ends::pair(HostId(0), HostId(7))
+        };
         let text = serde_json::to_string(&Steer::new(flow, None)).unwrap();
         assert_eq!(text, r#"{"from":0,"to":7,"ports":{"from":40000,"to":5201},"list":null}"#);
     }
 
-    /// Any change of a pair of racks apart or of a flow of theirs, over either spine or back; some are impossible.
+    /// Any change of a pair of racks apart or of a flow of theirs, over either spine or back; some
+    /// are impossible.
     fn op() -> impl Strategy<Value = Steer> {
         (0..9u32, 0..9u32, 3..7u32, 0..4u16).prop_map(|(from, to, spine, port)| {
             let list = (spine > 3).then(|| List(vec![from / 2, spine, to / 2]));

@@ -63,7 +63,12 @@ impl Coflow {
     /// A coflow that arrives at `world.now`, with all rates zero. Flows that need no time are
     /// finished; `None` if all do. `pairs`: bytes between pairs of racks are counted. O(hosts +
     /// flows of other bytes + flows within racks) for a shuffle, else O(flows log flows).
-    pub fn new(spec: &CoflowSpec, job: Option<JobId>, pairs: bool, world: &mut World) -> Option<Self> {
+    pub fn new(
+        spec: &CoflowSpec,
+        job: Option<JobId>,
+        pairs: bool,
+        world: &mut World,
+    ) -> Option<Self> {
         let topology = world.links.shared_topology();
         let rack = |h: HostId| topology.rack_of(h);
         let free = finish_free(spec, world);
@@ -86,14 +91,22 @@ impl Coflow {
         let hosts = topology.hosts.len();
         let [up, down] = of_hosts.map(|sums| {
             let some = sums.into_iter().zip(0..).filter(|(s, _)| s.0 > 0);
-            some.map(|((all, between), host)| Sum { host: HostId(host), bytes: whole(all), between: whole(between) }).collect()
+            some.map(|((all, between), host)| Sum {
+                host: HostId(host),
+                bytes: whole(all),
+                between: whole(between),
+            })
+            .collect()
         });
         if bytes == 0 {
             return None;
         }
         let sides = [Endpoints::new(0, up, hosts), Endpoints::new(1, down, hosts)];
         let is_apart = !topology.loopback || spec.flows.inside(|h| h).is_empty();
-        let [all, both] = [sides[0].len() * sides[1].len(), if is_apart { sides[0].in_common(&sides[1]) } else { 0 }];
+        let [all, both] = [
+            sides[0].len() * sides[1].len(),
+            if is_apart { sides[0].in_common(&sides[1]) } else { 0 },
+        ];
         let density = (spec.flows.len() - free.len()) as f64 / (all - both) as f64;
         let above = sides.each_ref().map(Endpoints::above_mean);
         Some(Self {
@@ -152,7 +165,10 @@ impl Coflow {
     /// Hosts that are done since the last call, as (side, index), in the order in which others took
     /// their indices. Senders are side 0, receivers side 1.
     pub fn lost(&mut self) -> impl Iterator<Item = (usize, u32)> {
-        self.sides.iter_mut().enumerate().flat_map(|(k, side)| side.lost().map(move |host| (k, host)))
+        self.sides
+            .iter_mut()
+            .enumerate()
+            .flat_map(|(k, side)| side.lost().map(move |host| (k, host)))
     }
 
     /// Hosts that are not done, as bits: senders, receivers.
@@ -168,7 +184,9 @@ impl Coflow {
     /// Interfaces that are not done, with their bits; first those that send, by host, then those
     /// that receive. `hosts`: number of hosts of the network.
     pub fn loads(&self, hosts: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
-        self.sides.iter().enumerate().flat_map(move |(k, side)| side.loads().map(move |(host, bits)| ((k * hosts + host) as u32, bits)))
+        self.sides.iter().enumerate().flat_map(move |(k, side)| {
+            side.loads().map(move |(host, bits)| ((k * hosts + host) as u32, bits))
+        })
     }
 
     /// Bits left on its busiest interface.
@@ -212,7 +230,8 @@ impl Coflow {
             return;
         }
         let most = self.most();
-        let all = (0..2).flat_map(|k| self.sides[k].loads().map(move |(host, bits)| (k, host, bits)));
+        let all =
+            (0..2).flat_map(|k| self.sides[k].loads().map(move |(host, bits)| (k, host, bits)));
         let part = all.map(|(k, host, bits)| room.left(k)[host] / bits).fold(pace / most, f64::min);
         if part * most < LEAST {
             return;
@@ -243,7 +262,12 @@ impl Coflow {
 
     /// Sets its base rates, which must be zero, to all that `part` has for it. Takes them from
     /// `room` as well.
-    pub fn fill_base(&mut self, part: &mut Residual, room: &mut Residual, rates: &mut [Vec<f64>; 2]) {
+    pub fn fill_base(
+        &mut self,
+        part: &mut Residual,
+        room: &mut Residual,
+        rates: &mut [Vec<f64>; 2],
+    ) {
         if !self.share(part, rates) {
             return;
         }
@@ -282,7 +306,12 @@ impl Coflow {
     /// to this instant if it moves. Returns when its first host is done, [`Time::MAX`] if none ever
     /// is. `None` if it had its base rates only and gets no more: then nothing changes.
     /// O(interfaces), or O(hosts / 64) where nothing changes.
-    pub fn fill(&mut self, now: Time, room: &mut Residual, rates: &mut [Vec<f64>; 2]) -> Option<Time> {
+    pub fn fill(
+        &mut self,
+        now: Time,
+        room: &mut Residual,
+        rates: &mut [Vec<f64>; 2],
+    ) -> Option<Time> {
         let has_room = self.has_room(room);
         if !has_room && !self.is_anew && !self.has_more {
             return None;
@@ -325,7 +354,9 @@ impl Coflow {
             }
             let speeds = [0, 1].map(|k| self.sides[k].speed());
             let least = speeds[0].min(speeds[1]);
-            self.sides.iter_mut().zip(speeds).for_each(|(side, speed)| side.scale(if speed > 0.0 { least / speed } else { 1.0 }));
+            self.sides.iter_mut().zip(speeds).for_each(|(side, speed)| {
+                side.scale(if speed > 0.0 { least / speed } else { 1.0 })
+            });
             through = self.forecast();
         }
         through
@@ -342,7 +373,9 @@ impl Coflow {
     fn after(&self, seconds: f64) -> Option<Time> {
         let ns = (seconds * 1e9).ceil();
         // Virtual time ends before larger numbers.
-        (ns < u64::MAX as f64).then(|| self.since.0.checked_add((ns as u64).max(1)).map(Time)).flatten()
+        (ns < u64::MAX as f64)
+            .then(|| self.since.0.checked_add((ns as u64).max(1)).map(Time))
+            .flatten()
     }
 
     /// Whether its rate is above zero.
@@ -391,7 +424,11 @@ impl Coflow {
     fn part_of(&self, bytes: u64, sent: u128) -> u128 {
         let all = u128::from(self.bytes) * WORK_PER_BYTE;
         let whole = u128::from(bytes) * WORK_PER_BYTE;
-        if sent >= all { whole } else { ((whole as f64 * (sent as f64 / all as f64)) as u128).min(whole) }
+        if sent >= all {
+            whole
+        } else {
+            ((whole as f64 * (sent as f64 / all as f64)) as u128).min(whole)
+        }
     }
 
     /// Brings the ledger up to `now`; `None`: all has been sent. O(interfaces), and O(flows) if
@@ -429,7 +466,11 @@ impl Coflow {
         self.close(u128::from(self.bytes) * WORK_PER_BYTE, world);
         match world.over.as_mut() {
             Some(over) => over.push((self.id, at)),
-            None => world.done.extend(self.going().map(|(k, _)| FlowFinished { coflow: self.id, flow: k.into(), at })),
+            None => world.done.extend(self.going().map(|(k, _)| FlowFinished {
+                coflow: self.id,
+                flow: k.into(),
+                at,
+            })),
         }
     }
 
@@ -450,7 +491,12 @@ impl Coflow {
             }
         } else {
             let within = self.part_of(self.local, sent);
-            world.ledger.close_all(self.id, self.flows.len() - self.free.len(), within, sent - within);
+            world.ledger.close_all(
+                self.id,
+                self.flows.len() - self.free.len(),
+                within,
+                sent - within,
+            );
         }
     }
 
@@ -459,7 +505,8 @@ impl Coflow {
         let all = self.sent(now);
         for (k, f) in self.going() {
             let sent = self.part_of(f.bytes.0, all);
-            let (flow, hosts, left) = (FlowId::from(k), (f.from, f.to), u128::from(f.bytes.0) * WORK_PER_BYTE - sent);
+            let (flow, hosts, left) =
+                (FlowId::from(k), (f.from, f.to), u128::from(f.bytes.0) * WORK_PER_BYTE - sent);
             each(InFlight { coflow: self.id, flow, flows: 1, hosts, sent, over_ocs: 0, left });
         }
     }
@@ -475,7 +522,12 @@ fn finish_free(spec: &CoflowSpec, world: &mut World) -> Vec<u32> {
     world.ledger.open_all(spec.id, free.len());
     for &k in &free {
         let f = spec.flows.at(k as usize);
-        world.ledger.close(spec.id, (world.rack(f.from), world.rack(f.to)), u128::from(f.bytes.0) * WORK_PER_BYTE, 0);
+        world.ledger.close(
+            spec.id,
+            (world.rack(f.from), world.rack(f.to)),
+            u128::from(f.bytes.0) * WORK_PER_BYTE,
+            0,
+        );
         world.done.push(FlowFinished { coflow: spec.id, flow: FlowId(k), at: world.now });
     }
     free

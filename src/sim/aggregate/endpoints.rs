@@ -157,7 +157,8 @@ impl Endpoints {
     /// Returns the rates of all hosts to `room`, with those of hosts that are done.
     pub fn give(&mut self, room: &mut Residual) {
         let all = self.hosts.iter().copied().zip(self.rates.iter().copied());
-        all.chain(self.freed.drain(..)).for_each(|(host, rate)| room.give(self.side, host as usize, rate));
+        all.chain(self.freed.drain(..))
+            .for_each(|(host, rate)| room.give(self.side, host as usize, rate));
     }
 
     /// Sets the rate of each host to its base rate plus `more`, in bits a second. Takes `more` from
@@ -176,7 +177,10 @@ impl Endpoints {
     }
 
     fn take(&self, rates: &[f64], room: &mut Residual) {
-        self.hosts.iter().zip(rates).for_each(|(&host, &rate)| room.take(self.side, host as usize, rate));
+        self.hosts
+            .iter()
+            .zip(rates)
+            .for_each(|(&host, &rate)| room.take(self.side, host as usize, rate));
     }
 
     /// Seconds until the first host is done.
@@ -208,15 +212,17 @@ impl Endpoints {
             let host = self.hosts.swap_remove(k);
             self.live[host as usize / 64] &= !(1 << (host % 64));
             self.freed.push((host, self.rates[k]));
-            [&mut self.left, &mut self.rates, &mut self.base].into_iter().for_each(|list| _ = list.swap_remove(k));
+            [&mut self.left, &mut self.rates, &mut self.base]
+                .into_iter()
+                .for_each(|list| _ = list.swap_remove(k));
             let last = self.hosts.len();
             self.sums.swap(k, last);
             self.booked.swap(k, last);
         }
     }
 
-    /// Hosts that are done since the last call of this or of [`Endpoints::give`], in the order in which
-    /// others took their indices.
+    /// Hosts that are done since the last call of this or of [`Endpoints::give`], in the order in
+    /// which others took their indices.
     pub fn lost(&mut self) -> impl Iterator<Item = u32> {
         self.freed.drain(..).map(|(host, _)| host)
     }
@@ -224,7 +230,9 @@ impl Endpoints {
     /// Passes the work between racks up to `seconds` from now that was not passed before, as (host,
     /// work). `None`: all of it.
     pub fn book(&mut self, seconds: Option<f64>, mut each: impl FnMut(HostId, u128)) {
-        for (k, (&Sum { host, bytes, between }, booked)) in self.sums.iter().zip(&mut self.booked).enumerate() {
+        for (k, (&Sum { host, bytes, between }, booked)) in
+            self.sums.iter().zip(&mut self.booked).enumerate()
+        {
             let whole = u128::from(between) * WORK_PER_BYTE;
             let units = match (seconds, self.left.get(k)) {
                 (Some(s), Some(&left)) => {

@@ -215,7 +215,12 @@ impl Levels {
             // The last sender and the last receiver have flows even if they are one host: amounts
             // are not exact.
             let hole = if *is_apart && [up, down] != [1, 1] { flows } else { 0.0 };
-            self.groups[number as usize] = CoflowShare { flows, self_pair: hole, begins: [begin, begin + up], ..CoflowShare::default() };
+            self.groups[number as usize] = CoflowShare {
+                flows,
+                self_pair: hole,
+                begins: [begin, begin + up],
+                ..CoflowShare::default()
+            };
             begin += up + down;
         }
         self.rates.resize(begin as usize, 0.0);
@@ -351,7 +356,10 @@ impl Levels {
             let Crossflow { rising, given } = g.seen[other];
             self.rates[(g.begins[side] + m.at) as usize] = (given + level * rising - hole).max(0.0);
             g.open[side] -= 1;
-            g.seen[side] = Crossflow { rising: g.flows * f64::from(g.open[side]), given: g.seen[side].given + g.flows * level };
+            g.seen[side] = Crossflow {
+                rising: g.flows * f64::from(g.open[side]),
+                given: g.seen[side].given + g.flows * level,
+            };
         }
         self.levels[l] = Some(level);
     }
@@ -362,7 +370,10 @@ impl Levels {
         for m in &self.members[l] {
             let g = &mut self.groups[m.group()];
             g.open[side] += 1;
-            g.seen[side] = Crossflow { rising: g.flows * f64::from(g.open[side]), given: g.seen[side].given - g.flows * level };
+            g.seen[side] = Crossflow {
+                rising: g.flows * f64::from(g.open[side]),
+                given: g.seen[side].given - g.flows * level,
+            };
         }
     }
 }
@@ -385,23 +396,38 @@ mod tests {
         let mut flows = Vec::new();
         for (c, (n, is_apart, [up, down])) in coflows.iter().enumerate() {
             let is_last = up.len() == 1 && down.len() == 1;
-            let pairs = up.iter().flat_map(|&a| down.iter().map(move |&b| (a, b))).filter(|(a, b)| a != b || !is_apart || is_last);
+            let pairs = up
+                .iter()
+                .flat_map(|&a| down.iter().map(move |&b| (a, b)))
+                .filter(|(a, b)| a != b || !is_apart || is_last);
             flows.extend(pairs.map(|(a, b)| (c, a as usize, hosts + b as usize, *n, None)));
         }
         while flows.iter().any(|f| f.4.is_none()) {
             let level = |l: usize| {
                 let mine = flows.iter().filter(|f| f.1 == l || f.2 == l);
-                let (n, used) = mine.fold((0.0, 0.0), |(n, used), f| f.4.map_or((n + f.3, used), |rate: f64| (n, used + f.3 * rate)));
+                let (n, used) = mine.fold((0.0, 0.0), |(n, used), f| {
+                    f.4.map_or((n + f.3, used), |rate: f64| (n, used + f.3 * rate))
+                });
                 if n > 0.0 { (capacity[l] - used) / n } else { f64::INFINITY }
             };
             let levels: Vec<f64> = (0..2 * hosts).map(level).collect();
             let least = levels.iter().copied().fold(f64::INFINITY, f64::min);
             let is_full = |l: usize| levels[l] <= least * (1.0 + 1e-12);
-            flows.iter_mut().filter(|f| f.4.is_none() && (is_full(f.1) || is_full(f.2))).for_each(|f| f.4 = Some(least));
+            flows
+                .iter_mut()
+                .filter(|f| f.4.is_none() && (is_full(f.1) || is_full(f.2)))
+                .for_each(|f| f.4 = Some(least));
         }
-        let of = |c: usize, l: usize| flows.iter().filter(|f| f.0 == c && (f.1 == l || f.2 == l)).map(|f| f.3 * f.4.unwrap_or(0.0)).sum();
+        let of = |c: usize, l: usize| {
+            flows
+                .iter()
+                .filter(|f| f.0 == c && (f.1 == l || f.2 == l))
+                .map(|f| f.3 * f.4.unwrap_or(0.0))
+                .sum()
+        };
         let members = |(c, (_, _, [up, down])): (usize, &(f64, bool, [Vec<u32>; 2]))| {
-            let all = up.iter().map(|&a| a as usize).chain(down.iter().map(|&b| hosts + b as usize));
+            let all =
+                up.iter().map(|&a| a as usize).chain(down.iter().map(|&b| hosts + b as usize));
             all.map(|l| (c, l)).collect::<Vec<_>>()
         };
         coflows.iter().enumerate().flat_map(members).map(|(c, l)| of(c, l)).collect()
@@ -410,7 +436,10 @@ mod tests {
     /// By a new solver, to which the coflows are added one after the other.
     fn quickly(capacity: &[f64], coflows: &Load) -> Vec<f64> {
         let mut levels = Levels::new(capacity.len() / 2);
-        let numbers = coflows.iter().map(|(_, is_apart, sides)| levels.enter(sides.each_ref().map(|s| &s[..]), *is_apart)).collect();
+        let numbers = coflows
+            .iter()
+            .map(|(_, is_apart, sides)| levels.enter(sides.each_ref().map(|s| &s[..]), *is_apart))
+            .collect();
         rates(&mut levels, capacity, coflows, numbers)
     }
 
@@ -421,22 +450,28 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        // Host 2 receives four flows: 3 each. Host 0 sends one of these and one to host 3, which takes the other 9.
+        // Host 2 receives four flows: 3 each. Host 0 sends one of these and one to host 3, which
+        // takes the other 9.
         let coflows = vec![(1.0, true, [vec![0], vec![2, 3]]), (3.0, true, [vec![1], vec![2]])];
         assert_eq!(quickly(&[12.0; 8], &coflows), [12.0, 3.0, 9.0, 9.0, 9.0]);
         // Three hosts send to each other: each has two flows, and with one to itself three.
-        let all = |is_apart| vec![(1.0, is_apart, [vec![0, 1, 2], vec![0, 1, 2]]), (1.0, true, [vec![0], vec![3]])];
+        let all = |is_apart| {
+            vec![(1.0, is_apart, [vec![0, 1, 2], vec![0, 1, 2]]), (1.0, true, [vec![0], vec![3]])]
+        };
         assert_eq!(quickly(&[12.0; 8], &all(true)), [8.0, 12.0, 12.0, 12.0, 10.0, 10.0, 4.0, 4.0]);
         assert_eq!(quickly(&[12.0; 8], &all(false)), [9.0, 12.0, 12.0, 11.0, 11.0, 11.0, 3.0, 3.0]);
     }
 
     fn any_load() -> impl Strategy<Value = (Vec<f64>, Load)> {
         let side = || prop::collection::btree_set(0u32..5, 1..6);
-        let sides = |up: BTreeSet<u32>, down: BTreeSet<u32>| [up, down].map(|side| side.into_iter().collect());
-        let coflow = (1u32..4, any::<bool>(), side(), side()).prop_map(move |(n, is_apart, up, down)| {
-            let flows = f64::from(n) / 2.0;
-            (flows, is_apart, sides(up, down))
-        });
+        let sides = |up: BTreeSet<u32>, down: BTreeSet<u32>| {
+            [up, down].map(|side| side.into_iter().collect())
+        };
+        let coflow =
+            (1u32..4, any::<bool>(), side(), side()).prop_map(move |(n, is_apart, up, down)| {
+                let flows = f64::from(n) / 2.0;
+                (flows, is_apart, sides(up, down))
+            });
         let capacity = prop::collection::vec((1u32..9).prop_map(|c| 60.0 * f64::from(c)), 10);
         (capacity, prop::collection::vec(coflow, 0..6))
     }

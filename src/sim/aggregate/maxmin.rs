@@ -86,7 +86,10 @@ impl MaxMin {
         for (c, &number) in coflows.iter_mut().zip(&*numbers) {
             c.lost().for_each(|(side, host)| levels.lose(number, side, host));
         }
-        levels.share(&self.capacity, numbers.iter().copied().zip(coflows.iter().map(Coflow::flows_of_a_pair)));
+        levels.share(
+            &self.capacity,
+            numbers.iter().copied().zip(coflows.iter().map(Coflow::flows_of_a_pair)),
+        );
         for ((c, &number), through) in coflows.iter_mut().zip(&*numbers).zip(&mut self.through) {
             *through = c.go(levels.rates(number));
         }

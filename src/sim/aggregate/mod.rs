@@ -89,7 +89,8 @@ impl Sums {
     /// Whether all coflows progress at the same pace now: by the policy, or because the guard
     /// against starvation has its turn.
     fn all_share(&self, now: Time) -> bool {
-        self.network.kind == NetworkKind::FairPerCoflow || self.network.starvation.is_some_and(|g| g.phase(now).0)
+        self.network.kind == NetworkKind::FairPerCoflow
+            || self.network.starvation.is_some_and(|g| g.phase(now).0)
     }
 
     /// Counts the work of coflows with a host that is done, and finishes those that are over.
@@ -148,7 +149,10 @@ impl Sums {
     fn attain(&mut self, now: Time) {
         let Some(aalo) = self.queues() else { return };
         let mut all = BTreeMap::<JobId, u128>::new();
-        self.coflows.iter().filter_map(|c| c.job.map(|j| (j, c.sent(now)))).for_each(|(j, sent)| *all.entry(j).or_insert(0) += sent);
+        self.coflows
+            .iter()
+            .filter_map(|c| c.job.map(|j| (j, c.sent(now))))
+            .for_each(|(j, sent)| *all.entry(j).or_insert(0) += sent);
         for c in &mut self.coflows {
             let Some(job) = c.job else { continue };
             c.before = self.attained.get(&job).copied().unwrap_or(0) + all[&job] - c.sent(now);
@@ -231,25 +235,41 @@ impl Sums {
     fn note(&mut self, place: usize, through: Option<Time>, now: Time) {
         let Some(through) = through else { return };
         let c = &self.coflows[place];
-        let limit = self.queues().and_then(|aalo| aalo.limit(c.queue).map(|Bytes(b)| (aalo, u128::from(b) * WORK_PER_BYTE)));
-        let turn = limit.and_then(|(aalo, b)| c.when_sent(b.saturating_sub(c.before)).map(|t| aalo.looks_from(t.max(now))));
+        let limit = self.queues().and_then(|aalo| {
+            aalo.limit(c.queue).map(|Bytes(b)| (aalo, u128::from(b) * WORK_PER_BYTE))
+        });
+        let turn = limit.and_then(|(aalo, b)| {
+            c.when_sent(b.saturating_sub(c.before)).map(|t| aalo.looks_from(t.max(now)))
+        });
         self.places.set(place, c, through, turn.unwrap_or(Time::MAX));
     }
 
     /// Sorts the coflows into the order in which they are served.
     fn order(&mut self) {
-        let mut order: Vec<(Time, CoflowId, usize)> = self.coflows.iter().zip(0..).map(|(c, place)| (c.arrival, c.id, place)).collect();
+        let mut order: Vec<(Time, CoflowId, usize)> =
+            self.coflows.iter().zip(0..).map(|(c, place)| (c.arrival, c.id, place)).collect();
         order.sort_unstable();
         let mut order: Vec<usize> = order.into_iter().map(|(_, _, place)| place).collect();
         let among = match self.network.kind {
-            NetworkKind::Varys => {
-                orders::by_time(&order.iter().map(|&p| self.coflows[p].bottleneck(&self.capacity)).collect::<Vec<(u64, u64)>>())
-            }
+            NetworkKind::Varys => orders::by_time(
+                &order
+                    .iter()
+                    .map(|&p| self.coflows[p].bottleneck(&self.capacity))
+                    .collect::<Vec<(u64, u64)>>(),
+            ),
             NetworkKind::Sincronia => {
                 let weights: Vec<u32> = order.iter().map(|&p| self.coflows[p].weight).collect();
                 let hosts = self.capacity.len() / 2;
-                let seconds = |c: &Coflow| c.loads(hosts).map(|(l, bits)| (l, bits / self.capacity[l as usize].max(1.0))).collect();
-                orders::bssi_of(&order.iter().map(|&p| seconds(&self.coflows[p])).collect::<Vec<_>>(), &weights, self.capacity.len())
+                let seconds = |c: &Coflow| {
+                    c.loads(hosts)
+                        .map(|(l, bits)| (l, bits / self.capacity[l as usize].max(1.0)))
+                        .collect()
+                };
+                orders::bssi_of(
+                    &order.iter().map(|&p| seconds(&self.coflows[p])).collect::<Vec<_>>(),
+                    &weights,
+                    self.capacity.len(),
+                )
             }
             _ => (0..order.len()).collect(),
         };
@@ -259,7 +279,8 @@ impl Sums {
         }
         // Coflows are large: each is moved at most once.
         if !order.is_sorted() {
-            let mut old: Vec<Option<Coflow>> = std::mem::take(&mut self.coflows).into_iter().map(Some).collect();
+            let mut old: Vec<Option<Coflow>> =
+                std::mem::take(&mut self.coflows).into_iter().map(Some).collect();
             self.coflows = order.into_iter().filter_map(|p| old[p].take()).collect();
         }
     }
@@ -267,8 +288,11 @@ impl Sums {
     /// Gives all coflows the same pace, measured on the busiest interface of each.
     fn share(&mut self) {
         let hosts = self.capacity.len() / 2;
-        let loads: Vec<Vec<(u32, u64)>> =
-            self.coflows.iter().map(|c| c.loads(hosts).map(|(l, bits)| (l, bits.ceil() as u64)).collect()).collect();
+        let loads: Vec<Vec<(u32, u64)>> = self
+            .coflows
+            .iter()
+            .map(|c| c.loads(hosts).map(|(l, bits)| (l, bits.ceil() as u64)).collect())
+            .collect();
         let capacity: Vec<u64> = self.capacity.iter().map(|&c| c as u64).collect();
         for (c, pace) in self.coflows.iter_mut().zip(rates::paces(&loads, &capacity)) {
             c.progress(pace as f64, &mut self.room);
@@ -285,7 +309,11 @@ impl Sums {
     fn share_by_queue(&mut self) {
         let aalo = self.network.aalo;
         let weight = |q: u32| f64::from(aalo.queues.saturating_sub(q).max(1));
-        let total: f64 = self.coflows.chunk_by(|a, b| a.queue == b.queue).map(|same| weight(same[0].queue)).sum();
+        let total: f64 = self
+            .coflows
+            .chunk_by(|a, b| a.queue == b.queue)
+            .map(|same| weight(same[0].queue))
+            .sum();
         for same in self.coflows.chunk_by_mut(|a, b| a.queue == b.queue) {
             let mut part = Residual::part(&self.capacity, weight(same[0].queue) / total);
             same.iter_mut().for_each(|c| c.fill_base(&mut part, &mut self.room, &mut self.parts));

@@ -5,7 +5,13 @@ const LANES: usize = 8;
 
 /// Folds `each` of the pairs of two lists of one length in eight accumulators, and then joins
 /// these. The order of the additions depends on the length alone.
-fn fold<const N: usize>(a: &[f64], b: &[f64], zero: f64, each: impl Fn(f64, f64) -> [f64; N], join: impl Fn(f64, f64) -> f64) -> [f64; N] {
+fn fold<const N: usize>(
+    a: &[f64],
+    b: &[f64],
+    zero: f64,
+    each: impl Fn(f64, f64) -> [f64; N],
+    join: impl Fn(f64, f64) -> f64,
+) -> [f64; N] {
     let mut lanes = [[zero; LANES]; N];
     let ((a, last_a), (b, last_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for (a, b) in a.iter().zip(b) {

@@ -23,7 +23,10 @@ struct Bits {
 
 impl Bits {
     fn of(words: Vec<u64>) -> Self {
-        let some = words.chunks(64).map(|words| words.iter().enumerate().map(|(k, &w)| u64::from(w != 0) << k).sum()).collect();
+        let some = words
+            .chunks(64)
+            .map(|words| words.iter().enumerate().map(|(k, &w)| u64::from(w != 0) << k).sum())
+            .collect();
         Self { words, some }
     }
 
@@ -43,7 +46,9 @@ impl Bits {
 
     /// Words that are not zero: index and bits.
     fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.some.iter().enumerate().flat_map(move |(n, &some)| ones(some).map(move |k| (64 * n + k, self.words[64 * n + k])))
+        self.some.iter().enumerate().flat_map(move |(n, &some)| {
+            ones(some).map(move |k| (64 * n + k, self.words[64 * n + k]))
+        })
     }
 }
 
@@ -164,7 +169,8 @@ mod tests {
     #[test]
     fn by_hand() {
         let mut room = [10.0, 10.0, 10.0, 0.0];
-        // 4:2:1 of 14 is 8, 4 and 2; of 20 the first would have more than there is, and the others share 10.
+        // 4:2:1 of 14 is 8, 4 and 2; of 20 the first would have more than there is, and the others
+        // share 10.
         divide(14.0, &[4.0, 2.0, 1.0, 9.0], &mut room);
         assert_eq!(room, [8.0, 4.0, 2.0, 0.0]);
         let mut room = [10.0, 10.0, 10.0];

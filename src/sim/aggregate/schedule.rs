@@ -51,7 +51,8 @@ impl Schedule {
     /// When the first host is done, and when the first coflow leaves its queue, if ever.
     /// O(coflows).
     pub fn next(&self) -> [Option<Time>; 2] {
-        [&self.through, &self.turns].map(|list| list.iter().copied().min().filter(|&t| t < Time::MAX))
+        [&self.through, &self.turns]
+            .map(|list| list.iter().copied().min().filter(|&t| t < Time::MAX))
     }
 
     /// Coflows with a host that is done by now.
@@ -76,7 +77,10 @@ impl Schedule {
             found.clear();
             found.resize(self.moves.len(), 0);
             for (k, open) in room.open(side) {
-                found.iter_mut().zip(&self.live[side][k]).for_each(|(found, live)| *found |= live & open);
+                found
+                    .iter_mut()
+                    .zip(&self.live[side][k])
+                    .for_each(|(found, live)| *found |= live & open);
             }
         }
         let [up, down] = &self.found;
@@ -86,5 +90,9 @@ impl Schedule {
 }
 
 fn due(list: &[Time], now: Time) -> Vec<usize> {
-    list.iter().enumerate().filter(|&(_, &t)| t <= now && t < Time::MAX).map(|(place, _)| place).collect()
+    list.iter()
+        .enumerate()
+        .filter(|&(_, &t)| t <= now && t < Time::MAX)
+        .map(|(place, _)| place)
+        .collect()
 }

@@ -28,19 +28,29 @@ fn topology(hosts: usize) -> Arc<Topology> {
 }
 
 fn coflow(id: u32, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
-    let flows = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
+    let flows = flows
+        .iter()
+        .map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) })
+        .collect();
     CoflowSpec::new(CoflowId(id), "", Time(arrival), flows)
 }
 
 fn network(kind: NetworkKind, within: Within) -> Network {
     let mut n = Network { kind, within, ..Network::default() };
-    (n.aalo.queues, n.aalo.first, n.aalo.interval, n.aalo.sharing) = (3, Bytes(200_000), Span::ZERO, Sharing::Strict);
+    (n.aalo.queues, n.aalo.first, n.aalo.interval, n.aalo.sharing) =
+        (3, Bytes(200_000), Span::ZERO, Sharing::Strict);
     n
 }
 
 /// Every end of a flow; `pairs`: books are kept by pair of racks.
 fn ends(n: Network, t: &Arc<Topology>, coflows: &[CoflowSpec], pairs: bool) -> Vec<FlowFinished> {
-    let settings = Settings { network: n, circuits: false, counters: pairs, progress: pairs, ..Settings::default() };
+    let settings = Settings {
+        network: n,
+        circuits: false,
+        counters: pairs,
+        progress: pairs,
+        ..Settings::default()
+    };
     let mut f = SimFabric::new(t.clone(), settings);
     coflows.iter().for_each(|c| f.add_flows(c, &[], c.arrival));
     let mut done = f.advance(Time(NEVER));
@@ -53,35 +63,43 @@ fn ends(n: Network, t: &Arc<Topology>, coflows: &[CoflowSpec], pairs: bool) -> V
 /// When each coflow ends, in nanoseconds.
 fn last(n: Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
     let done = ends(n, t, coflows, false);
-    let end = |c: &CoflowSpec| done.iter().filter(|d| d.coflow == c.id).map(|d| d.at.0).max().unwrap_or(c.arrival.0);
+    let end = |c: &CoflowSpec| {
+        done.iter().filter(|d| d.coflow == c.id).map(|d| d.at.0).max().unwrap_or(c.arrival.0)
+    };
     coflows.iter().map(end).collect()
 }
 
 /// The same in tenths of a millisecond, rounded.
 fn tenths(kind: NetworkKind, coflows: &[CoflowSpec]) -> Vec<u64> {
-    last(network(kind, Within::Sums), &topology(4), coflows).iter().map(|ns| (ns + 50_000) / 100_000).collect()
+    last(network(kind, Within::Sums), &topology(4), coflows)
+        .iter()
+        .map(|ns| (ns + 50_000) / 100_000)
+        .collect()
 }
 
 #[test]
 fn by_hand() {
-    // A megabyte takes 8 ms of an interface. Host 0 has 2 MB of the first to send: 16 ms; both receivers get half. Of host 3 the second has
-    // half until then, 1 MB; the other one takes 8 ms.
+    // A megabyte takes 8 ms of an interface. Host 0 has 2 MB of the first to send: 16 ms; both
+    // receivers get half. Of host 3 the second has half until then, 1 MB; the other one takes 8 ms.
     let a = coflow(0, 0, &[(0, 2, 1_000_000), (0, 3, 1_000_000)]);
     let b = coflow(1, 0, &[(1, 3, 2_000_000)]);
     assert_eq!(tenths(Fifo, &[a.clone(), b.clone()]), [160, 240]);
-    // Both take 16 ms alone: the first stays first. With a little less the second has host 3 for itself, and the first sends to host 2.
+    // Both take 16 ms alone: the first stays first. With a little less the second has host 3 for
+    // itself, and the first sends to host 2.
     assert_eq!(tenths(Varys, &[a.clone(), b.clone()]), [160, 240]);
     let shorter = coflow(1, 0, &[(1, 3, 1_990_000)]);
     assert_eq!(tenths(Varys, &[a.clone(), shorter]), [239, 159]);
-    // Host 3 has 3 MB to receive, and the second puts most of it there: it goes last. The other way round if its weight is 3.
+    // Host 3 has 3 MB to receive, and the second puts most of it there: it goes last. The other way
+    // round if its weight is 3.
     assert_eq!(tenths(Sincronia, &[a.clone(), b.clone()]), [160, 240]);
     let heavy = CoflowSpec { weight: 3, ..b.clone() };
     assert_eq!(tenths(Sincronia, &[a.clone(), heavy]), [240, 160]);
-    // At one pace host 3 has a third for the first and two for the second. Host 0 sends what it has left over to host 2, which has its
-    // megabyte after 12 ms. The third of host 3 stays.
+    // At one pace host 3 has a third for the first and two for the second. Host 0 sends what it has
+    // left over to host 2, which has its megabyte after 12 ms. The third of host 3 stays.
     assert_eq!(tenths(FairPerCoflow, &[a.clone(), b.clone()]), [240, 240]);
-    // The first has sent 200 kB after 1.6 ms, and leaves the first queue. The second, with 100 kB, has host 3 for itself until it has sent
-    // as much, for 0.8 ms. Then the first, which came before it, goes on; host 0 was never idle.
+    // The first has sent 200 kB after 1.6 ms, and leaves the first queue. The second, with 100 kB,
+    // has host 3 for itself until it has sent as much, for 0.8 ms. Then the first, which came
+    // before it, goes on; host 0 was never idle.
     assert_eq!(tenths(Aalo, &[a.clone(), b.clone()]), [160, 240]);
     // Both have half of host 3. The second has all of it when the first is through.
     assert_eq!(tenths(MaxMin, &[a, b]), [160, 240]);
@@ -94,12 +112,16 @@ fn a_coflow_alone_takes_its_bound() {
     // Equal flows do not end together.
     for kind in KINDS.into_iter().filter(|&k| k != MaxMin) {
         let bound = bounds::hybrid(&c, &t);
-        let [end] = last(network(kind, Within::Sums), &t, std::slice::from_ref(&c))[..] else { unreachable!() };
+        let [end] = last(network(kind, Within::Sums), &t, std::slice::from_ref(&c))[..] else {
+            unreachable!()
+        };
         assert!(end.abs_diff(5 + bound.0) <= 8, "{kind:?}: {end}, {bound}");
     }
 }
 
-fn load(flows: impl Strategy<Value = Vec<(u32, u32, u64)>>) -> impl Strategy<Value = Vec<CoflowSpec>> {
+fn load(
+    flows: impl Strategy<Value = Vec<(u32, u32, u64)>>,
+) -> impl Strategy<Value = Vec<CoflowSpec>> {
     prop::collection::vec((0u64..20_000_000, flows), 1..7).prop_map(|list| {
         let mut at = 0;
         let coflow = |(k, (gap, flows)): (usize, (u64, Vec<_>))| {
@@ -118,15 +140,24 @@ fn any_flows() -> impl Strategy<Value = Vec<(u32, u32, u64)>> {
 /// Flows of host 0, or to it.
 fn one_ended() -> impl Strategy<Value = Vec<CoflowSpec>> {
     let others = prop::collection::btree_map(1u32..5, 1u64..3_000_000, 1..5);
-    (load(others.prop_map(|others| others.into_iter().map(|(to, bytes)| (0, to, bytes)).collect())), any::<bool>()).prop_map(
-        |(list, sends)| {
+    (
+        load(
+            others
+                .prop_map(|others| others.into_iter().map(|(to, bytes)| (0, to, bytes)).collect()),
+        ),
+        any::<bool>(),
+    )
+        .prop_map(|(list, sends)| {
             let turn = |c: CoflowSpec| {
-                let flows = c.flows.iter().map(|f| if sends { f } else { FlowSpec { from: f.to, to: f.from, ..f } }).collect();
+                let flows = c
+                    .flows
+                    .iter()
+                    .map(|f| if sends { f } else { FlowSpec { from: f.to, to: f.from, ..f } })
+                    .collect();
                 CoflowSpec { flows, ..c }
             };
             list.into_iter().map(turn).collect()
-        },
-    )
+        })
 }
 
 proptest! {

@@ -26,7 +26,12 @@ impl Dues {
     /// Nothing is due. Each link has `places` pairs.
     pub fn new(links: usize, places: usize) -> Self {
         let chunks = places.div_ceil(CHUNK);
-        Self { chunks, readings: vec![NEVER; links * chunks * CHUNK], earliest: vec![NEVER; links * chunks], first: vec![NEVER; links] }
+        Self {
+            chunks,
+            readings: vec![NEVER; links * chunks * CHUNK],
+            earliest: vec![NEVER; links * chunks],
+            first: vec![NEVER; links],
+        }
     }
 
     fn chunks_of(&self, link: u32) -> Range<usize> {
@@ -72,8 +77,11 @@ impl Dues {
         let (chunks, before) = (self.chunks_of(link), found.len());
         for chunk in chunks.clone().filter(|&c| self.earliest[c] <= reading) {
             let first = (chunk - chunks.start) * CHUNK;
-            let places = self.readings[chunk * CHUNK..(chunk + 1) * CHUNK].iter().zip(first as u32..);
-            found.extend(places.filter(|(due, _)| **due <= reading).map(|(&due, place)| (due, place)));
+            let places =
+                self.readings[chunk * CHUNK..(chunk + 1) * CHUNK].iter().zip(first as u32..);
+            found.extend(
+                places.filter(|(due, _)| **due <= reading).map(|(&due, place)| (due, place)),
+            );
         }
         found[before..].sort_unstable();
     }

@@ -137,8 +137,12 @@ impl Large {
         for (row, first) in self.first.chunks_exact(hosts).enumerate() {
             let up = up[row % hosts];
             if some_stop(first, up, down) {
-                let stops = |to: usize| if first[to] < 0 { !first[to] <= down[to] } else { first[to] <= up };
-                (0..hosts).filter(|&to| stops(to)).for_each(|to| self.stale.insert((row * hosts + to) as u32));
+                let stops = |to: usize| {
+                    if first[to] < 0 { !first[to] <= down[to] } else { first[to] <= up }
+                };
+                (0..hosts)
+                    .filter(|&to| stops(to))
+                    .for_each(|to| self.stale.insert((row * hosts + to) as u32));
             }
         }
         let mut stale = std::mem::take(&mut self.stale);
@@ -162,7 +166,8 @@ impl Large {
             // The reading has not passed the stop, so the difference is not negative.
             i64::try_from(stop.0.wrapping_sub(place.ahead) / WORK_PER_BYTE).unwrap_or(i64::MAX)
         });
-        self.first[k] = if place.link.is_some_and(|l| l as usize >= self.hosts) { !first } else { first };
+        self.first[k] =
+            if place.link.is_some_and(|l| l as usize >= self.hosts) { !first } else { first };
     }
 
     /// Numbers by two hosts, over all routes of their flows.

@@ -59,7 +59,10 @@ impl Levels {
     /// Sets the capacities.
     pub fn limit(&mut self, capacity: &[u64]) {
         self.undo(0);
-        self.sides.iter_mut().zip(capacity.chunks_exact(self.n.max(1))).for_each(|(side, capacity)| side.limit(capacity));
+        self.sides
+            .iter_mut()
+            .zip(capacity.chunks_exact(self.n.max(1)))
+            .for_each(|(side, capacity)| side.limit(capacity));
     }
 
     /// Adds one flow.
@@ -154,7 +157,8 @@ impl Levels {
         let mut found = std::mem::take(&mut self.found);
         while first[0].is_finite() || first[1].is_finite() {
             // Of equal shares the smaller number is first, which is a link up.
-            let (side, bound) = if first[0] <= first[1] { (0, first[1].next_up()) } else { (1, first[0]) };
+            let (side, bound) =
+                if first[0] <= first[1] { (0, first[1].next_up()) } else { (1, first[0]) };
             first[side] = self.sides[side].below(bound, &mut found);
             found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             for (share, k) in found.drain(..) {
@@ -206,12 +210,17 @@ mod tests {
     /// and the order in which links are filled.
     fn twin(capacity: &[u64], flows: &[u64], n: usize) -> (Vec<u64>, Vec<u32>) {
         let (mut left, mut level, mut filled) = (capacity.to_vec(), vec![NONE; 2 * n], Vec::new());
-        let of = |l: usize, other: usize| if l < n { flows[l * n + other - n] } else { flows[other * n + l - n] };
+        let of = |l: usize, other: usize| {
+            if l < n { flows[l * n + other - n] } else { flows[other * n + l - n] }
+        };
         let others = |l: usize| if l < n { n..2 * n } else { 0..n };
         loop {
-            let growing = |l: usize| others(l).filter(|&o| level[o] == NONE).map(|o| of(l, o)).sum::<u64>();
+            let growing =
+                |l: usize| others(l).filter(|&o| level[o] == NONE).map(|o| of(l, o)).sum::<u64>();
             let open = (0..2 * n).filter(|&l| level[l] == NONE && growing(l) > 0);
-            let Some((share, l)) = open.map(|l| (left[l] / growing(l), l)).min() else { return (level, filled) };
+            let Some((share, l)) = open.map(|l| (left[l] / growing(l), l)).min() else {
+                return (level, filled);
+            };
             others(l).filter(|&o| level[o] == NONE).for_each(|o| left[o] -= share * of(l, o));
             level[l] = share;
             filled.push(l as u32);

@@ -44,7 +44,10 @@ struct Reading {
 
 impl From<u128> for Reading {
     fn from(units: u128) -> Self {
-        Self { units: units as u64, bytes: u64::try_from(units / WORK_PER_BYTE).unwrap_or(u64::MAX) }
+        Self {
+            units: units as u64,
+            bytes: u64::try_from(units / WORK_PER_BYTE).unwrap_or(u64::MAX),
+        }
     }
 }
 
@@ -94,7 +97,13 @@ impl Lines {
     /// Backlog of each pair in whole bytes, at most `most` units of each flow. `readings` are those
     /// of the clocks: first all senders, then all receivers. O(pairs), eight at a time, and
     /// [`Waiting::sum`] for each whose line has ended.
-    pub fn bytes(&mut self, most: u128, readings: &[u128], waiting: &mut [Waiting], places: &[Place]) -> Vec<u64> {
+    pub fn bytes(
+        &mut self,
+        most: u128,
+        readings: &[u128],
+        waiting: &mut [Waiting],
+        places: &[Place],
+    ) -> Vec<u64> {
         let n = readings.len() / 2;
         if !self.is_kept() || self.most != most {
             let mut all = BitSet::default();
@@ -143,7 +152,13 @@ impl Lines {
     }
 
     /// Computes the line of a pair; returns its backlog.
-    fn draw(&mut self, pair: u32, readings: &[u128], waiting: &mut [Waiting], places: &[Place]) -> u128 {
+    fn draw(
+        &mut self,
+        pair: u32,
+        readings: &[u128],
+        waiting: &mut [Waiting],
+        places: &[Place],
+    ) -> u128 {
         let (k, place) = (pair as usize, places[pair as usize]);
         let waiting = &mut waiting[k];
         let reading = place.link.map_or(0, |l| readings[l as usize]);
@@ -151,9 +166,15 @@ impl Lines {
         let (flows, next) = waiting.line();
         self.slope[k] = self.towards(flows, place);
         self.begin[k] = (units as u64).wrapping_add((reading as u64).wrapping_mul(flows.into()));
-        let holds = waiting.most(self.most).is_some_and(|most| u64::try_from(most).is_ok()) && (place.link.is_some() || units == 0);
-        let end = next.map(|due| due.wrapping_sub(self.most).wrapping_sub(place.ahead) / WORK_PER_BYTE);
-        self.end[k] = if holds { end.map_or(u64::MAX, |end| u64::try_from(end).unwrap_or(u64::MAX)) } else { 0 };
+        let holds = waiting.most(self.most).is_some_and(|most| u64::try_from(most).is_ok())
+            && (place.link.is_some() || units == 0);
+        let end =
+            next.map(|due| due.wrapping_sub(self.most).wrapping_sub(place.ahead) / WORK_PER_BYTE);
+        self.end[k] = if holds {
+            end.map_or(u64::MAX, |end| u64::try_from(end).unwrap_or(u64::MAX))
+        } else {
+            0
+        };
         units
     }
 }
@@ -181,10 +202,12 @@ fn look(row: &Row, bytes: &mut Vec<u64>) -> bool {
     let (n, before) = (begin.len(), bytes.len());
     bytes.resize(before + n, 0);
     // The compiler vectorises a plain loop over slices of one length.
-    let (bytes, slope, end, down) = (&mut bytes[before..][..n], &slope[..n], &end[..n], [&down[0][..n], &down[1][..n]]);
+    let (bytes, slope, end, down) =
+        (&mut bytes[before..][..n], &slope[..n], &end[..n], [&down[0][..n], &down[1][..n]]);
     let mut ended = 0;
     for k in 0..n {
-        let (units, whole_bytes) = if slope[k] < 0 { (down[0][k], down[1][k]) } else { (up.units, up.bytes) };
+        let (units, whole_bytes) =
+            if slope[k] < 0 { (down[0][k], down[1][k]) } else { (up.units, up.bytes) };
         bytes[k] = whole(begin[k].wrapping_sub(u64::from(flows(slope[k])).wrapping_mul(units)));
         ended |= u64::from(end[k] <= whole_bytes);
     }

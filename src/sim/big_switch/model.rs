@@ -53,7 +53,13 @@ impl Model {
         for pair in 0..self.flows.len() {
             let service = self.service(pair);
             let list = &mut self.flows[pair];
-            while let Some((k, due)) = list.iter().map(|f| f.due).enumerate().min_by_key(|f| f.1).filter(|f| f.1 <= service) {
+            while let Some((k, due)) = list
+                .iter()
+                .map(|f| f.due)
+                .enumerate()
+                .min_by_key(|f| f.1)
+                .filter(|f| f.1 <= service)
+            {
                 list.remove(k);
                 self.waiting[pair].pop(due);
                 self.lines.change(pair as u32);
@@ -79,7 +85,10 @@ impl Model {
         let (k, old) = (pair as usize, self.places[pair as usize]);
         let link = if receiver { HOSTS + pair % HOSTS } else { pair / HOSTS };
         if !self.flows[k].is_empty() && old.link != Some(link) {
-            let new = Place { link: Some(link), ahead: self.service(k).wrapping_sub(self.readings[link as usize]) };
+            let new = Place {
+                link: Some(link),
+                ahead: self.service(k).wrapping_sub(self.readings[link as usize]),
+            };
             self.places[k] = new;
             self.lines.go_over(pair, old, new);
             self.large.go_over(pair);
@@ -107,7 +116,9 @@ impl Model {
 
     /// The backlog, by lines and by going through all flows.
     fn look(&mut self, most: u128) -> [Vec<u64>; 2] {
-        let slow = (0..self.flows.len()).map(|k| bytes(self.left(k).map(|left| left.min(most)).sum()).0).collect();
+        let slow = (0..self.flows.len())
+            .map(|k| bytes(self.left(k).map(|left| left.min(most)).sum()).0)
+            .collect();
         [self.lines.bytes(most, &self.readings, &mut self.waiting, &self.places), slow]
     }
 
@@ -115,7 +126,8 @@ impl Model {
     fn ask(&mut self, least: &[u128]) -> [Elephants; 2] {
         let mut slow = vec![0; self.flows.len()];
         for k in 0..self.flows.len() {
-            slow[k] = self.flows[k].iter().filter(|f| f.before >= least[k / HOSTS as usize]).count() as u64;
+            slow[k] = self.flows[k].iter().filter(|f| f.before >= least[k / HOSTS as usize]).count()
+                as u64;
             let service = self.service(k);
             self.flows[k].iter_mut().for_each(|f| f.before = f.due - service);
         }

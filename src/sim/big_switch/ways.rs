@@ -59,7 +59,8 @@ pub struct Changing {
 impl Changing {
     /// Service over circuits up to this service.
     fn service_over_ocs(&self, service: u128) -> u128 {
-        let since = if matches!(self.route, Some(Route::Ocs(_))) { service - self.since } else { 0 };
+        let since =
+            if matches!(self.route, Some(Route::Ocs(_))) { service - self.since } else { 0 };
         self.over_ocs + since
     }
 }

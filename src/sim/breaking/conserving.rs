@@ -1,7 +1,9 @@
-//! Work is conserved while coflows are taken back: no flow waits, or goes slower than it could, while every link of its path has room.
+//! Work is conserved while coflows are taken back: no flow waits, or goes slower than it could,
+//! while every link of its path has room.
 //!
-//! Scripts have few hosts and many coflows between the same two, so a cancelled coflow often has the first flow of a bundle. Between two
-//! instants at which something happens every flow has one rate, and what it has sent tells it, to the unit.
+//! Scripts have few hosts and many coflows between the same two, so a cancelled coflow often has
+//! the first flow of a bundle. Between two instants at which something happens every flow has one
+//! rate, and what it has sent tells it, to the unit.
 
 use super::*;
 use crate::bundle::Route;
@@ -12,14 +14,22 @@ use crate::units::NANOS;
 /// Bits per second of a link that rounding may leave unused.
 const ROUNDING: u64 = 1000;
 
-/// Units of a link that the flows of one script may leave unused together where all flows of a coflow are to end at once: rates are
-/// whole bits per second, rounded up, so each flow ends up to one bit early for each second, and what it had is given away when the
-/// last one ends. At most 18 flows of 3 MB take at most 4.4 s.
+/// Units of a link that the flows of one script may leave unused together where all flows of a
+/// coflow are to end at once: rates are whole bits per second, rounded up, so each flow ends up to
+/// one bit early for each second, and what it had is given away when the last one ends. At most 18
+/// flows of 3 MB take at most 4.4 s.
 const EARLY: u128 = 80 * NANOS as u128;
 
-/// A big switch of four ports, or two racks of two hosts (and one more) with uplinks that bind and a plane.
+/// A big switch of four ports, or two racks of two hosts (and one more) with uplinks that bind and
+/// a plane.
 fn network(big_switch: bool) -> Arc<Topology> {
-    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
+    let plane = Plane {
+        id: PlaneId(0),
+        rate: BitRate::mbit(1000),
+        delta: Span::millis(10),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
     let (nic, uplink) = (BitRate::mbit(100), BitRate::mbit(150));
     Arc::new(match big_switch {
         true => Topology::uniform("t", 4, 1, nic, nic, vec![]),
@@ -38,32 +48,51 @@ struct Few {
 }
 
 fn few() -> impl Strategy<Value = Few> {
-    let kind = prop::sample::select(vec![MaxMin, FairPerCoflow, Fifo, Varys, Aalo, Sincronia, Priority]);
+    let kind =
+        prop::sample::select(vec![MaxMin, FairPerCoflow, Fifo, Varys, Aalo, Sincronia, Priority]);
     let within = prop::sample::select(vec![Within::Greedy, Within::MaxMin]);
     let sharing = prop::sample::select(vec![Sharing::Strict, Sharing::Weighted]);
     let network = (kind, within, sharing).prop_map(|(kind, within, sharing)| {
-        let aalo = Queues { queues: 3, first: Bytes(200_000), factor: 5, sharing, interval: crate::units::Span::ZERO };
+        let aalo = Queues {
+            queues: 3,
+            first: Bytes(200_000),
+            factor: 5,
+            sharing,
+            interval: crate::units::Span::ZERO,
+        };
         Network { kind, within, aalo, ..Network::default() }
     });
     let flows = prop::collection::vec((0u32..2, 2u32..4, 200_000u64..3_000_000), 1..4);
     let comes = prop_oneof![1 => (0u64..8).prop_map(|k| k * 10 * MS), 2 => 0u64..80 * MS];
     let coflows = prop::collection::vec((comes, flows, prop::option::of(MS..120 * MS)), 2..7);
-    (any::<bool>(), network, coflows).prop_map(|(big_switch, network, coflows)| Few { big_switch, network, coflows })
+    (any::<bool>(), network, coflows).prop_map(|(big_switch, network, coflows)| Few {
+        big_switch,
+        network,
+        coflows,
+    })
 }
 
 /// What every flow that has not finished has sent, and the links on its way.
 fn underway(f: &mut SimFabric) -> Vec<(CoflowId, u128, Vec<u32>)> {
     let parts = f.parts(|_| true);
     let way = |((a, b), p): ((RackId, RackId), InFlight)| {
-        let route = if a == b { Route::Local } else { f.crossbars.plane(a, b).map_or(Route::Eps, Route::Ocs) };
+        let route = if a == b {
+            Route::Local
+        } else {
+            f.crossbars.plane(a, b).map_or(Route::Eps, Route::Ocs)
+        };
         (p.coflow, p.sent, f.links.path(p.hosts.0, p.hosts.1, route).links().to_vec())
     };
     parts.into_iter().map(way).collect()
 }
 
-/// Lets `span` pass, in which nothing happens by itself, and checks that every flow has a link on its way that is full but for `unused`
-/// units.
-fn no_flow_waits_for_room(f: &mut SimFabric, span: Span, unused: u128) -> Result<(), TestCaseError> {
+/// Lets `span` pass, in which nothing happens by itself, and checks that every flow has a link on
+/// its way that is full but for `unused` units.
+fn no_flow_waits_for_room(
+    f: &mut SimFabric,
+    span: Span,
+    unused: u128,
+) -> Result<(), TestCaseError> {
     let (now, before) = (f.now, underway(f));
     prop_assert!(f.advance(now + span).is_empty(), "nothing was to happen");
     let after = underway(f);
@@ -73,7 +102,9 @@ fn no_flow_waits_for_room(f: &mut SimFabric, span: Span, unused: u128) -> Result
         prop_assert_eq!(id, same);
         way.iter().for_each(|&l| *load.entry(l).or_default() += more - sent);
     }
-    let room = |l: &u32| (u128::from(f.links.capacity()[*l as usize]) * u128::from(span.0)).saturating_sub(load[l]);
+    let room = |l: &u32| {
+        (u128::from(f.links.capacity()[*l as usize]) * u128::from(span.0)).saturating_sub(load[l])
+    };
     for (id, _, way) in &before {
         let least = way.iter().map(room).min().expect("a path has links");
         prop_assert!(
@@ -91,7 +122,12 @@ fn no_flow_waits_for_room(f: &mut SimFabric, span: Span, unused: u128) -> Result
 
 /// Plays coflows and checks the law in every interval between two events.
 fn play_few(s: &Few) -> Result<(), TestCaseError> {
-    let settings = Settings { admit: Admit::All, network: s.network, circuits: !s.big_switch, ..Settings::default() };
+    let settings = Settings {
+        admit: Admit::All,
+        network: s.network,
+        circuits: !s.big_switch,
+        ..Settings::default()
+    };
     let mut f = SimFabric::new(network(s.big_switch), settings);
     if !s.big_switch {
         f.apply(&[circuit(0, 1, 0, 70), circuit(1, 2, 20, 200)], Time(0));
@@ -142,8 +178,10 @@ fn who_is_behind_a_cancelled_flow_between_the_same_hosts_takes_its_place() {
     for kind in [MaxMin, FairPerCoflow, Fifo, Varys, Aalo, Sincronia, Priority] {
         for big_switch in [true, false] {
             let network = Network { kind, ..Network::default() };
-            let coflows = vec![(0, vec![(0, 2, 500_000)], Some(5 * MS)), (MS, vec![(0, 2, 2_000_000)], None)];
-            play_few(&Few { big_switch, network, coflows }).unwrap_or_else(|e| panic!("{kind:?}, big switch {big_switch}: {e}"));
+            let coflows =
+                vec![(0, vec![(0, 2, 500_000)], Some(5 * MS)), (MS, vec![(0, 2, 2_000_000)], None)];
+            play_few(&Few { big_switch, network, coflows })
+                .unwrap_or_else(|e| panic!("{kind:?}, big switch {big_switch}: {e}"));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Max-min fairness held to a slow twin that knows single flows only, and fills everything at every event.
+//! Max-min fairness held to a slow twin that knows single flows only, and fills everything at every
+//! event.
 
 use super::*;
 use crate::demand::hedera::{self, Meter};
@@ -19,7 +20,10 @@ fn fill(paths: &[Vec<u32>], capacity: &[u64]) -> Vec<u64> {
             let growing = on().filter(Option::is_none).count() as u64;
             (capacity[l as usize] - on().flatten().sum::<u64>()).checked_div(growing)
         };
-        let Some((s, l)) = (0..capacity.len() as u32).filter_map(|l| Some((share(l)?, l))).min() else { break };
+        let Some((s, l)) = (0..capacity.len() as u32).filter_map(|l| Some((share(l)?, l))).min()
+        else {
+            break;
+        };
         for (r, _) in rate.iter_mut().zip(paths).filter(|(r, p)| r.is_none() && p.contains(&l)) {
             *r = Some(s);
         }
@@ -27,13 +31,26 @@ fn fill(paths: &[Vec<u32>], capacity: &[u64]) -> Vec<u64> {
     rate.into_iter().map(|r| r.expect("every flow crosses a link")).collect()
 }
 
-/// When every flow ends, given which circuits have light and when, and when hosts get which lists of switches.
-pub(super) fn twin(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec], moves: &[(u64, Steer)]) -> Vec<FlowFinished> {
+/// When every flow ends, given which circuits have light and when, and when hosts get which lists
+/// of switches.
+pub(super) fn twin(
+    t: &Arc<Topology>,
+    table: &[Reservation],
+    coflows: &[CoflowSpec],
+    moves: &[(u64, Steer)],
+) -> Vec<FlowFinished> {
     coarse(t, table, coflows, moves, 1)
 }
 
-/// The same; what flows leave that end is shared again at multiples of `resolution` nanoseconds only.
-fn coarse(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec], moves: &[(u64, Steer)], resolution: u64) -> Vec<FlowFinished> {
+/// The same; what flows leave that end is shared again at multiples of `resolution` nanoseconds
+/// only.
+fn coarse(
+    t: &Arc<Topology>,
+    table: &[Reservation],
+    coflows: &[CoflowSpec],
+    moves: &[(u64, Steer)],
+    resolution: u64,
+) -> Vec<FlowFinished> {
     // Links that may fail are in every path, also where they are never the tightest.
     let mut links = links::Links::new(t.clone(), true, true, true);
     let (mut now, mut next, mut flows, mut done) = (0u64, 0, Vec::<Flow>::new(), Vec::new());
@@ -43,7 +60,11 @@ fn coarse(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec], move
                 let of = FlowFinished { coflow: coflows[next].id, flow: k.into(), at: Time(now) };
                 match f.from == f.to || f.bytes.0 == 0 {
                     true => done.push(of),
-                    false => flows.push(Flow { of, hosts: (f.from, f.to), left: u128::from(f.bytes.0) * bundle::WORK_PER_BYTE }),
+                    false => flows.push(Flow {
+                        of,
+                        hosts: (f.from, f.to),
+                        left: u128::from(f.bytes.0) * bundle::WORK_PER_BYTE,
+                    }),
                 }
             }
             next += 1;
@@ -63,8 +84,15 @@ fn coarse(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec], move
         };
         let rates = fill(&flows.iter().map(path).collect::<Vec<_>>(), links.capacity());
         let end = |f: &Flow, r: u64| now + f.left.div_ceil(u128::from(r)) as u64;
-        let ends = flows.iter().zip(&rates).filter(|f| *f.1 > 0).map(|(f, &r)| end(f, r).next_multiple_of(resolution));
-        let edges = table.iter().flat_map(|r| [r.up_from.0, r.until.0]).filter(|&t| t > now && !flows.is_empty());
+        let ends = flows
+            .iter()
+            .zip(&rates)
+            .filter(|f| *f.1 > 0)
+            .map(|(f, &r)| end(f, r).next_multiple_of(resolution));
+        let edges = table
+            .iter()
+            .flat_map(|r| [r.up_from.0, r.until.0])
+            .filter(|&t| t > now && !flows.is_empty());
         let arrival = coflows.get(next).map(|c| c.arrival.0);
         let steered = moves.iter().map(|m| m.0).filter(|&at| at > now);
         let Some(then) = ends.chain(edges).chain(arrival).chain(steered).min() else { break };
@@ -206,23 +234,33 @@ proptest! {
 #[test]
 fn large_flows_are_those_that_a_meter_counts() {
     let t = topology(4, 1, 1000);
-    let (interval, settings) = (Span::millis(100), Settings { circuits: false, ..Settings::default() });
+    let (interval, settings) =
+        (Span::millis(100), Settings { circuits: false, ..Settings::default() });
     let (mut f, mut meter, mut most) = (SimFabric::new(t.clone(), settings), Meter::default(), 0);
     let tenths = hedera::tenths(&t, interval);
     // Some are large throughout, some when they begin, some never.
-    let mut flows = (1..40).map(|k| (k % 4, (k * 7 + k / 4) % 4, 700_000 * u64::from(k % 9 + 1) + u64::from(k)));
+    let mut flows = (1..40)
+        .map(|k| (k % 4, (k * 7 + k / 4) % 4, 700_000 * u64::from(k % 9 + 1) + u64::from(k)));
     for k in 0..60 {
         let now = Time(7_000_003 * k);
         if k % 4 == 1 {
-            f.add_flows(&coflow(k as u32, now.0, &flows.by_ref().take(4).collect::<Vec<_>>()), &[], now);
+            f.add_flows(
+                &coflow(k as u32, now.0, &flows.by_ref().take(4).collect::<Vec<_>>()),
+                &[],
+                now,
+            );
         }
         if k == 22 {
             f.cancel(CoflowId(21), now);
         }
         f.observe(now).unwrap();
-        let elephants = f.elephants(&tenths).unwrap().expect("a big switch keeps count of large flows");
+        let elephants =
+            f.elephants(&tenths).unwrap().expect("a big switch keeps count of large flows");
         most = most.max(elephants.iter().map(|e| e.2).sum());
         assert_eq!(elephants, meter.elephants(&f.flows().unwrap(), &t, interval), "at {now}");
     }
-    assert!(most > 4 && f.elephants(&tenths).unwrap().is_some_and(|e| e.iter().next().is_none()), "{most}");
+    assert!(
+        most > 4 && f.elephants(&tenths).unwrap().is_some_and(|e| e.iter().next().is_none()),
+        "{most}"
+    );
 }

@@ -26,7 +26,12 @@ fn coflows(s: &Script) -> Vec<CoflowSpec> {
         *at += gap;
         Some(*at)
     });
-    s.flows.iter().zip(arrivals).enumerate().map(|(k, (flows, at))| coflow(k as u32, at, flows)).collect()
+    s.flows
+        .iter()
+        .zip(arrivals)
+        .enumerate()
+        .map(|(k, (flows, at))| coflow(k as u32, at, flows))
+        .collect()
 }
 
 fn strict(s: &Script) -> Network {
@@ -43,12 +48,20 @@ struct Play {
 impl Play {
     fn new(t: &Arc<Topology>, coflows: &[CoflowSpec], settings: Settings) -> Self {
         let local = |f: FlowSpec| t.rack_of(f.from) == t.rack_of(f.to);
-        let of = |c: &CoflowSpec| c.flows.iter().enumerate().map(|(k, f)| c.priorities.of(k, local(f))).collect();
+        let of = |c: &CoflowSpec| {
+            c.flows.iter().enumerate().map(|(k, f)| c.priorities.of(k, local(f))).collect()
+        };
         Self { f: SimFabric::new(t.clone(), settings), now: coflows.iter().map(of).collect() }
     }
 
     fn change(&mut self, (coflow, flows, at): &Change) {
-        let under_way: BTreeSet<FlowId> = self.f.left(Time(*at)).into_iter().filter(|l| l.0 == CoflowId(*coflow)).map(|l| l.1).collect();
+        let under_way: BTreeSet<FlowId> = self
+            .f
+            .left(Time(*at))
+            .into_iter()
+            .filter(|l| l.0 == CoflowId(*coflow))
+            .map(|l| l.1)
+            .collect();
         let list: Vec<(FlowId, u8)> = flows.iter().map(|&(f, p)| (FlowId(f), p)).collect();
         self.f.prioritise(CoflowId(*coflow), &list, Time(*at));
         for (flow, p) in list.into_iter().filter(|l| under_way.contains(&l.0)) {
@@ -58,7 +71,8 @@ impl Play {
 
     /// Adds what comes and changes what changes up to `until`, by time; what comes goes first.
     fn until(&mut self, until: u64, coflows: &[CoflowSpec], changes: &[Change]) {
-        let mut times: BTreeSet<u64> = changes.iter().map(|c| c.2).chain(coflows.iter().map(|c| c.arrival.0)).collect();
+        let mut times: BTreeSet<u64> =
+            changes.iter().map(|c| c.2).chain(coflows.iter().map(|c| c.arrival.0)).collect();
         times.retain(|&t| t <= until);
         for at in times {
             for c in coflows.iter().filter(|c| c.arrival.0 == at) {
@@ -73,13 +87,21 @@ impl Play {
         let f = &mut self.f;
         f.engine.settle(world!(f));
         let mut units = BTreeMap::new();
-        f.engine.left(&mut |c, flow, left| assert!(units.insert((c, flow), left).is_none(), "each flow once"));
+        f.engine.left(&mut |c, flow, left| {
+            assert!(units.insert((c, flow), left).is_none(), "each flow once")
+        });
         units
     }
 }
 
 /// A network that begins at `now` with what another one has left then.
-fn resumed(p: &mut Play, t: &Arc<Topology>, coflows: &[CoflowSpec], settings: Settings, now: Time) -> SimFabric {
+fn resumed(
+    p: &mut Play,
+    t: &Arc<Topology>,
+    coflows: &[CoflowSpec],
+    settings: Settings,
+    now: Time,
+) -> SimFabric {
     let units = p.units();
     let state = |c: &CoflowSpec| {
         let left = |k: usize| units.get(&(c.id, FlowId::from(k))).copied().unwrap_or(0);
@@ -88,14 +110,16 @@ fn resumed(p: &mut Play, t: &Arc<Topology>, coflows: &[CoflowSpec], settings: Se
     let list: Vec<_> = coflows.iter().filter(|c| c.arrival <= now).map(state).collect();
     let mut g = SimFabric::new(t.clone(), settings);
     g.run(now);
-    g.engine = Box::new(ordered::Ordered::resume(settings.network, g.links.capacity(), &list, world!(g)));
+    g.engine =
+        Box::new(ordered::Ordered::resume(settings.network, g.links.capacity(), &list, world!(g)));
     g
 }
 
 proptest! {
     #![proptest_config(crate::testing::drawn(256))]
 
-    /// The slow twin of a change is a network that begins then, with what is left and the new priorities.
+    /// The slow twin of a change is a network that begins then, with what is left and the new
+    /// priorities.
     #[test]
     fn after_a_change_all_goes_on_as_if_it_began_then(s in crowded(), changes in changes(), big in any::<bool>(), at in span(120_000_000)) {
         let t = if big { topology(4, 2, 2000) } else { tree(&s) };
@@ -159,7 +183,8 @@ proptest! {
         prop_assert_eq!((seen.sent.total(), seen.backlog.total()), (between, 0));
     }
 
-    /// The priority that a flow has anyway is no change, and neither is any under other network schedulers: not one nanosecond.
+    /// The priority that a flow has anyway is no change, and neither is any under other network
+    /// schedulers: not one nanosecond.
     #[test]
     fn the_same_priority_changes_nothing(s in crowded(), changes in changes(), strict_too in any::<bool>()) {
         let (t, coflows) = (tree(&s), coflows(&s));
@@ -183,7 +208,8 @@ proptest! {
         prop_assert_eq!(told(&changes), told(&[]));
     }
 
-    /// Under every network scheduler what flows have left is what coflows have left, of each no more than it had, and only ever less.
+    /// Under every network scheduler what flows have left is what coflows have left, of each no
+    /// more than it had, and only ever less.
     #[test]
     fn what_is_left_is_what_was_not_sent(
         s in crowded(),
@@ -231,7 +257,10 @@ fn a_flow_overtakes_and_the_other_keeps_what_it_has_sent() {
     let t = topology(2, 1, 1000);
     let network = Network { kind: Priority, ..Network::default() };
     let mut f = SimFabric::new(t, Settings { circuits: false, network, ..Settings::default() });
-    let one = |id| CoflowSpec { priorities: Priorities::default(), ..coflow(id, 0, &[(0, 1, 1_000_000)]) };
+    let one = |id| CoflowSpec {
+        priorities: Priorities::default(),
+        ..coflow(id, 0, &[(0, 1, 1_000_000)])
+    };
     for id in 0..3 {
         f.add_flows(&one(id), &[], Time(0));
     }
@@ -240,12 +269,17 @@ fn a_flow_overtakes_and_the_other_keeps_what_it_has_sent() {
     f.prioritise(CoflowId(2), &[(FlowId(0), 1)], half);
     assert_eq!(
         f.left(half),
-        [(CoflowId(0), FlowId(0), Bytes(500_000)), (CoflowId(1), FlowId(0), Bytes(1_000_000)), (CoflowId(2), FlowId(0), Bytes(1_000_000))]
+        [
+            (CoflowId(0), FlowId(0), Bytes(500_000)),
+            (CoflowId(1), FlowId(0), Bytes(1_000_000)),
+            (CoflowId(2), FlowId(0), Bytes(1_000_000))
+        ]
     );
     f.prioritise(CoflowId(1), &[(FlowId(0), 0)], second(1, 1));
     f.prioritise(CoflowId(1), &[(FlowId(9), 7)], second(1, 1));
     f.prioritise(CoflowId(9), &[(FlowId(0), 7)], second(1, 1));
-    let ends: Vec<(u32, u64)> = f.advance(Time(NEVER)).iter().map(|d| (d.coflow.0, d.at.0)).collect();
+    let ends: Vec<(u32, u64)> =
+        f.advance(Time(NEVER)).iter().map(|d| (d.coflow.0, d.at.0)).collect();
     assert_eq!(ends, [(1, second(2, 1).0), (2, second(5, 2).0), (0, second(3, 1).0)]);
 }
 
@@ -255,20 +289,29 @@ fn equals_share_and_the_next_priority_waits() {
     let t = topology(2, 1, 1000);
     let ends = |within| {
         let network = Network { kind: Priority, within, ..Network::default() };
-        let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
+        let mut f =
+            SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
         for (id, bytes, priority) in [(0, 2_000_000, 3), (1, 1_000_000, 3), (2, 500_000, 4)] {
             let priorities = Priorities { all: Some(priority), flows: vec![] };
-            f.add_flows(&CoflowSpec { priorities, ..coflow(id, 0, &[(0, 1, bytes)]) }, &[], Time(0));
+            f.add_flows(
+                &CoflowSpec { priorities, ..coflow(id, 0, &[(0, 1, bytes)]) },
+                &[],
+                Time(0),
+            );
         }
         f.advance(Time(NEVER)).iter().map(|d| (d.coflow.0, d.at.0)).collect::<Vec<_>>()
     };
     let at = |bytes| time(1000, bytes);
     assert_eq!(ends(Within::MaxMin), [(1, at(2_000_000)), (0, at(3_000_000)), (2, at(3_500_000))]);
-    assert_eq!(ends(Within::Greedy), [(1, at(1_000_000)), (0, at(3_000_000)), (2, at(3_500_000))], "the smallest first");
+    assert_eq!(
+        ends(Within::Greedy),
+        [(1, at(1_000_000)), (0, at(3_000_000)), (2, at(3_500_000))],
+        "the smallest first"
+    );
 }
 
-/// Four flows between two hosts of one coflow are one group: they have parts of what is left by their sizes. One leaves it for a class of
-/// its own and comes back.
+/// Four flows between two hosts of one coflow are one group: they have parts of what is left by
+/// their sizes. One leaves it for a class of its own and comes back.
 #[test]
 fn flows_leave_their_group_with_their_part_and_come_back() {
     let t = topology(2, 1, 1000);
@@ -276,12 +319,19 @@ fn flows_leave_their_group_with_their_part_and_come_back() {
     let mut f = SimFabric::new(t, Settings { circuits: false, network, ..Settings::default() });
     let sizes = [100_000, 200_000, 300_000, 400_000];
     let all: Vec<_> = sizes.iter().map(|&n| (0, 1, n)).collect();
-    f.add_flows(&CoflowSpec { priorities: Priorities::default(), ..coflow(0, 0, &all) }, &[], Time(0));
+    f.add_flows(
+        &CoflowSpec { priorities: Priorities::default(), ..coflow(0, 0, &all) },
+        &[],
+        Time(0),
+    );
     let at = |bytes: u64| Time(time(1000, bytes));
     // To the byte that is under way.
     let left = |f: &mut SimFabric, now: Time, want: [u64; 4]| {
         let left: Vec<u64> = f.left(now).iter().map(|l| l.2.0).collect();
-        assert!(left.len() == 4 && left.iter().zip(want).all(|(l, w)| l.abs_diff(w) <= 1), "{left:?} instead of {want:?}");
+        assert!(
+            left.len() == 4 && left.iter().zip(want).all(|(l, w)| l.abs_diff(w) <= 1),
+            "{left:?} instead of {want:?}"
+        );
     };
     left(&mut f, at(500_000), [50_000, 100_000, 150_000, 200_000]);
     f.prioritise(CoflowId(0), &[(FlowId(2), 2)], at(500_000));

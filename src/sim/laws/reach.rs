@@ -1,11 +1,14 @@
-//! What the end of a flow reaches, against giving rates again to all coflows behind it, to the bit: chains of flows, and levels of links.
+//! What the end of a flow reaches, against giving rates again to all coflows behind it, to the bit:
+//! chains of flows, and levels of links.
 
 use super::*;
 
-/// All that a run tells: every finish in its order, looks in between and what every coflow has received in the end.
+/// All that a run tells: every finish in its order, looks in between and what every coflow has
+/// received in the end.
 type Run = (Vec<FlowFinished>, Vec<Observation>, BTreeMap<CoflowId, Delivered>);
 
-/// Runs coflows on a big switch; `struck` halves an interface for a while, and takes the first coflow back.
+/// Runs coflows on a big switch; `struck` halves an interface for a while, and takes the first
+/// coflow back.
 fn run(
     t: &Arc<Topology>,
     (network, resolution): (Network, Span),
@@ -13,7 +16,10 @@ fn run(
     gaps: &[u64],
     (slow, struck): (bool, bool),
 ) -> Run {
-    let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, resolution, ..Settings::default() });
+    let mut f = SimFabric::new(
+        t.clone(),
+        Settings { circuits: false, network, resolution, ..Settings::default() },
+    );
     assert!(f.links.two_sided(false));
     if slow {
         f.engine = Box::new(ordered::Ordered::slow(network, f.links.capacity()));
@@ -27,7 +33,11 @@ fn run(
             f.cancel(CoflowId(0), Time(at));
         }
         if struck && k > 1 {
-            f.prioritise(CoflowId(k as u32 - 1), &[(FlowId(0), 1), (FlowId(2), k as u8 % 8)], Time(at));
+            f.prioritise(
+                CoflowId(k as u32 - 1),
+                &[(FlowId(0), 1), (FlowId(2), k as u8 % 8)],
+                Time(at),
+            );
         }
         if struck && k % 3 == 2 {
             let half = Broken::Links { which: Which::Nic(HostId(k as u32 % 8)), percent: 50 };
@@ -53,20 +63,28 @@ fn size() -> impl Strategy<Value = u64> {
 fn flows() -> impl Strategy<Value = Vec<(u32, u32, u64)>> {
     let few = prop::collection::vec((0u32..8, 0u32..8, size()), 0..12);
     let hosts = || prop::collection::btree_set(0u32..8, 1..6);
-    let all = (hosts(), hosts(), prop::collection::vec(size(), 1..8)).prop_map(|(from, to, sizes)| {
-        let pairs = from.iter().flat_map(|&a| to.iter().map(move |&b| (a, b)));
-        pairs.enumerate().map(|(k, (a, b))| (a, b, sizes[k % sizes.len()])).collect()
-    });
+    let all =
+        (hosts(), hosts(), prop::collection::vec(size(), 1..8)).prop_map(|(from, to, sizes)| {
+            let pairs = from.iter().flat_map(|&a| to.iter().map(move |&b| (a, b)));
+            pairs.enumerate().map(|(k, (a, b))| (a, b, sizes[k % sizes.len()])).collect()
+        });
     prop_oneof![few, all]
 }
 
-/// Runs coflows up to their ends; before what comes after each of `looks` the bytes that every rack has sent by then are seen.
-fn carried(f: &mut SimFabric, flows: &[Vec<(u32, u32, u64)>], gaps: &[u64], looks: &[Time]) -> Vec<Vec<u64>> {
+/// Runs coflows up to their ends; before what comes after each of `looks` the bytes that every rack
+/// has sent by then are seen.
+fn carried(
+    f: &mut SimFabric,
+    flows: &[Vec<(u32, u32, u64)>],
+    gaps: &[u64],
+    looks: &[Time],
+) -> Vec<Vec<u64>> {
     let arrivals = (0..flows.len()).scan(0, |at, k| {
         *at += gaps[k % gaps.len()];
         Some((Time(*at), Some(k)))
     });
-    let mut all: Vec<(Time, Option<usize>)> = arrivals.chain(looks.iter().map(|&at| (at, None))).collect();
+    let mut all: Vec<(Time, Option<usize>)> =
+        arrivals.chain(looks.iter().map(|&at| (at, None))).collect();
     all.sort_unstable();
     let mut seen = Vec::new();
     for (at, what) in all {
@@ -74,7 +92,9 @@ fn carried(f: &mut SimFabric, flows: &[Vec<(u32, u32, u64)>], gaps: &[u64], look
             f.add_flows(&coflow(k as u32, at.0, &flows[k]), &[], at);
         } else {
             let sent = f.observe(at).unwrap().sent;
-            seen.push((0..8).map(|r| (0..8).map(|to| sent.get(RackId(r), RackId(to))).sum()).collect());
+            seen.push(
+                (0..8).map(|r| (0..8).map(|to| sent.get(RackId(r), RackId(to))).sum()).collect(),
+            );
         }
     }
     while let Some(t) = f.next_event() {
@@ -102,7 +122,8 @@ proptest! {
         for (k, seen) in carried(&mut new(None), &coflows, &gaps, &looks).into_iter().enumerate() {
             let told: Vec<u64> = (0..8).map(|rack| u.links[2 * rack].bytes[..=k].iter().sum()).collect();
             if network.within == Within::Sums {
-                // Pairs have equal parts of their bytes there, whatever their senders have sent: only all racks together are the same.
+                // Pairs have equal parts of their bytes there, whatever their senders have sent:
+                // only all racks together are the same.
                 let (told, seen) = (told.iter().sum::<u64>(), seen.iter().sum::<u64>());
                 prop_assert!(told.abs_diff(seen) < 64, "{} and {} in bucket {} of {:?}", told, seen, k, u.bucket);
                 continue;
@@ -136,7 +157,8 @@ proptest! {
         prop_assert_eq!(fast, slow);
     }
 
-    /// A shuffle that is kept by its two sides is its flows one by one: one more flow, which takes no time, makes it a list.
+    /// A shuffle that is kept by its two sides is its flows one by one: one more flow, which takes
+    /// no time, makes it a list.
     #[test]
     fn a_shuffle_is_its_flows(
         coflows in prop::collection::vec(flows(), 1..9),

@@ -10,30 +10,46 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec((0u32..8, 0u32..8, prop::option::of(4u32..6), span(120_000_000)), 0..12)
 }
 
-/// Leaf switches 0 to 3 of two hosts each below the spines 4 and 5; the first carries less than its cables.
+/// Leaf switches 0 to 3 of two hosts each below the spines 4 and 5; the first carries less than its
+/// cables.
 fn steer(&(from, to, spine, at): &Move) -> (u64, Steer) {
-    let list = spine.map(|s| if from / 2 == to / 2 { List(vec![from / 2]) } else { List(vec![from / 2, s, to / 2]) });
+    let list = spine.map(|s| {
+        if from / 2 == to / 2 { List(vec![from / 2]) } else { List(vec![from / 2, s, to / 2]) }
+    });
     (at, Steer { from: HostId(from), to: HostId(to), ports: None, list })
 }
 
 /// Plays a script in which lists change; what every flow and coflow came to.
-fn run(s: &Script, t: &Arc<Topology>, moves: &[(u64, Steer)]) -> (Vec<FlowFinished>, Vec<CoflowSpec>, Vec<Reservation>, SimFabric) {
-    let mut f = SimFabric::new(t.clone(), Settings { admit: s.admit(), network: s.network, ..Settings::default() });
+fn run(
+    s: &Script,
+    t: &Arc<Topology>,
+    moves: &[(u64, Steer)],
+) -> (Vec<FlowFinished>, Vec<CoflowSpec>, Vec<Reservation>, SimFabric) {
+    let mut f = SimFabric::new(
+        t.clone(),
+        Settings { admit: s.admit(), network: s.network, ..Settings::default() },
+    );
     for &(i, j, at, long) in &s.circuits {
         f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
     }
-    let table: Vec<Reservation> = f.observe(Time(0)).unwrap().programmed.timetable.iter().copied().collect();
+    let table: Vec<Reservation> =
+        f.observe(Time(0)).unwrap().programmed.timetable.iter().copied().collect();
     let (mut at, mut coflows) = (0, Vec::new());
     for (k, flows) in s.flows.iter().enumerate() {
         at += s.gaps[k];
         coflows.push(coflow(k as u32, at, flows));
     }
-    let mut times: Vec<u64> = coflows.iter().map(|c| c.arrival.0).chain(moves.iter().map(|m| m.0)).collect();
+    let mut times: Vec<u64> =
+        coflows.iter().map(|c| c.arrival.0).chain(moves.iter().map(|m| m.0)).collect();
     times.sort_unstable();
     times.dedup();
     for at in times {
         let ops: Vec<Steer> = moves.iter().filter(|m| m.0 == at).map(|m| m.1.clone()).collect();
-        assert!(f.steer(&ops, Time(at)).iter().all(|r| r.outcome == Ok(Time(at)) || r.op.from == r.op.to));
+        assert!(
+            f.steer(&ops, Time(at))
+                .iter()
+                .all(|r| r.outcome == Ok(Time(at)) || r.op.from == r.op.to)
+        );
         for c in coflows.iter().filter(|c| c.arrival.0 == at) {
             f.add_flows(c, &vec![true; c.flows.len()], Time(at));
         }
@@ -56,7 +72,8 @@ proptest! {
         prop_assert_eq!(done, max_min::twin(&t, &table, &coflows, &moves));
     }
 
-    /// Under every network scheduler: a flow that ends has sent all its bytes once, and every flow ends that has a way.
+    /// Under every network scheduler: a flow that ends has sent all its bytes once, and every flow
+    /// ends that has a way.
     #[test]
     fn no_byte_is_lost_by_a_change(s in script(), moves in moves()) {
         let s = Script { pods: 4, uplink: s.uplink.max(100), ..s };
@@ -71,7 +88,8 @@ proptest! {
         }
     }
 
-    /// The default ways by their names, given at any time, are no change: not one nanosecond, not one byte.
+    /// The default ways by their names, given at any time, are no change: not one nanosecond, not
+    /// one byte.
     #[test]
     fn the_default_way_as_a_list_changes_nothing(s in script(), moves in moves()) {
         let s = Script { pods: 4, ..s };
@@ -105,14 +123,34 @@ fn what_no_flow_can_take_is_refused_and_changes_nothing() {
     };
     let t = tree(&s);
     let mut f = SimFabric::new(t, Settings::default());
-    let op = |from, to, list: &[u32]| Steer { from: HostId(from), to: HostId(to), ports: None, list: Some(List(list.to_vec())) };
-    let results = f.steer(&[op(0, 7, &[0, 4, 3]), op(0, 7, &[0, 4, 2]), op(3, 3, &[]), op(0, 99, &[0])], Time(5));
-    let said: Vec<String> =
-        results.iter().map(|r| r.outcome.as_ref().map_or_else(ToString::to_string, |at| format!("at {}", at.0))).collect();
-    let wrong = ["the last switch of the list is leaf2", "h1-1 reaches itself over no switch", "there is no host 99"];
-    assert!(said[0] == "at 5" && said[1..].iter().zip(wrong).all(|(s, w)| s.starts_with(w)), "{said:?}");
+    let op = |from, to, list: &[u32]| Steer {
+        from: HostId(from),
+        to: HostId(to),
+        ports: None,
+        list: Some(List(list.to_vec())),
+    };
+    let results = f.steer(
+        &[op(0, 7, &[0, 4, 3]), op(0, 7, &[0, 4, 2]), op(3, 3, &[]), op(0, 99, &[0])],
+        Time(5),
+    );
+    let said: Vec<String> = results
+        .iter()
+        .map(|r| r.outcome.as_ref().map_or_else(ToString::to_string, |at| format!("at {}", at.0)))
+        .collect();
+    let wrong = [
+        "the last switch of the list is leaf2",
+        "h1-1 reaches itself over no switch",
+        "there is no host 99",
+    ];
+    assert!(
+        said[0] == "at 5" && said[1..].iter().zip(wrong).all(|(s, w)| s.starts_with(w)),
+        "{said:?}"
+    );
     assert_eq!(f.steered().of(HostId(0), HostId(7)), Some(&List(vec![0, 4, 3])));
     let mut flat = SimFabric::new(topology(2, 1, 100), Settings::default());
     let refused = flat.steer(&[op(0, 1, &[0])], Time(0))[0].outcome.clone().unwrap_err();
-    assert_eq!(refused.to_string(), "this fabric has no lists of switches: its packet network is one switch");
+    assert_eq!(
+        refused.to_string(),
+        "this fabric has no lists of switches: its packet network is one switch"
+    );
 }

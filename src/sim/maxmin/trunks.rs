@@ -66,7 +66,13 @@ impl Trunks {
         let trunk = *self.by_links.entry(path).or_insert(new);
         if trunk == new {
             links.iter().for_each(|&l| tell(l, new));
-            self.list.push(Trunk { links: path, growing: 0, ports: Vec::new(), held_by: NOWHERE, told: NOWHERE });
+            self.list.push(Trunk {
+                links: path,
+                growing: 0,
+                ports: Vec::new(),
+                held_by: NOWHERE,
+                told: NOWHERE,
+            });
         }
         trunk
     }

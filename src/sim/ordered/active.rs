@@ -137,7 +137,13 @@ impl ActiveCoflow {
 
     /// The facts that do not depend on priorities.
     pub fn own(&self) -> Own {
-        Own { id: self.id, arrival: self.arrival, priority: self.priority.1, weight: self.weight, job: self.job }
+        Own {
+            id: self.id,
+            arrival: self.arrival,
+            priority: self.priority.1,
+            weight: self.weight,
+            job: self.job,
+        }
     }
 
     /// Sender and receiver of a group, and their racks.
@@ -269,7 +275,8 @@ impl ActiveCoflow {
     #[inline]
     fn go_on(&mut self, g: u32, rate: u64, now: Time) {
         if rate > 0 {
-            let end = self.demand.sent(g, u128::from(rate) * u128::from(now.since(self.since(g)).0));
+            let end =
+                self.demand.sent(g, u128::from(rate) * u128::from(now.since(self.since(g)).0));
             debug_assert!(end.is_none(), "who is through is noticed before");
         }
     }
@@ -291,7 +298,10 @@ impl ActiveCoflow {
         if rate == 0 {
             return None;
         }
-        Remainder { units: self.demand.left(g), rate: base + rate }.time().and_then(|ns| now.0.checked_add(ns)).map(Time)
+        Remainder { units: self.demand.left(g), rate: base + rate }
+            .time()
+            .and_then(|ns| now.0.checked_add(ns))
+            .map(Time)
     }
 
     /// When a settled group with a rate ends.
@@ -320,7 +330,10 @@ impl ActiveCoflow {
         self.demand.live_groups(|g| {
             let (a, booked) = (self.about(g), self.booked[g as usize]);
             world.ledger.close(self.id, a.racks, booked.sent, booked.over_ocs);
-            of_group(&self.members, g).iter().skip(1).for_each(|_| world.ledger.close(self.id, a.racks, 0, 0));
+            of_group(&self.members, g)
+                .iter()
+                .skip(1)
+                .for_each(|_| world.ledger.close(self.id, a.racks, 0, 0));
         });
     }
 
@@ -372,7 +385,11 @@ impl ActiveCoflow {
             let a = self.about(g);
             beyond.count(a.racks, a.route, a.size() - self.left(g, now) - self.booked(g).sent);
         };
-        if self.all_begun { self.demand.live_groups(count) } else { self.begun.iter().for_each(&mut count) }
+        if self.all_begun {
+            self.demand.live_groups(count)
+        } else {
+            self.begun.iter().for_each(&mut count)
+        }
     }
 
     /// Moves a group to its present route. It must be settled and stopped.
@@ -465,8 +482,17 @@ impl ActiveCoflow {
     pub fn parts(&self, each: &mut dyn FnMut(InFlight)) {
         self.demand.live_groups(|g| {
             let (a, left) = (self.about(g), self.left_then(g));
-            let (flows, over_ocs) = (of_group(&self.members, g).len().max(1) as u32, self.booked(g).over_ocs);
-            each(InFlight { coflow: self.id, flow: a.flow, flows, hosts: a.hosts, sent: a.size() - left, over_ocs, left });
+            let (flows, over_ocs) =
+                (of_group(&self.members, g).len().max(1) as u32, self.booked(g).over_ocs);
+            each(InFlight {
+                coflow: self.id,
+                flow: a.flow,
+                flows,
+                hosts: a.hosts,
+                sent: a.size() - left,
+                over_ocs,
+                left,
+            });
         });
     }
 
@@ -474,7 +500,10 @@ impl ActiveCoflow {
     pub fn flows_left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
         self.demand.live_groups(|g| match of_group(&self.members, g) {
             [] => each(self.id, self.roster.asked(g).0, self.left_then(g)),
-            several => several.iter().zip(shares(several, self.left_then(g))).for_each(|(m, left)| each(self.id, m.flow, left)),
+            several => several
+                .iter()
+                .zip(shares(several, self.left_then(g)))
+                .for_each(|(m, left)| each(self.id, m.flow, left)),
         });
     }
 
@@ -492,7 +521,11 @@ impl ActiveCoflow {
         self.demand.live_groups(|g| {
             let (a, mut over_ocs) = (self.about(g), self.booked(g).over_ocs);
             let alone = [Member { group: g, flow: a.flow, bytes: a.bytes, weight: 1 }];
-            let members = if of_group(&self.members, g).is_empty() { &alone } else { of_group(&self.members, g) };
+            let members = if of_group(&self.members, g).is_empty() {
+                &alone
+            } else {
+                of_group(&self.members, g)
+            };
             for (m, left) in members.iter().zip(shares(members, self.demand.left(g))) {
                 // Work over circuits is known by coflow only, so it may be counted for the first
                 // flows.
@@ -500,7 +533,15 @@ impl ActiveCoflow {
                 let own = over_ocs.min(sent);
                 over_ocs -= own;
                 let (priority, marked) = (self.priority.0, a.marked);
-                flows.push(Flow { priority, hosts: a.hosts, flow: m.flow, marked, bytes: m.bytes, left, over_ocs: own });
+                flows.push(Flow {
+                    priority,
+                    hosts: a.hosts,
+                    flow: m.flow,
+                    marked,
+                    bytes: m.bytes,
+                    left,
+                    over_ocs: own,
+                });
             }
         });
     }

@@ -28,7 +28,12 @@ pub trait Discipline: Send {
 
     /// Gives base rates to all coflows, in order, if it decides by coflow. Returns what ends last
     /// of each.
-    fn base(&self, demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
+    fn base(
+        &self,
+        demands: &[&Demand],
+        free: &mut Free,
+        rates: &mut [Rates],
+    ) -> Vec<Option<Remainder>> {
         let _ = (free, rates);
         vec![None; demands.len()]
     }
@@ -102,7 +107,12 @@ impl Discipline for EqualProgress {
     fn order(&self, coflows: &mut Vec<ActiveCoflow>, _: &[u64]) {
         coflows.iter_mut().for_each(|c| c.demand.weigh());
     }
-    fn base(&self, demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
+    fn base(
+        &self,
+        demands: &[&Demand],
+        free: &mut Free,
+        rates: &mut [Rates],
+    ) -> Vec<Option<Remainder>> {
         rates::equal_progress(demands, free, rates)
     }
 }
@@ -117,7 +127,12 @@ impl Discipline for Varys {
     fn order(&self, coflows: &mut Vec<ActiveCoflow>, capacity: &[u64]) {
         order_by(coflows, |demands, _| orders::sebf(demands, capacity));
     }
-    fn base(&self, demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
+    fn base(
+        &self,
+        demands: &[&Demand],
+        free: &mut Free,
+        rates: &mut [Rates],
+    ) -> Vec<Option<Remainder>> {
         demands.iter().zip(rates).map(|(d, r)| rates::madd(d, free, r)).collect()
     }
 }
@@ -183,6 +198,7 @@ fn order_by(coflows: &mut Vec<ActiveCoflow>, order: impl FnOnce(&[&Demand], &[u3
     let demands: Vec<&Demand> = coflows.iter().map(|c| &c.demand).collect();
     let weights: Vec<u32> = coflows.iter().map(|c| c.weight).collect();
     let order = order(&demands, &weights);
-    let mut old: Vec<Option<ActiveCoflow>> = std::mem::take(coflows).into_iter().map(Some).collect();
+    let mut old: Vec<Option<ActiveCoflow>> =
+        std::mem::take(coflows).into_iter().map(Some).collect();
     *coflows = order.into_iter().filter_map(|c| old[c].take()).collect();
 }

@@ -99,7 +99,12 @@ impl Flow {
 /// Groups of a new coflow's flows, by the priorities that `priority(flow, whether it stays in its
 /// rack)` gives. Flows that need no time are finished here. O(flows log flows), or O(flows) if all
 /// have one priority and are in the order of their hosts.
-pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: impl Fn(usize, bool) -> u8) -> Vec<(u8, MergedFlows)> {
+pub fn fresh(
+    coflow: &CoflowSpec,
+    marked: &[bool],
+    world: &mut World,
+    priority: impl Fn(usize, bool) -> u8,
+) -> Vec<(u8, MergedFlows)> {
     let is_local = |f: &FlowSpec, world: &World| world.rack(f.from) == world.rack(f.to);
     let (mut free, mut first, mut before, mut is_plain) = (Vec::new(), None, None, true);
     for (k, f) in coflow.flows.iter().enumerate() {
@@ -108,7 +113,8 @@ pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: 
             continue;
         }
         let own = priority(k, is_local(&f, world));
-        is_plain &= *first.get_or_insert(own) == own && before.replace((f.from, f.to)).is_none_or(|b| b < (f.from, f.to));
+        is_plain &= *first.get_or_insert(own) == own
+            && before.replace((f.from, f.to)).is_none_or(|b| b < (f.from, f.to));
     }
     let is_marked = |k: usize| marked.get(k).copied().unwrap_or(false);
     match first {
@@ -116,8 +122,17 @@ pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: 
         Some(all) if is_plain => vec![(all, plain(coflow, is_marked, &free, world))],
         Some(_) => {
             let flow = |(k, f): (usize, FlowSpec)| {
-                let (priority, left) = (priority(k, is_local(&f, world)), u128::from(f.bytes.0) * WORK_PER_BYTE);
-                Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked: is_marked(k), bytes: f.bytes.0, left, over_ocs: 0 }
+                let (priority, left) =
+                    (priority(k, is_local(&f, world)), u128::from(f.bytes.0) * WORK_PER_BYTE);
+                Flow {
+                    priority,
+                    hosts: (f.from, f.to),
+                    flow: k.into(),
+                    marked: is_marked(k),
+                    bytes: f.bytes.0,
+                    left,
+                    over_ocs: 0,
+                }
             };
             let flows = coflow.flows.beside(&free).map(flow).collect();
             by_priority(coflow.id, flows, world)
@@ -127,7 +142,12 @@ pub fn fresh(coflow: &CoflowSpec, marked: &[bool], world: &mut World, priority: 
 
 /// Groups of one flow each, if flows are in the order of their hosts and have one priority. In a
 /// shuffle, the groups at the indices `free` are done. Nothing is allocated but the result.
-fn plain(coflow: &CoflowSpec, marked: impl Fn(usize) -> bool, free: &[u32], world: &World) -> MergedFlows {
+fn plain(
+    coflow: &CoflowSpec,
+    marked: impl Fn(usize) -> bool,
+    free: &[u32],
+    world: &World,
+) -> MergedFlows {
     let topology = world.links.shared_topology();
     let (mut roster, left_out, mut done) = match coflow.flows.as_shuffle() {
         Some(shuffle) => (Roster::of(topology, shuffle.clone()), &[][..], free.iter().peekable()),
@@ -136,16 +156,26 @@ fn plain(coflow: &CoflowSpec, marked: impl Fn(usize) -> bool, free: &[u32], worl
     let group = |(g, (k, f)): (u32, (usize, FlowSpec))| {
         let (hosts, racks) = ((f.from, f.to), (world.rack(f.from), world.rack(f.to)));
         let route = world.route(hosts, racks, marked(k));
-        roster.push(g, &About { hosts, racks, marked: marked(k), route, flow: k.into(), bytes: f.bytes.0 });
+        roster.push(
+            g,
+            &About { hosts, racks, marked: marked(k), route, flow: k.into(), bytes: f.bytes.0 },
+        );
         let is_done = done.next_if(|&&place| place as usize == k).is_some();
-        Group { path: world.links.path(f.from, f.to, route), left: if is_done { 0 } else { u128::from(f.bytes.0) * WORK_PER_BYTE } }
+        Group {
+            path: world.links.path(f.from, f.to, route),
+            left: if is_done { 0 } else { u128::from(f.bytes.0) * WORK_PER_BYTE },
+        }
     };
     let demand = Demand::new((0..).zip(coflow.flows.beside(left_out)).map(group));
     MergedFlows { demand, roster, members: Vec::new(), booked: Vec::new() }
 }
 
 /// Groups by priority. Flows without work left are finished here. O(flows log flows).
-pub fn by_priority(coflow: CoflowId, mut flows: Vec<Flow>, world: &mut World) -> Vec<(u8, MergedFlows)> {
+pub fn by_priority(
+    coflow: CoflowId,
+    mut flows: Vec<Flow>,
+    world: &mut World,
+) -> Vec<(u8, MergedFlows)> {
     flows.retain(|f| {
         let over = f.left == 0;
         if over {
@@ -156,12 +186,16 @@ pub fn by_priority(coflow: CoflowId, mut flows: Vec<Flow>, world: &mut World) ->
         !over
     });
     flows.sort_unstable_by_key(|f| (f.priority, f.hosts, f.flow));
-    flows.chunk_by(|a, b| a.priority == b.priority).map(|same| (same[0].priority, groups(same, world))).collect()
+    flows
+        .chunk_by(|a, b| a.priority == b.priority)
+        .map(|same| (same[0].priority, groups(same, world)))
+        .collect()
 }
 
 /// Flows of one priority by host pair.
 fn groups(flows: &[Flow], world: &World) -> MergedFlows {
-    let (mut roster, mut members, mut booked) = (Roster::new(world.links.shared_topology()), Vec::new(), Vec::new());
+    let (mut roster, mut members, mut booked) =
+        (Roster::new(world.links.shared_topology()), Vec::new(), Vec::new());
     let began = flows.iter().any(|f| f.left < f.size());
     let group = |(group, same): (u32, &[Flow])| {
         let Flow { hosts, flow, marked, .. } = same[0];
@@ -215,9 +249,14 @@ mod tests {
 
     #[test]
     fn the_members_of_a_group_are_found() {
-        let members: Vec<Member> =
-            [(1, 0), (1, 4), (3, 2), (3, 5)].iter().map(|&(group, f)| Member { group, flow: FlowId(f), bytes: 1, weight: 1 }).collect();
+        let members: Vec<Member> = [(1, 0), (1, 4), (3, 2), (3, 5)]
+            .iter()
+            .map(|&(group, f)| Member { group, flow: FlowId(f), bytes: 1, weight: 1 })
+            .collect();
         let found = |g| of_group(&members, g).iter().map(|m| m.flow.0).collect::<Vec<_>>();
-        assert_eq!([found(0), found(1), found(2), found(3), found(4)], [vec![], vec![0, 4], vec![], vec![2, 5], vec![]]);
+        assert_eq!(
+            [found(0), found(1), found(2), found(3), found(4)],
+            [vec![], vec![0, 4], vec![], vec![2, 5], vec![]]
+        );
     }
 }

@@ -45,12 +45,21 @@ impl Incremental {
 
     /// A group of the coflow at index `k` has ended.
     pub fn leave(&mut self, k: usize, c: &ActiveCoflow, gone: &Gone) {
-        if self.levels.is_ready() { self.levels.leave(k, c, gone) } else { self.chains.leave(k, c, gone) }
+        if self.levels.is_ready() {
+            self.levels.leave(k, c, gone)
+        } else {
+            self.chains.leave(k, c, gone)
+        }
     }
 
     /// Gives the bandwidth that was freed to the flows that may have it. True if a coflow has ended
     /// by that.
-    pub fn follow(&mut self, coflows: &mut [ActiveCoflow], free: &mut Free, world: &mut World) -> bool {
+    pub fn follow(
+        &mut self,
+        coflows: &mut [ActiveCoflow],
+        free: &mut Free,
+        world: &mut World,
+    ) -> bool {
         if self.levels.is_ready() {
             self.levels.follow(coflows, free, world.now);
             return false;

@@ -72,7 +72,12 @@ impl FairLevels {
 
     /// Shares what is free among coflows, which have no rates yet, and remembers the levels. False
     /// if it cannot. O(coflows x (links log links) + groups).
-    pub fn learn(&mut self, coflows: &mut [ActiveCoflow], free: &mut Free, weighted: Option<&Aalo>) -> bool {
+    pub fn learn(
+        &mut self,
+        coflows: &mut [ActiveCoflow],
+        free: &mut Free,
+        weighted: Option<&Aalo>,
+    ) -> bool {
         if self.links != free.links() {
             return false;
         }
@@ -89,7 +94,10 @@ impl FairLevels {
                     steps.push((k, Levels::new(&c.demand, &mut own, scratch)));
                     k += 1;
                 }
-                before.iter().zip(0..).for_each(|(&before, l)| free.take_link(l, before - own.left(l)));
+                before
+                    .iter()
+                    .zip(0..)
+                    .for_each(|(&before, l)| free.take_link(l, before - own.left(l)));
                 self.queues.push(steps);
             }
         }
@@ -134,7 +142,9 @@ impl FairLevels {
 
     /// Appends the flows that are due to `list`, in order, as (coflow, group).
     pub fn due(&mut self, now: Time, list: &mut Vec<(usize, u32)>) {
-        for (k, (ends, _)) in self.ends.iter().enumerate().filter(|(_, e)| e.1.is_some_and(|t| t <= now)) {
+        for (k, (ends, _)) in
+            self.ends.iter().enumerate().filter(|(_, e)| e.1.is_some_and(|t| t <= now))
+        {
             ends.up_to(now, &mut self.over);
             list.extend(self.over.drain(..).map(|g| (k, g)));
         }
@@ -174,12 +184,18 @@ impl FairLevels {
         walk(&mut self.rest, deltas);
         // The bandwidth of ended flows has been returned already.
         self.back.drain(..).for_each(|(link, rate)| deltas.add(link, -(rate as i64)));
-        deltas.drain(|link, more| free.set(link, free.left(link).checked_add_signed(more).expect("no one has more than there is")));
+        deltas.drain(|link, more| {
+            free.set(
+                link,
+                free.left(link).checked_add_signed(more).expect("no one has more than there is"),
+            )
+        });
         for (k, c) in coflows.iter_mut().enumerate() {
             let (ends, first) = &mut self.ends[k];
             if other[k] {
                 let queue = self.places.get(k).map(|&(q, at)| &mut self.queues[q][at].1);
-                let mut levels: Vec<&mut Levels> = queue.into_iter().chain([&mut self.rest[k].1]).collect();
+                let mut levels: Vec<&mut Levels> =
+                    queue.into_iter().chain([&mut self.rest[k].1]).collect();
                 let mut changed = Vec::new();
                 c.demand.changed_rates(&mut levels, |g, rate| changed.push((g, rate)));
                 for (g, rate) in changed {

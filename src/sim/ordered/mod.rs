@@ -89,7 +89,11 @@ const ALL: Anew = Anew { from: 0, order: true };
 impl Ordered {
     /// No coflows on links of these capacities.
     pub fn new(network: Network, capacity: &[u64]) -> Self {
-        Self { decides: network.decide, guard: network.starvation, ..Self::under(discipline(&network), capacity) }
+        Self {
+            decides: network.decide,
+            guard: network.starvation,
+            ..Self::under(discipline(&network), capacity)
+        }
     }
 
     /// The same under the caller's own rules.
@@ -122,16 +126,37 @@ impl Ordered {
     /// The twin of changes of priority: it begins at `world.now` with the given priority and work
     /// left of each flow.
     #[cfg(test)]
-    pub fn resume(network: Network, capacity: &[u64], coflows: &[(CoflowSpec, Vec<(u8, u128)>)], world: &mut World) -> Self {
+    pub fn resume(
+        network: Network,
+        capacity: &[u64],
+        coflows: &[(CoflowSpec, Vec<(u8, u128)>)],
+        world: &mut World,
+    ) -> Self {
         let mut engine = Self::new(network, capacity);
         for (c, state) in coflows {
             let flow = |k: usize| (c.flows.at(k), state[k]);
-            let flows = (0..state.len()).map(flow).enumerate().filter(|(_, (_, s))| s.1 > 0).map(|(k, (f, (priority, left)))| {
-                world.ledger.open(c.id);
-                flows::Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked: false, bytes: f.bytes.0, left, over_ocs: 0 }
-            });
+            let flows = (0..state.len()).map(flow).enumerate().filter(|(_, (_, s))| s.1 > 0).map(
+                |(k, (f, (priority, left)))| {
+                    world.ledger.open(c.id);
+                    flows::Flow {
+                        priority,
+                        hosts: (f.from, f.to),
+                        flow: k.into(),
+                        marked: false,
+                        bytes: f.bytes.0,
+                        left,
+                        over_ocs: 0,
+                    }
+                },
+            );
             let flows = flows::by_priority(c.id, flows.collect(), world);
-            let own = Own { id: c.id, arrival: c.arrival, priority: engine.place(c), weight: c.weight, job: None };
+            let own = Own {
+                id: c.id,
+                arrival: c.arrival,
+                priority: engine.place(c),
+                weight: c.weight,
+                job: None,
+            };
             engine.enter(own, flows, world);
         }
         engine.decide(ALL, world);
@@ -177,7 +202,11 @@ impl Ordered {
         let (queues, ready) = (self.discipline.queues(), self.following.is_ready());
         // With incremental sharing, `next` of a coflow under queues is when it changes its queue,
         // which the end of a flow moves.
-        for c in self.coflows.iter_mut().filter(|c| ready && queues.is_some() || c.next.is_some_and(|t| t <= now)) {
+        for c in self
+            .coflows
+            .iter_mut()
+            .filter(|c| ready && queues.is_some() || c.next.is_some_and(|t| t <= now))
+        {
             let turn = turn_of(queues, c).filter(|_| self.decides == Decide::FlowEnds);
             if ready { c.forecast_calm(now, turn) } else { c.forecast(now, turn) }
         }
@@ -204,7 +233,8 @@ impl Ordered {
         let (now, mut due) = (world.now, before);
         let mut list = std::mem::take(&mut self.ended);
         self.following.due(now, &mut list);
-        let (mut ended, mut gone, mut from) = (list.drain(..).peekable(), std::mem::take(&mut self.gone), 0);
+        let (mut ended, mut gone, mut from) =
+            (list.drain(..).peekable(), std::mem::take(&mut self.gone), 0);
         while let Some(place) = self.next_due(from, ended.peek().map(|e| e.0), now) {
             from = place + 1;
             let c = &mut self.coflows[place];
@@ -220,7 +250,11 @@ impl Ordered {
             }
             let over = c.demand.live() == 0;
             // A coflow that changes its queue moves back, so those before it keep their indices.
-            let queue = if self.decides == Decide::FlowEnds { queue_of(self.discipline.queues(), c, now) } else { c.queue };
+            let queue = if self.decides == Decide::FlowEnds {
+                queue_of(self.discipline.queues(), c, now)
+            } else {
+                c.queue
+            };
             let moves = std::mem::replace(&mut c.queue, queue) != queue;
             // Bandwidth that was given by coflow is offered to all again.
             let first = if gone.iter().any(|e| e.base > 0) { 0 } else { self.first_equal(place) };
@@ -252,7 +286,11 @@ impl Ordered {
     /// The first of the coflows that share equally with the one at `place`.
     fn first_equal(&self, place: usize) -> usize {
         let priority = self.coflows[place].priority;
-        if self.discipline.equals_share() { self.coflows.partition_point(|c| c.priority < priority) } else { place }
+        if self.discipline.equals_share() {
+            self.coflows.partition_point(|c| c.priority < priority)
+        } else {
+            place
+        }
     }
 
     /// Removes coflows that are over; their work counts for their jobs.
@@ -293,7 +331,11 @@ impl Ordered {
         self.pending = None;
         let (by_coflow, all_share) = (self.discipline.by_coflow(), self.all_share(world.now));
         let by_levels = !all_share && self.has_levels();
-        let from = if by_coflow || all_share || by_levels || self.discipline.weighted().is_some() { 0 } else { anew.from };
+        let from = if by_coflow || all_share || by_levels || self.discipline.weighted().is_some() {
+            0
+        } else {
+            anew.from
+        };
         for c in &mut self.coflows[from..] {
             if by_coflow && anew.order {
                 c.settle(world, &mut self.free);
@@ -312,8 +354,12 @@ impl Ordered {
             self.attain(world.now);
             if self.decides == Decide::CoflowEvents {
                 let queues = self.discipline.queues();
-                let queue = |c: &ActiveCoflow, aalo| orders::queue(super::bundle::bytes(c.attained(world.now)), aalo);
-                self.coflows.iter_mut().for_each(|c| c.queue = queues.map_or(0, |aalo| queue(c, aalo)));
+                let queue = |c: &ActiveCoflow, aalo| {
+                    orders::queue(super::bundle::bytes(c.attained(world.now)), aalo)
+                };
+                self.coflows
+                    .iter_mut()
+                    .for_each(|c| c.queue = queues.map_or(0, |aalo| queue(c, aalo)));
             }
             self.coflows.sort_by_key(|c| (c.arrival, c.id));
             self.discipline.order(&mut self.coflows, &self.capacity);
@@ -331,13 +377,20 @@ impl Ordered {
                 self.coflows.iter_mut().for_each(|c| c.stop_extra(&mut self.free));
                 return self.decide(ALL, world);
             }
-        } else if by_levels && self.following.levels.learn(&mut self.coflows, &mut self.free, self.discipline.weighted()) {
+        } else if by_levels
+            && self.following.levels.learn(
+                &mut self.coflows,
+                &mut self.free,
+                self.discipline.weighted(),
+            )
+        {
             // It has given the rates as well.
         } else {
             self.share(from);
         }
         for c in &mut self.coflows[from..] {
-            let turn = turn_of(self.discipline.queues(), c).filter(|_| self.decides == Decide::FlowEnds);
+            let turn =
+                turn_of(self.discipline.queues(), c).filter(|_| self.decides == Decide::FlowEnds);
             c.forecast(world.now, turn);
         }
         self.prepare(world);
@@ -354,9 +407,18 @@ impl Ordered {
     /// Prepares incremental sharing, if flows cross two links each and take all that these have
     /// left, flow by flow or coflow by coflow.
     fn prepare(&mut self, world: &World) {
-        let greedy = !(self.discipline.is_fair_within() || self.discipline.weighted().is_some() || self.all_share(world.now));
-        if greedy && self.decides == Decide::FlowEnds && self.coflows.iter().all(|c| c.demand.is_plain()) {
-            self.following.chains.learn(&mut self.coflows, &self.free, world.links.topology().hosts.len());
+        let greedy = !(self.discipline.is_fair_within()
+            || self.discipline.weighted().is_some()
+            || self.all_share(world.now));
+        if greedy
+            && self.decides == Decide::FlowEnds
+            && self.coflows.iter().all(|c| c.demand.is_plain())
+        {
+            self.following.chains.learn(
+                &mut self.coflows,
+                &self.free,
+                world.links.topology().hosts.len(),
+            );
         }
         self.following.levels.forecast(&self.coflows);
         if self.following.is_ready() {
@@ -373,7 +435,9 @@ impl Ordered {
             return self.decide(ALL, world);
         }
         if let Some(queues) = self.discipline.queues() {
-            self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, turn_of(Some(queues), c)));
+            self.coflows
+                .iter_mut()
+                .for_each(|c| c.forecast_calm(world.now, turn_of(Some(queues), c)));
         }
         self.await_next(self.following.next(), self.has_calm_events(), world.now);
     }
@@ -415,7 +479,11 @@ impl Ordered {
     }
 
     /// Moves the flows `of(hosts, racks)` to their present routes, where these have changed.
-    fn change_over(&mut self, of: impl Fn((HostId, HostId), (RackId, RackId)) -> bool, world: &mut World) {
+    fn change_over(
+        &mut self,
+        of: impl Fn((HostId, HostId), (RackId, RackId)) -> bool,
+        world: &mut World,
+    ) {
         let mut any = false;
         for c in &mut self.coflows {
             let changes = |g: u32| {
@@ -444,10 +512,15 @@ impl Ordered {
         if !self.discipline.by_coflow() {
             return;
         }
-        let mut rates: Vec<Rates> = self.coflows.iter_mut().map(|c| std::mem::take(&mut c.base)).collect();
+        let mut rates: Vec<Rates> =
+            self.coflows.iter_mut().map(|c| std::mem::take(&mut c.base)).collect();
         let demands: Vec<&Demand> = self.coflows.iter().map(|c| &c.demand).collect();
         let last = self.discipline.base(&demands, &mut self.free, &mut rates);
-        self.coflows.iter_mut().zip(rates).zip(last).for_each(|((c, rates), last)| c.set_base(rates, last, now));
+        self.coflows
+            .iter_mut()
+            .zip(rates)
+            .zip(last)
+            .for_each(|((c, rates), last)| c.set_base(rates, last, now));
     }
 
     /// Gives extra rates to the coflows from this index on, which have none.
@@ -461,7 +534,9 @@ impl Ordered {
             return weighted(aalo, fair, coflows, free);
         }
         if self.discipline.equals_share() {
-            return coflows.chunk_by_mut(|a, b| a.priority == b.priority).for_each(|equals| together(equals, free));
+            return coflows
+                .chunk_by_mut(|a, b| a.priority == b.priority)
+                .for_each(|equals| together(equals, free));
         }
         coflows.iter_mut().for_each(|c| within(fair, c, free));
     }
@@ -476,18 +551,27 @@ fn queue_of(queues: Option<&Aalo>, c: &ActiveCoflow, now: Time) -> u32 {
 /// When a coflow leaves its queue.
 fn turn_of(queues: Option<&Aalo>, c: &ActiveCoflow) -> Option<Turn> {
     let aalo = queues?;
-    aalo.limit(c.queue).map(|Bytes(b)| Turn { limit: (u128::from(b) * WORK_PER_BYTE).saturating_sub(c.before), aalo: *aalo })
+    aalo.limit(c.queue).map(|Bytes(b)| Turn {
+        limit: (u128::from(b) * WORK_PER_BYTE).saturating_sub(c.before),
+        aalo: *aalo,
+    })
 }
 
 impl Engine for Ordered {
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
-        let flows = flows::fresh(coflow, marked, world, |k, local| self.discipline.priority(coflow, k, local));
+        let flows = flows::fresh(coflow, marked, world, |k, local| {
+            self.discipline.priority(coflow, k, local)
+        });
         let job = self.jobs.remove(&coflow.id);
         if flows.is_empty() {
             return;
         }
         let priority = self.place(coflow);
-        self.enter(Own { id: coflow.id, arrival: world.now, priority, weight: coflow.weight.max(1), job }, flows, world);
+        self.enter(
+            Own { id: coflow.id, arrival: world.now, priority, weight: coflow.weight.max(1), job },
+            flows,
+            world,
+        );
         self.decide(ALL, world);
     }
 
@@ -509,7 +593,9 @@ impl Engine for Ordered {
     }
 
     fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)], world: &mut World) {
-        if self.discipline.has_priorities() && self.move_flows(coflow, &flows.iter().copied().collect(), world) {
+        if self.discipline.has_priorities()
+            && self.move_flows(coflow, &flows.iter().copied().collect(), world)
+        {
             self.decide(ALL, world);
         }
     }
@@ -526,7 +612,9 @@ impl Engine for Ordered {
             c.cancel(world);
         }
         for c in self.coflows.extract_if(.., |c| c.id == coflow) {
-            c.job.into_iter().for_each(|job| *self.attained.entry(job).or_insert(0) += c.sent(world.now));
+            c.job
+                .into_iter()
+                .for_each(|job| *self.attained.entry(job).or_insert(0) += c.sent(world.now));
         }
         if self.coflows.len() < before {
             self.decide(ALL, world);

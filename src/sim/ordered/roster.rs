@@ -85,7 +85,11 @@ impl Roster {
     /// Facts about the group between these interfaces.
     pub fn about(&self, group: u32, ends: [u32; 2]) -> About {
         let ((flow, bytes), (hosts, racks)) = (self.asked(group), self.between(ends));
-        let route = if racks.0 == racks.1 { Route::Local } else { self.routes.get(group as usize).copied().unwrap_or(Route::Eps) };
+        let route = if racks.0 == racks.1 {
+            Route::Local
+        } else {
+            self.routes.get(group as usize).copied().unwrap_or(Route::Eps)
+        };
         About { hosts, racks, marked: self.marked.contains(group), route, flow, bytes }
     }
 

@@ -22,7 +22,8 @@ const FINE: u32 = 20;
 /// A number of flows from a host to a host.
 type Flows = (u32, u32, u32);
 
-/// Racks of two hosts: all interfaces up, all down, the racks' ports to the EPS, the EPS's ports to them, and the queues of both.
+/// Racks of two hosts: all interfaces up, all down, the racks' ports to the EPS, the EPS's ports to
+/// them, and the queues of both.
 struct Net {
     racks: u32,
     capacity: Vec<u64>,
@@ -32,14 +33,22 @@ struct Net {
 }
 
 impl Net {
-    /// Interfaces of these rates, `down` to each rack and `up` from each. A full link may leave one part of two to the power of `exact`.
+    /// Interfaces of these rates, `down` to each rack and `up` from each. A full link may leave one
+    /// part of two to the power of `exact`.
     fn new(nics: &[u64], down: &[u64], up: &[u64], exact: u32) -> Self {
         let racks = up.len() as u32;
         let hosts = racks * HOSTS;
         let of_queues = up.iter().chain(down).flat_map(|&c| std::iter::repeat_n(c, up.len()));
-        let capacity: Vec<u64> = nics.iter().chain(nics).chain(up).chain(down).copied().chain(of_queues).collect();
+        let capacity: Vec<u64> =
+            nics.iter().chain(nics).chain(up).chain(down).copied().chain(of_queues).collect();
         let queues = Queues::new(up.len(), 2 * hosts, 2 * hosts + 2 * racks);
-        Self { racks, shares: QueueSolver::within(&capacity, queues, exact), capacity, queues, users: Vec::new() }
+        Self {
+            racks,
+            shares: QueueSolver::within(&capacity, queues, exact),
+            capacity,
+            queues,
+            users: Vec::new(),
+        }
     }
 
     fn path(&self, a: u32, b: u32) -> Path {
@@ -90,17 +99,24 @@ impl Net {
             }
         }
         let nearly = |a: u64, b: u64| a + (b >> exact) + rounding >= b;
-        for (l, (used, capacity)) in used.iter().zip(&self.capacity).enumerate().take(queues as usize) {
+        for (l, (used, capacity)) in
+            used.iter().zip(&self.capacity).enumerate().take(queues as usize)
+        {
             prop_assert!(used <= capacity, "link {} carries {} of {}", l, used, capacity);
         }
-        for (k, (&(from, to, flows), &rate)) in self.users.iter().zip(&rates).enumerate().filter(|(_, u)| u.0.2 > 0) {
+        for (k, (&(from, to, flows), &rate)) in
+            self.users.iter().zip(&rates).enumerate().filter(|(_, u)| u.0.2 > 0)
+        {
             let holds = |l: u32| {
                 let full = if l < queues {
                     nearly(used[l as usize], self.capacity[l as usize])
                 } else {
                     let a = (l - queues) / self.racks;
                     let port = (ports + a) as usize;
-                    let most = (0..self.racks).map(|b| used[(queues + a * self.racks + b) as usize]).max().unwrap_or(0);
+                    let most = (0..self.racks)
+                        .map(|b| used[(queues + a * self.racks + b) as usize])
+                        .max()
+                        .unwrap_or(0);
                     nearly(used[port], self.capacity[port]) && nearly(used[l as usize], most)
                 };
                 full && rate == fastest[l as usize]
@@ -128,7 +144,11 @@ fn racks_have_the_same_share_and_their_flows_share_that() {
     let mut net = Net::new(&[10_000; 6], &[10_000; 3], &[900; 3], FINE);
     net.set(0, (0, 2, 1));
     net.set(1, (0, 4, 9));
-    assert_eq!(net.rates(), [450, 50], "one flow to a rack of its own has as much as nine to another one");
+    assert_eq!(
+        net.rates(),
+        [450, 50],
+        "one flow to a rack of its own has as much as nine to another one"
+    );
     net.set(2, (1, 3, 2));
     assert_eq!(net.rates(), [150, 50, 150], "from whichever host of the rack");
     net.set(0, (0, 2, 0));
@@ -154,7 +174,11 @@ fn racks_that_send_to_one_rack_have_the_same_share_of_its_port() {
     net.set(0, (2, 0, 1));
     net.set(1, (4, 0, 5));
     net.set(2, (5, 1, 4));
-    assert_eq!(net.rates(), [450, 50, 50], "one flow of a rack of its own has as much as nine of another one");
+    assert_eq!(
+        net.rates(),
+        [450, 50, 50],
+        "one flow of a rack of its own has as much as nine of another one"
+    );
     net.set(3, (6, 1, 3));
     assert_eq!(net.rates(), [300, 33, 33, 100]);
     net.set(0, (2, 0, 0));
@@ -162,9 +186,11 @@ fn racks_that_send_to_one_rack_have_the_same_share_of_its_port() {
     assert_eq!(net.rates(), [0, 100, 100, 0], "a queue that is alone has all");
 }
 
-/// The example of [`super`], in which the two flows from rack 0 to host 4 may have 45 to 60 together.
+/// The example of [`super`], in which the two flows from rack 0 to host 4 may have 45 to 60
+/// together.
 fn worked_example() -> Net {
-    let mut net = Net::new(&[9000, 9000, 9000, 9000, 90, 9000, 90, 9000], &[90_000; 4], &[90; 4], FINE);
+    let mut net =
+        Net::new(&[9000, 9000, 9000, 9000, 90, 9000, 90, 9000], &[90_000; 4], &[90; 4], FINE);
     net.users = vec![(0, 4, 2), (0, 6, 1), (2, 4, 1), (2, 6, 2)];
     net
 }
@@ -185,24 +211,36 @@ fn where_more_than_one_sharing_is_fair_the_twin_knows_the_least_and_the_most_and
         net.rates()
     };
     let each = [after([0, 1, 2, 3]), after([0, 3, 1, 2]), after([1, 2, 0, 3])];
-    assert_eq!(each, [after([0, 1, 2, 3]), after([0, 3, 1, 2]), after([1, 2, 0, 3])], "the same calls give the same");
-    assert!(each.iter().all(|r| (22..=30).contains(&r[0]) && (30..=46).contains(&r[1])), "{each:?}");
+    assert_eq!(
+        each,
+        [after([0, 1, 2, 3]), after([0, 3, 1, 2]), after([1, 2, 0, 3])],
+        "the same calls give the same"
+    );
+    assert!(
+        each.iter().all(|r| (22..=30).contains(&r[0]) && (30..=46).contains(&r[1])),
+        "{each:?}"
+    );
 }
 
 #[test]
 fn all_small_networks_are_shared_as_the_twin_shares_them_where_that_is_the_only_way() {
-    // From two racks to hosts of two others, 0 to 2 flows a pair, interfaces down and ports of 60 or 90.
+    // From two racks to hosts of two others, 0 to 2 flows a pair, interfaces down and ports of 60
+    // or 90.
     let (mut all, mut unique) = (0, 0);
     let rate = |bit: u32, of: u32| if of >> bit & 1 == 1 { 90_000_000 } else { 60_000_000 };
     for (rates, counts) in (0..16u32).flat_map(|r| (0..81u32).map(move |c| (r, c))) {
         let wide = 1_000_000_000;
         let nics = [wide, wide, wide, wide, rate(0, rates), wide, rate(1, rates), wide];
-        let mut net = Net::new(&nics, &[wide; 4], &[rate(2, rates), rate(3, rates), wide, wide], FINE);
+        let mut net =
+            Net::new(&nics, &[wide; 4], &[rate(2, rates), rate(3, rates), wide, wide], FINE);
         for (k, (from, to)) in [(0, 4), (0, 6), (2, 4), (2, 6)].into_iter().enumerate() {
             net.set(k, (from, to, counts / 3u32.pow(k as u32) % 3));
         }
         net.holds(FINE).unwrap_or_else(|e| panic!("{e}"));
-        let (low, high) = (net.twin(twin::Start::Low).expect("at rest"), net.twin(twin::Start::High).expect("at rest"));
+        let (low, high) = (
+            net.twin(twin::Start::Low).expect("at rest"),
+            net.twin(twin::Start::High).expect("at rest"),
+        );
         let near = |a: &[u64], b: &[u64]| a.iter().zip(b).all(|(a, b)| a.abs_diff(*b) <= 100);
         all += 1;
         if near(&low, &high) {
@@ -211,7 +249,10 @@ fn all_small_networks_are_shared_as_the_twin_shares_them_where_that_is_the_only_
             assert!(near(&got, &low), "{:?}: {got:?} for {low:?}", net.users);
         }
     }
-    assert!(all == 1296 && unique > 1200 && unique < all, "{unique} of {all} networks have one fair sharing");
+    assert!(
+        all == 1296 && unique > 1200 && unique < all,
+        "{unique} of {all} networks have one fair sharing"
+    );
 }
 
 #[test]
@@ -222,7 +263,8 @@ fn a_simulation_has_the_queues_that_its_topology_says_and_their_port_may_break()
         let network = Network { kind, ..Network::default() };
         let settings = Settings { circuits: false, network, may_fail: true, ..Settings::default() };
         let mut f = SimFabric::new(Arc::new(t), settings);
-        let flow = |to, k: u32| FlowSpec { from: HostId(k % 2), to: HostId(to), bytes: Bytes(1000) };
+        let flow =
+            |to, k: u32| FlowSpec { from: HostId(k % 2), to: HostId(to), bytes: Bytes(1000) };
         let flows = std::iter::once(flow(2, 0)).chain((0..3).map(|k| flow(4, k))).collect();
         f.strike(&Broken::Links { which: Which::Uplink(RackId(0)), percent }, true, Time(0));
         f.add_flows(&CoflowSpec::new(CoflowId(0), "c", Time(0), flows), &[false; 4], Time(0));
@@ -231,16 +273,22 @@ fn a_simulation_has_the_queues_that_its_topology_says_and_their_port_may_break()
         [at(0), at(1)]
     };
     use NetworkKind::{Fifo, MaxMin};
-    // 8000 bits at half of 800 kb/s. The three others have a sixth of it each for 20 ms, then a third.
+    // 8000 bits at half of 800 kb/s. The three others have a sixth of it each for 20 ms, then a
+    // third.
     assert_eq!(ends(PortQueues::Racks, MaxMin, 100), [20, 40]);
     assert_eq!(ends(PortQueues::One, MaxMin, 100), [40, 40]);
     assert_eq!(ends(PortQueues::Racks, MaxMin, 50), [40, 80]);
-    assert_eq!(ends(PortQueues::Racks, Fifo, 100), ends(PortQueues::One, Fifo, 100), "an order of coflows has no queues");
+    assert_eq!(
+        ends(PortQueues::Racks, Fifo, 100),
+        ends(PortQueues::One, Fifo, 100),
+        "an order of coflows has no queues"
+    );
 }
 
 #[test]
 fn a_level_is_that_of_equal_parts_of_what_the_small_leave() {
-    let level = |rate, wants: &[u64]| water_level(rate, &mut wants.iter().map(|&w| (w, 1)).collect());
+    let level =
+        |rate, wants: &[u64]| water_level(rate, &mut wants.iter().map(|&w| (w, 1)).collect());
     assert_eq!(level(90, &[10, u64::MAX, 20]), Some(60));
     assert_eq!(level(90, &[50, 50, 20]), Some(35));
     assert_eq!((level(90, &[30, 30, 30]), level(90, &[])), (None, None));
@@ -250,7 +298,10 @@ fn a_level_is_that_of_equal_parts_of_what_the_small_leave() {
 }
 
 fn rates_of(n: usize) -> impl Strategy<Value = Vec<u64>> {
-    prop::collection::vec(prop_oneof![1 => Just(300_000_000u64), 3 => 50_000_000u64..1_000_000_000], n)
+    prop::collection::vec(
+        prop_oneof![1 => Just(300_000_000u64), 3 => 50_000_000u64..1_000_000_000],
+        n,
+    )
 }
 
 fn steps(hosts: u32) -> impl Strategy<Value = Vec<(usize, Flows, u8)>> {

@@ -28,8 +28,9 @@
 //! rates before; the same calls give the same rates. If only these ports limit flows, there is one
 //! fair result. It is max-min fair between pairs of racks, as if each pair was one flow.
 //!
-//! Source: the hierarchical scheduling of `tor_eps_port` and `rack_eps_port` (HTB classes of one priority and equal assured rates, served
-//! by deficit round robin: Shreedhar and Varghese, SIGCOMM 1995).
+//! Source: the hierarchical scheduling of `tor_eps_port` and `rack_eps_port` (HTB classes of one
+//! priority and equal assured rates, served by deficit round robin: Shreedhar and Varghese, SIGCOMM
+//! 1995).
 
 mod solver;
 

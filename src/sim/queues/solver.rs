@@ -7,8 +7,8 @@
 //! on their routes wrong, and so on. A level that leaves a little of a link stays ([`TOLERANCE`]);
 //! one with which a link carries too much never does. So the search ends near the change.
 //!
-//! Source: the constrained fair shares of Charny, Clark and Jain, Congestion control with explicit rate indication, ICC 1995, to which
-//! queues were added.
+//! Source: the constrained fair shares of Charny, Clark and Jain, Congestion control with explicit
+//! rate indication, ICC 1995, to which queues were added.
 
 use std::collections::VecDeque;
 
@@ -107,8 +107,12 @@ impl QueueSolver {
 
     /// The same; a full link may leave one part of two to the power of `exact`.
     pub(super) fn within(capacity: &[u64], queues: Queues, exact: u32) -> Self {
-        let link =
-            |(l, &capacity): (u32, &u64)| Link { capacity, level: capacity, port: queues.port_of(l).unwrap_or(NOWHERE), ..Link::default() };
+        let link = |(l, &capacity): (u32, &u64)| Link {
+            capacity,
+            level: capacity,
+            port: queues.port_of(l).unwrap_or(NOWHERE),
+            ..Link::default()
+        };
         Self {
             queues,
             exact,
@@ -257,7 +261,11 @@ impl QueueSolver {
         let u = self.users[user as usize];
         let path = self.paths[user as usize];
         for &l in path.links() {
-            self.load(l, flows.wrapping_mul(u.rate.cast_signed()), if l == u.link { flows } else { 0 });
+            self.load(
+                l,
+                flows.wrapping_mul(u.rate.cast_signed()),
+                if l == u.link { flows } else { 0 },
+            );
         }
     }
 
@@ -333,7 +341,11 @@ impl QueueSolver {
         }
         let path = self.paths[user as usize];
         for &l in path.links() {
-            let held = if from == link { 0 } else { flows * (i64::from(l == link) - i64::from(l == from)) };
+            let held = if from == link {
+                0
+            } else {
+                flows * (i64::from(l == link) - i64::from(l == from))
+            };
             self.load(l, more, held);
         }
     }
@@ -395,7 +407,11 @@ impl QueueSolver {
     /// The sum that a link's flows are to have.
     fn target(&self, l: u32) -> u64 {
         let link = &self.links[l as usize];
-        if link.tries < SPARING { link.capacity } else { link.capacity - (link.capacity >> Self::shift(self.exact + 1, link.tries)) }
+        if link.tries < SPARING {
+            link.capacity
+        } else {
+            link.capacity - (link.capacity >> Self::shift(self.exact + 1, link.tries))
+        }
     }
 
     /// A link's next level, given the one that it should have. Links that are computed again and
@@ -415,8 +431,14 @@ impl QueueSolver {
     fn fill_link(&mut self, l: u32, capacity: u64) {
         let mut wants = std::mem::take(&mut self.wants);
         wants.clear();
-        wants.extend(self.links[l as usize].users.iter().map(|&(u, _)| (self.want(u, l), self.users[u as usize].flows.into())));
-        let level = water_level(capacity, &mut wants).map_or_else(|| self.open(l), |level| self.step(l, level));
+        wants.extend(
+            self.links[l as usize]
+                .users
+                .iter()
+                .map(|&(u, _)| (self.want(u, l), self.users[u as usize].flows.into())),
+        );
+        let level = water_level(capacity, &mut wants)
+            .map_or_else(|| self.open(l), |level| self.step(l, level));
         self.wants = wants;
         self.give(l, level);
     }
@@ -427,7 +449,8 @@ impl QueueSolver {
         wants.clear();
         wants.extend(self.links[l as usize].users.iter().map(|&(q, _)| (self.want_of_queue(q), 1)));
         let capacity = self.links[l as usize].capacity;
-        let part = water_level(self.target(l), &mut wants).map_or(capacity, |part| self.step(l, part));
+        let part =
+            water_level(self.target(l), &mut wants).map_or(capacity, |part| self.step(l, part));
         self.wants = wants;
         self.links[l as usize].level = part;
         for k in 0..self.links[l as usize].users.len() {
@@ -448,7 +471,9 @@ impl QueueSolver {
         if queue.held == 0 {
             return queue.used;
         }
-        let each = |&(u, _): &(u32, u32)| self.want(u, q).saturating_mul(self.users[u as usize].flows.into());
+        let each = |&(u, _): &(u32, u32)| {
+            self.want(u, q).saturating_mul(self.users[u as usize].flows.into())
+        };
         queue.users.iter().map(each).fold(0, u64::saturating_add)
     }
 

@@ -7,7 +7,8 @@
 //! parts rise to the lowest fair rates, those that begin with the highest fall to the highest, and
 //! all fair rates lie between.
 //!
-//! Source: Tarski, A lattice-theoretical fixpoint theorem and its applications, Pacific Journal of Mathematics 5, 1955.
+//! Source: Tarski, A lattice-theoretical fixpoint theorem and its applications, Pacific Journal of
+//! Mathematics 5, 1955.
 
 use super::super::maxmin::MaxMin;
 use super::{Queues, water_level};
@@ -27,11 +28,20 @@ pub enum Start {
 
 /// Rate of each flow by user, where a user is a path and a number of flows. Rounds end when no part
 /// changes; `None`: they do not end.
-pub fn rates(capacity: &[u64], queues: Queues, users: &[(Path, u32)], start: Start) -> Option<Vec<u64>> {
-    let on = |l: u32| users.iter().enumerate().filter(move |(_, u)| u.1 > 0 && u.0.links().contains(&l));
+pub fn rates(
+    capacity: &[u64],
+    queues: Queues,
+    users: &[(Path, u32)],
+    start: Start,
+) -> Option<Vec<u64>> {
+    let on =
+        |l: u32| users.iter().enumerate().filter(move |(_, u)| u.1 > 0 && u.0.links().contains(&l));
     let port = |p: u32| {
         let own = queues.first + p * queues.racks..queues.first + (p + 1) * queues.racks;
-        (capacity[(queues.ports + p) as usize], own.filter(|&q| on(q).count() > 0).collect::<Vec<_>>())
+        (
+            capacity[(queues.ports + p) as usize],
+            own.filter(|&q| on(q).count() > 0).collect::<Vec<_>>(),
+        )
     };
     let ports: Vec<(u64, Vec<u32>)> = (0..2 * queues.racks).map(port).collect();
     let first = |(rate, list): &(u64, Vec<u32>)| match start {
@@ -47,14 +57,25 @@ pub fn rates(capacity: &[u64], queues: Queues, users: &[(Path, u32)], start: Sta
         let mut m = MaxMin::new(given.clone());
         users.iter().enumerate().for_each(|(k, u)| m.set(k as u32, u.0, u.1));
         m.refill();
-        let held: Vec<bool> = (0..given.len() as u32).map(|l| on(l).any(|(k, _)| m.bottleneck(k as u32) == Some(l))).collect();
+        let held: Vec<bool> = (0..given.len() as u32)
+            .map(|l| on(l).any(|(k, _)| m.bottleneck(k as u32) == Some(l)))
+            .collect();
         // Without this queue.
         let rest = |path: &Path, q: u32| {
             let others = path.links().iter().filter(|&&l| l != q);
-            others.map(|&l| if held[l as usize] { m.level(l) } else { capacity[l as usize] }).min().unwrap_or(u64::MAX)
+            others
+                .map(|&l| if held[l as usize] { m.level(l) } else { capacity[l as usize] })
+                .min()
+                .unwrap_or(u64::MAX)
         };
-        let want = |q: u32| on(q).map(|(_, u)| rest(&u.0, q).saturating_mul(u.1.into())).fold(0, u64::saturating_add);
-        let now = |(rate, list): &(u64, Vec<u32>)| water_level(*rate, &mut list.iter().map(|&q| (want(q), 1)).collect()).unwrap_or(*rate);
+        let want = |q: u32| {
+            on(q)
+                .map(|(_, u)| rest(&u.0, q).saturating_mul(u.1.into()))
+                .fold(0, u64::saturating_add)
+        };
+        let now = |(rate, list): &(u64, Vec<u32>)| {
+            water_level(*rate, &mut list.iter().map(|&q| (want(q), 1)).collect()).unwrap_or(*rate)
+        };
         let next: Vec<u64> = ports.iter().map(now).collect();
         if next == parts {
             return Some((0..users.len() as u32).map(|k| m.rate(k)).collect());

@@ -57,10 +57,22 @@ impl Live {
         let racks = |f: &Flow| (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1));
         let flow = |&k: &usize| {
             let f = coflow.flows.at(k);
-            let slowest = [f.from, f.to].map(|h| t.payload(t.hosts[h.index()].nic).0).into_iter().min().unwrap_or(0);
+            let slowest = [f.from, f.to]
+                .map(|h| t.payload(t.hosts[h.index()].nic).0)
+                .into_iter()
+                .min()
+                .unwrap_or(0);
             let (rate, size) = (rate.min(slowest), u128::from(f.bytes.0) * WORK_PER_BYTE);
             let light = size.checked_div(u128::from(rate)).map_or(u64::MAX, |_| light(size, rate));
-            Flow { flow: k.into(), hosts: (f.from, f.to), rate, size, light, left: light, booked: 0 }
+            Flow {
+                flow: k.into(),
+                hosts: (f.from, f.to),
+                rate,
+                size,
+                light,
+                left: light,
+                booked: 0,
+            }
         };
         let mut flows: Vec<Flow> = list.iter().map(flow).collect();
         flows.sort_by_key(|f| (racks(f), f.flow));
@@ -69,15 +81,37 @@ impl Live {
             let (from, to) = racks(&same[0]);
             pairs.push((at, at + same.len() as u32));
             at += same.len() as u32;
-            cells.push((from.0, to.0, same.iter().fold(0, |sum: u64, f| sum.saturating_add(f.light))));
+            cells.push((
+                from.0,
+                to.0,
+                same.iter().fold(0, |sum: u64, f| sum.saturating_add(f.light)),
+            ));
         }
         let (id, arrival, weight) = (coflow.id, world.now, coflow.weight);
-        Self { id, arrival, weight, need: Need::new(t.rack_count(), &cells), flows, pairs, sent: 0, cancelled: false }
+        Self {
+            id,
+            arrival,
+            weight,
+            need: Need::new(t.rack_count(), &cells),
+            flows,
+            pairs,
+            sent: 0,
+            cancelled: false,
+        }
     }
 
     /// Its key in the order of coflows.
     pub fn key(&self, order: Order, delta: Span) -> (Key, CoflowId) {
-        (order.key(&|d| self.need.bound(d), delta, bytes(self.sent).0, self.arrival, self.weight), self.id)
+        (
+            order.key(
+                &|d| self.need.bound(d),
+                delta,
+                bytes(self.sent).0,
+                self.arrival,
+                self.weight,
+            ),
+            self.id,
+        )
     }
 
     /// When the next flow of a pair ends if the pair has light from `t` on and had `light` before.
@@ -104,7 +138,12 @@ impl Live {
             if f.left == 0 {
                 self.pairs[pair as usize].0 += 1;
                 let t = world.links.topology();
-                world.ledger.close(self.id, (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1)), f.size, f.size);
+                world.ledger.close(
+                    self.id,
+                    (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1)),
+                    f.size,
+                    f.size,
+                );
                 world.done.push(FlowFinished { coflow: self.id, flow: f.flow, at });
             }
         }
@@ -114,7 +153,12 @@ impl Live {
     pub fn cancel(&mut self, world: &mut World) {
         let t = world.links.topology();
         for f in self.underway() {
-            world.ledger.close(self.id, (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1)), f.booked, f.booked);
+            world.ledger.close(
+                self.id,
+                (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1)),
+                f.booked,
+                f.booked,
+            );
         }
         self.cancelled = true;
     }
@@ -133,7 +177,15 @@ impl Live {
     pub fn parts(&self, each: &mut dyn FnMut(InFlight)) {
         for f in self.underway() {
             let (sent, left) = (f.booked, f.size - f.booked);
-            each(InFlight { coflow: self.id, flow: f.flow, flows: 1, hosts: f.hosts, sent, over_ocs: sent, left });
+            each(InFlight {
+                coflow: self.id,
+                flow: f.flow,
+                flows: 1,
+                hosts: f.hosts,
+                sent,
+                over_ocs: sent,
+                left,
+            });
         }
     }
 

@@ -109,7 +109,8 @@ impl Sunflow {
         self.follow(circuits);
     }
 
-    /// Extends the plan beyond its end. That is valid because no coflow arrived or finished since it was made.
+    /// Extends the plan beyond its end. That is valid because no coflow arrived or finished since
+    /// it was made.
     fn plan_further(&mut self, world: &mut World) {
         self.catch_up(world);
         let held = self.stands(world.now, |place| place);
@@ -131,7 +132,8 @@ impl Sunflow {
             self.span = (self.span * 2).min(Span::secs(1000));
         }
         // Circuits that never end need no further plan.
-        self.horizon = window.circuits.iter().any(|c| c.until < Time::MAX).then_some(window.horizon);
+        self.horizon =
+            window.circuits.iter().any(|c| c.until < Time::MAX).then_some(window.horizon);
         self.follow(window.circuits);
     }
 
@@ -157,7 +159,10 @@ impl Sunflow {
     fn forecast(&mut self, k: u32, light: u64) {
         let (c, used) = self.circuits[k as usize];
         if used < c.until {
-            self.ends.push(Reverse((self.coflows[c.place].next_end(c.pair, used, light).min(c.until), k)));
+            self.ends.push(Reverse((
+                self.coflows[c.place].next_end(c.pair, used, light).min(c.until),
+                k,
+            )));
         }
     }
 
@@ -179,12 +184,20 @@ impl Sunflow {
     /// The circuits that exist at `now`, or ended at it.
     fn stands(&self, now: Time, owner: impl Fn(usize) -> usize) -> Vec<Held> {
         let standing = self.circuits.iter().map(|c| c.0).filter(|c| c.from < now && c.until >= now);
-        standing.map(|c| Held { ports: self.coflows[c.place].need.pair(c.pair), ready: c.up_from, owner: owner(c.place) }).collect()
+        standing
+            .map(|c| Held {
+                ports: self.coflows[c.place].need.pair(c.pair),
+                ready: c.up_from,
+                owner: owner(c.place),
+            })
+            .collect()
     }
 
     /// Ends flows within a rack that are due.
     fn end_locals(&mut self, world: &mut World) {
-        while let Some(&Reverse((at, coflow, flow, hosts, bytes))) = self.locals.peek().filter(|l| l.0.0 <= world.now) {
+        while let Some(&Reverse((at, coflow, flow, hosts, bytes))) =
+            self.locals.peek().filter(|l| l.0.0 <= world.now)
+        {
             self.locals.pop();
             let rack = world.links.topology().rack_of(hosts.0);
             let size = u128::from(bytes) * WORK_PER_BYTE;
@@ -205,9 +218,19 @@ impl Engine for Sunflow {
             let t = world.links.topology();
             let racks: (RackId, RackId) = (t.rack_of(f.from), t.rack_of(f.to));
             if racks.0 == racks.1 {
-                let rate = [f.from, f.to].map(|h| t.payload(t.hosts[h.index()].nic)).into_iter().min().unwrap_or_default();
+                let rate = [f.from, f.to]
+                    .map(|h| t.payload(t.hosts[h.index()].nic))
+                    .into_iter()
+                    .min()
+                    .unwrap_or_default();
                 let hosts = (f.from, f.to);
-                self.locals.push(Reverse((world.now + rate.time_for(f.bytes), coflow.id, k.into(), hosts, f.bytes.0)));
+                self.locals.push(Reverse((
+                    world.now + rate.time_for(f.bytes),
+                    coflow.id,
+                    k.into(),
+                    hosts,
+                    f.bytes.0,
+                )));
             } else {
                 between.push(k);
             }
@@ -281,12 +304,22 @@ impl Engine for Sunflow {
     fn parts(&self, each: &mut dyn FnMut(InFlight)) {
         self.coflows.iter().for_each(|c| c.parts(each));
         for &Reverse((_, coflow, flow, hosts, bytes)) in &self.locals {
-            each(InFlight { coflow, flow, flows: 1, hosts, sent: 0, over_ocs: 0, left: u128::from(bytes) * WORK_PER_BYTE });
+            each(InFlight {
+                coflow,
+                flow,
+                flows: 1,
+                hosts,
+                sent: 0,
+                over_ocs: 0,
+                left: u128::from(bytes) * WORK_PER_BYTE,
+            });
         }
     }
 
     fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
         self.coflows.iter().for_each(|c| c.left(each));
-        self.locals.iter().for_each(|Reverse((_, coflow, flow, _, bytes))| each(*coflow, *flow, u128::from(*bytes) * WORK_PER_BYTE));
+        self.locals.iter().for_each(|Reverse((_, coflow, flow, _, bytes))| {
+            each(*coflow, *flow, u128::from(*bytes) * WORK_PER_BYTE)
+        });
     }
 }

@@ -21,7 +21,13 @@ const RACKS: usize = 5;
 /// Racks of one host; a byte takes a microsecond.
 fn topology(delta: u64) -> Arc<Topology> {
     let rate = BitRate::mbit(8);
-    let plane = Plane { id: PlaneId(0), rate, delta: Span(delta), stop: StopMode::NotAllStop, duplex: false };
+    let plane = Plane {
+        id: PlaneId(0),
+        rate,
+        delta: Span(delta),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
     let mut t = Topology::uniform("t", RACKS, 1, rate, BitRate::ZERO, vec![plane]);
     t.framing = Framing::None;
     Arc::new(t)
@@ -33,11 +39,18 @@ fn fabric(t: &Arc<Topology>, order: Order, starvation: Option<Guard>) -> SimFabr
 }
 
 fn coflow(id: usize, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
-    let flows = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
-    CoflowSpec { weight: 1 + id as u32 % 3, ..CoflowSpec::new(CoflowId::from(id), "", Time(arrival), flows) }
+    let flows = flows
+        .iter()
+        .map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) })
+        .collect();
+    CoflowSpec {
+        weight: 1 + id as u32 % 3,
+        ..CoflowSpec::new(CoflowId::from(id), "", Time(arrival), flows)
+    }
 }
 
-/// By coflow: when it ends if every plan is made to the end and thrown away when a coflow comes or ends.
+/// By coflow: when it ends if every plan is made to the end and thrown away when a coflow comes or
+/// ends.
 fn twin(t: &Topology, order: Order, coflows: &[CoflowSpec]) -> Vec<Time> {
     let plane = &t.planes[0];
     let mut ends: Vec<Time> = coflows.iter().map(|c| c.arrival).collect();
@@ -47,11 +60,23 @@ fn twin(t: &Topology, order: Order, coflows: &[CoflowSpec]) -> Vec<Time> {
     let mut coming = (0..coflows.len()).filter(|&k| coflows[k].matrix(t).total() > 0).peekable();
     loop {
         while let Some(k) = coming.next_if(|&k| coflows[k].arrival <= now) {
-            let cells: Vec<_> = coflows[k].matrix(t).entries().map(|(i, j, b)| (i.0, j.0, 1000 * b)).collect();
+            let cells: Vec<_> =
+                coflows[k].matrix(t).entries().map(|(i, j, b)| (i.0, j.0, 1000 * b)).collect();
             active.push((k, Need::new(RACKS, &cells), 0));
         }
         active.retain(|a| a.1.pending() > 0);
-        active.sort_by_key(|a| (order.key(&|d| a.1.bound(d), plane.delta, a.2 / 1000, coflows[a.0].arrival, coflows[a.0].weight), a.0));
+        active.sort_by_key(|a| {
+            (
+                order.key(
+                    &|d| a.1.bound(d),
+                    plane.delta,
+                    a.2 / 1000,
+                    coflows[a.0].arrival,
+                    coflows[a.0].weight,
+                ),
+                a.0,
+            )
+        });
         let needs: Vec<&Need> = active.iter().map(|a| &a.1).collect();
         let window = plan(&needs, plane.delta, &held, now, Span::MAX);
         let first = if active.is_empty() { Time::MAX } else { window.horizon };
@@ -60,7 +85,9 @@ fn twin(t: &Topology, order: Order, coflows: &[CoflowSpec]) -> Vec<Time> {
             return ends;
         }
         let standing = window.circuits.iter().filter(|c| c.from < then && c.until >= then);
-        held = standing.map(|c| Held { ports: active[c.place].1.pair(c.pair), ready: c.up_from, owner: 0 }).collect();
+        held = standing
+            .map(|c| Held { ports: active[c.place].1.pair(c.pair), ready: c.up_from, owner: 0 })
+            .collect();
         for c in window.circuits.iter().filter(|c| c.from < then) {
             let light = c.until.min(then).since(c.up_from).0;
             active[c.place].1.use_light(c.pair, light);
@@ -93,11 +120,22 @@ fn dark_time() -> impl Strategy<Value = u64> {
 }
 
 fn order() -> impl Strategy<Value = Order> {
-    prop::sample::select(vec![Order::Shortest, Order::Sebf, Order::Fifo, Order::Las, Order::Weighted])
+    prop::sample::select(vec![
+        Order::Shortest,
+        Order::Sebf,
+        Order::Fifo,
+        Order::Las,
+        Order::Weighted,
+    ])
 }
 
 /// When each coflow ends, looked at every `step`.
-fn run(t: &Arc<Topology>, order: Order, coflows: &[CoflowSpec], step: Option<u64>) -> Result<(Vec<Time>, SimFabric), TestCaseError> {
+fn run(
+    t: &Arc<Topology>,
+    order: Order,
+    coflows: &[CoflowSpec],
+    step: Option<u64>,
+) -> Result<(Vec<Time>, SimFabric), TestCaseError> {
     guarded(t, (order, None), coflows, step)
 }
 
@@ -110,14 +148,17 @@ fn guarded(
 ) -> Result<(Vec<Time>, SimFabric), TestCaseError> {
     let mut f = fabric(t, order, guard);
     let mut ends: Vec<Time> = coflows.iter().map(|c| c.arrival).collect();
-    let mut left: BTreeMap<CoflowId, usize> = coflows.iter().map(|c| (c.id, c.flows.len())).collect();
+    let mut left: BTreeMap<CoflowId, usize> =
+        coflows.iter().map(|c| (c.id, c.flows.len())).collect();
     let mut last = f.observe(Time::ZERO).unwrap();
     let mut done = Vec::new();
     for c in coflows {
         f.add_flows(c, &[], c.arrival);
     }
     for k in 1..400 {
-        done.extend(f.advance(step.map_or(Time(1 << 40), |s| Time(coflows.last().unwrap().arrival.0 + k * s))));
+        done.extend(f.advance(
+            step.map_or(Time(1 << 40), |s| Time(coflows.last().unwrap().arrival.0 + k * s)),
+        ));
         let seen = f.observe(Time::ZERO).unwrap();
         let most = (seen.at.since(last.at).0 / 1000) + 1;
         for (a, b) in seen.ports[0].iter().zip(&last.ports[0]) {
@@ -179,32 +220,45 @@ proptest! {
 
 #[test]
 fn a_shorter_coflow_takes_its_ports_and_a_circuit_that_goes_on_does_not_blink() {
-    // 100 us of light and 10 us in the dark; the second one comes at 50 us and needs another output.
+    // 100 us of light and 10 us in the dark; the second one comes at 50 us and needs another
+    // output.
     let t = topology(10_000);
-    let (long, short) = (coflow(0, 0, &[(0, 1, 100), (2, 3, 100)]), coflow(1, 50_000, &[(0, 2, 20)]));
+    let (long, short) =
+        (coflow(0, 0, &[(0, 1, 100), (2, 3, 100)]), coflow(1, 50_000, &[(0, 2, 20)]));
     let ends = run(&t, Order::Shortest, &[long, short], None).unwrap().0;
-    // Its circuit lies dark until 60 and shines until 80; then the first goes on after 10 more in the dark, with 60 left.
+    // Its circuit lies dark until 60 and shines until 80; then the first goes on after 10 more in
+    // the dark, with 60 left.
     assert_eq!(ends, [Time(150_000), Time(80_000)]);
     // A second coflow over the same circuit: no dark time at all.
-    let ends = run(&t, Order::Fifo, &[coflow(0, 0, &[(0, 1, 100)]), coflow(1, 50_000, &[(0, 1, 20)])], None).unwrap().0;
+    let ends = run(
+        &t,
+        Order::Fifo,
+        &[coflow(0, 0, &[(0, 1, 100)]), coflow(1, 50_000, &[(0, 1, 20)])],
+        None,
+    )
+    .unwrap()
+    .0;
     assert_eq!(ends, [Time(110_000), Time(130_000)]);
 }
 
 #[test]
 fn a_guard_joins_fixed_pairs_for_a_share_of_the_time() {
-    // From 100 us on a round of 50: the first assignment joins 0 to 1, which goes on, and both coflows have half of it.
+    // From 100 us on a round of 50: the first assignment joins 0 to 1, which goes on, and both
+    // coflows have half of it.
     let (t, guard) = (topology(10_000), Some(Guard { every: Span(100_000), share: Span(50_000) }));
     let pair = [coflow(0, 0, &[(0, 1, 200)]), coflow(1, 0, &[(0, 1, 300)])];
     let ends = guarded(&t, (Order::Fifo, guard), &pair, None).unwrap().0;
     // The first has 90 and 25 by 150, and goes on; the other three rounds join 0 to others.
     assert_eq!(ends[0], Time(235_000));
-    // The second has 25 and 15 by 250, 90 in each of the two windows after that, and the last 80 from 610 on.
+    // The second has 25 and 15 by 250, 90 in each of the two windows after that, and the last 80
+    // from 610 on.
     assert_eq!(ends[1], Time(690_000));
 }
 
 #[test]
 fn a_guard_ends_what_the_shortest_first_would_let_wait() {
-    // 300 bytes to a rack, and 90 to another one each time those before are through, 300 times: the sender's port is never free.
+    // 300 bytes to a rack, and 90 to another one each time those before are through, 300 times: the
+    // sender's port is never free.
     let t = topology(10_000);
     let small = (1..300).map(|k| coflow(k, 90_000 * (k as u64 - 1), &[(0, 2, 90)]));
     let all: Vec<CoflowSpec> = std::iter::once(coflow(0, 0, &[(0, 1, 300)])).chain(small).collect();
@@ -212,7 +266,8 @@ fn a_guard_ends_what_the_shortest_first_would_let_wait() {
     assert_eq!(waits[0], *waits.iter().max().unwrap(), "the last of all");
     let guard = Some(Guard { every: Span(200_000), share: Span(100_000) });
     let ends = guarded(&t, (Order::Shortest, guard), &all, None).unwrap().0;
-    // Every fourth round joins the two racks: 90 us of light each 1,200 us. After the third, at 2,700, it is the shortest, with 30 left.
+    // Every fourth round joins the two racks: 90 us of light each 1,200 us. After the third, at
+    // 2,700, it is the shortest, with 30 left.
     assert_eq!(ends[0], Time(2_730_000));
     assert!(waits[0] > Time(27_000_000));
 }
@@ -220,7 +275,13 @@ fn a_guard_ends_what_the_shortest_first_would_let_wait() {
 #[test]
 fn flows_within_a_rack_and_a_host_take_no_circuit() {
     let rate = BitRate::mbit(8);
-    let plane = Plane { id: PlaneId(0), rate, delta: Span(10_000), stop: StopMode::NotAllStop, duplex: false };
+    let plane = Plane {
+        id: PlaneId(0),
+        rate,
+        delta: Span(10_000),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
     let mut t = Topology::uniform("t", 2, 2, rate, BitRate::ZERO, vec![plane]);
     t.framing = Framing::None;
     let mut f = fabric(&Arc::new(t), Order::Shortest, None);

@@ -1,11 +1,13 @@
-//! Busiest sender first: the rack with the most to send takes the receiver that it has most for, then the next one.
+//! Busiest sender first: the rack with the most to send takes the receiver that it has most for,
+//! then the next one.
 
 use heliostat::circuits::matching::{greedy_pairs, plane_by_plane};
 use heliostat::circuits::{Ask, Decision, Matching, Scheduler};
 use heliostat::demand::DemandMatrix;
 use heliostat::ids::RackId;
 
-/// Racks in the order of what they have to send, each joined with the free receiver that it has most for.
+/// Racks in the order of what they have to send, each joined with the free receiver that it has
+/// most for.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`. Of equal racks the smaller number is first.
@@ -33,6 +35,8 @@ pub struct BusiestFirst;
 
 impl Scheduler for BusiestFirst {
     fn decide(&mut self, ask: &Ask) -> Decision {
-        plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { greedy_pairs(demand) } else { busiest_first(demand) })
+        plane_by_plane(ask, false, |p, demand| {
+            if ask.planes[p].duplex { greedy_pairs(demand) } else { busiest_first(demand) }
+        })
     }
 }

@@ -7,7 +7,9 @@ use heliostat::units::BitRate;
 pub fn ring(racks: usize, rate: BitRate) -> Graph {
     let n = racks as u32;
     Graph {
-        switches: (0..n).map(|k| Switch { name: format!("ring{k}"), tier: Tier::Access, rate: None }).collect(),
+        switches: (0..n)
+            .map(|k| Switch { name: format!("ring{k}"), tier: Tier::Access, rate: None })
+            .collect(),
         cables: (0..n).map(|k| Cable { ends: (k, (k + 1) % n), rate }).collect(),
         racks: (0..n).collect(),
     }

@@ -53,7 +53,9 @@ impl Placement for Sticky {
     }
 
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
-        let all = view.ready().flat_map(|job| startable(view, job).map(move |stage| Pick::of(job, stage)));
+        let all = view
+            .ready()
+            .flat_map(|job| startable(view, job).map(move |stage| Pick::of(job, stage)));
         let running = |p: &Pick| view.running_in(p.job, p.stage, rack);
         all.filter(|p| running(p) < self.options.most).min_by_key(|p| std::cmp::Reverse(running(p)))
     }

@@ -1,4 +1,5 @@
-//! A source file as the rules see it: its text without comments and literals, and what it uses of the crate.
+//! A source file as the rules see it: its text without comments and literals, and what it uses of
+//! the crate.
 
 /// A source file as the rules see it.
 pub struct Source {
@@ -21,22 +22,34 @@ pub struct Line {
 impl Source {
     pub fn new(path: &str, text: &str) -> Self {
         let inner = path.strip_prefix("src/").unwrap_or("");
-        let place = inner.trim_end_matches(".rs").trim_end_matches("/mod").trim_end_matches("/lib").to_owned();
+        let place = inner
+            .trim_end_matches(".rs")
+            .trim_end_matches("/mod")
+            .trim_end_matches("/lib")
+            .to_owned();
         let tests_only = !path.starts_with("src/") || place.ends_with("/tests") || place == "tests";
         let codes = strip(text);
         let in_test = test_lines(&codes);
         let lines = text.lines().zip(codes).zip(in_test);
-        let lines = lines.map(|((raw, code), t)| Line { raw: raw.into(), code, in_test: t || tests_only }).collect();
+        let lines = lines
+            .map(|((raw, code), t)| Line { raw: raw.into(), code, in_test: t || tests_only })
+            .collect();
         Self { path: path.into(), place, lines }
     }
 
     pub fn stands_in(&self, places: &[&str]) -> bool {
-        places.iter().any(|p| self.place == *p || self.place.strip_prefix(p).is_some_and(|rest| rest.starts_with('/')))
+        places.iter().any(|p| {
+            self.place == *p || self.place.strip_prefix(p).is_some_and(|rest| rest.starts_with('/'))
+        })
     }
 
     /// Lines of code outside tests, with their numbers from 1.
     pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.lines.iter().enumerate().filter(|(_, l)| !l.in_test).map(|(n, l)| (n + 1, l.code.as_str()))
+        self.lines
+            .iter()
+            .enumerate()
+            .filter(|(_, l)| !l.in_test)
+            .map(|(n, l)| (n + 1, l.code.as_str()))
     }
 
     pub fn all_code(&self) -> impl Iterator<Item = (usize, &str)> {
@@ -70,12 +83,18 @@ fn strip(text: &str) -> Vec<String> {
                 In::Block(depth) if begins("/*") => (state, i) = (In::Block(depth + 1), i + 2),
                 In::Text if rest[0] == '\\' => i += 2,
                 In::Text if rest[0] == '"' => (state, i) = (In::Code, i + 1),
-                In::Raw(n) if rest[0] == '"' && hashes(1) >= n => (state, i) = (In::Code, i + 1 + n),
+                In::Raw(n) if rest[0] == '"' && hashes(1) >= n => {
+                    (state, i) = (In::Code, i + 1 + n)
+                }
                 In::Block(_) | In::Text | In::Raw(_) => i += 1,
                 In::Code if begins("//") => break,
                 In::Code if begins("/*") => (state, i) = (In::Block(1), i + 2),
                 In::Code if rest[0] == '"' => (state, i) = (In::Text, i + 1),
-                In::Code if rest[0] == 'r' && !code.ends_with(is_word) && rest.get(1 + hashes(1)) == Some(&'"') => {
+                In::Code
+                    if rest[0] == 'r'
+                        && !code.ends_with(is_word)
+                        && rest.get(1 + hashes(1)) == Some(&'"') =>
+                {
                     i += 2 + hashes(1);
                     state = In::Raw(hashes(1));
                 }
@@ -99,7 +118,8 @@ pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// For each line, whether it belongs to an item under `#[cfg(test)]`: from there to the matching brace or the semicolon.
+/// For each line, whether it belongs to an item under `#[cfg(test)]`: from there to the matching
+/// brace or the semicolon.
 fn test_lines(codes: &[String]) -> Vec<bool> {
     let mut marked = vec![false; codes.len()];
     let mut n = 0;
@@ -126,7 +146,9 @@ fn test_lines(codes: &[String]) -> Vec<bool> {
 
 /// Whether `word` is in `code`, not as a part of a longer word.
 pub fn has_word(code: &str, word: &str) -> bool {
-    code.match_indices(word).any(|(at, _)| !code[..at].ends_with(is_word) && !code[at + word.len()..].starts_with(is_word))
+    code.match_indices(word).any(|(at, _)| {
+        !code[..at].ends_with(is_word) && !code[at + word.len()..].starts_with(is_word)
+    })
 }
 
 /// The names after each `prefix`, those in braces too (on one line or several): (line, name).
@@ -140,7 +162,10 @@ pub fn uses_after(source: &Source, prefix: &str) -> Vec<(usize, String)> {
     }
     let line_of = |at: usize| starts[starts.partition_point(|s| s.0 <= at) - 1].1;
     let mut found = vec![];
-    for (at, _) in text.match_indices(prefix).filter(|(at, _)| !text[..*at].ends_with(|c| is_word(c) || c == '$' || c == ':')) {
+    for (at, _) in text
+        .match_indices(prefix)
+        .filter(|(at, _)| !text[..*at].ends_with(|c| is_word(c) || c == '$' || c == ':'))
+    {
         let from = at + prefix.len();
         if !text[from..].starts_with('{') {
             let name: String = text[from..].chars().take_while(|c| is_word(*c)).collect();
@@ -154,7 +179,8 @@ pub fn uses_after(source: &Source, prefix: &str) -> Vec<(usize, String)> {
                 '}' => depth -= 1,
                 ',' if depth == 1 => expect = true,
                 c if depth == 1 && expect && is_word(c) => {
-                    let name: String = text[from + k..].chars().take_while(|c| is_word(*c)).collect();
+                    let name: String =
+                        text[from + k..].chars().take_while(|c| is_word(*c)).collect();
                     found.push((line_of(from + k), name));
                     expect = false;
                 }

@@ -1,8 +1,10 @@
 //! The shell blocks of the documents, as readers run them.
 //!
-//! A block that begins with three backticks and `sh` runs; further words say what it needs (`root`, or a program), or that it `stays`: it
-//! has a terminal of its own, and Ctrl-C comes at the end of its section. `sh no-run: why` does not run. The blocks of one document run in
-//! order in one fresh directory. What follows a block that `prints` is a `text` block: what it prints, in which a line `...` is any lines.
+//! A block that begins with three backticks and `sh` runs; further words say what it needs (`root`,
+//! or a program), or that it `stays`: it has a terminal of its own, and Ctrl-C comes at the end of
+//! its section. `sh no-run: why` does not run. The blocks of one document run in order in one fresh
+//! directory. What follows a block that `prints` is a `text` block: what it prints, in which a line
+//! `...` is any lines.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,7 +22,8 @@ const DEADLINE: &str = "240";
 /// The folders of the repository that the blocks use.
 const AT_HAND: &[&str] = &["topologies", "policies", "workloads", "mininet", "python", "spark"];
 
-/// Networks, ports and notes for a document alone: nothing else on the machine is in its way, and it leaves nothing behind.
+/// Networks, ports and notes for a document alone: nothing else on the machine is in its way, and
+/// it leaves nothing behind.
 const ALONE: &[&str] = &["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /// The programs that a block may need; where one is missing its document is skipped.
@@ -67,9 +70,16 @@ pub(super) fn blocks(document: &str) -> Vec<Block> {
         match (&mut open, fence) {
             (None, Some(info)) => {
                 let shell = info == "sh" || info.starts_with("sh ");
-                let block = || Block { line: k + 1, section, words: info[2..].trim().into(), commands: String::new(), output: None };
+                let block = || Block {
+                    line: k + 1,
+                    section,
+                    words: info[2..].trim().into(),
+                    commands: String::new(),
+                    output: None,
+                };
                 open = Some(shell.then(block));
-                let wanted = found.last().is_some_and(|b: &Block| b.needs("prints") && b.output.is_none());
+                let wanted =
+                    found.last().is_some_and(|b: &Block| b.needs("prints") && b.output.is_none());
                 printed = (info == "text" && wanted).then(String::new);
             }
             (Some(_), Some(_)) => {
@@ -94,8 +104,11 @@ pub(super) fn blocks(document: &str) -> Vec<Block> {
 
 /// What run.sh is to do: the blocks, and an `end` after each section with one that stays.
 fn steps(blocks: &[&Block]) -> Vec<String> {
-    let ends = |section: &[&Block]| section.iter().any(|b| b.needs("stays")).then(|| "end".to_owned());
-    let of_section = |section: &[&Block]| section.iter().map(|b| b.file_name()).chain(ends(section)).collect::<Vec<_>>();
+    let ends =
+        |section: &[&Block]| section.iter().any(|b| b.needs("stays")).then(|| "end".to_owned());
+    let of_section = |section: &[&Block]| {
+        section.iter().map(|b| b.file_name()).chain(ends(section)).collect::<Vec<_>>()
+    };
     blocks.chunk_by(|a, b| a.section == b.section).flat_map(of_section).collect()
 }
 
@@ -105,7 +118,8 @@ pub(super) fn is_there(program: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// A directory with the shipped files, the built binary, and a `sudo` for those who are root already.
+/// A directory with the shipped files, the built binary, and a `sudo` for those who are root
+/// already.
 pub(super) fn prepare(at: &Path, blocks: &[&Block]) {
     for folder in AT_HAND {
         symlink(file(folder), at.join(folder)).expect("a link");
@@ -124,12 +138,14 @@ pub(super) fn prepare(at: &Path, blocks: &[&Block]) {
 fn run(document: &str) {
     let all = blocks(document);
     // Those that print tables have a test of their own.
-    let chosen: Vec<&Block> = all.iter().filter(|b| b.why_not().is_none() && !b.needs("prints")).collect();
+    let chosen: Vec<&Block> =
+        all.iter().filter(|b| b.why_not().is_none() && !b.needs("prints")).collect();
     let root = chosen.iter().any(|b| b.needs("root"));
     if root && !(sys::is_root() && sys::in_first_user_namespace()) {
         return skip(document, "its blocks need root");
     }
-    if root && !Command::new("unshare").args(ALONE).arg("true").status().is_ok_and(|s| s.success()) {
+    if root && !Command::new("unshare").args(ALONE).arg("true").status().is_ok_and(|s| s.success())
+    {
         return skip(document, "its blocks need namespaces of their own");
     }
     if let Some(program) = chosen.iter().flat_map(|b| b.programs()).find(|p| !is_there(p)) {
@@ -137,18 +153,30 @@ fn run(document: &str) {
     }
     let scratch = tempfile::tempdir().expect("a directory");
     prepare(scratch.path(), &chosen);
-    let path = format!("{}:{}", scratch.path().join(".bin").display(), std::env::var("PATH").unwrap_or_default());
+    let path = format!(
+        "{}:{}",
+        scratch.path().join(".bin").display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
     let mut c = Command::new("timeout");
     c.args(["--kill-after=5", DEADLINE]);
     if root {
         c.arg("unshare").args(ALONE);
     }
     c.arg("bash").arg(file("tests/system/docs/run.sh")).args(steps(&chosen));
-    c.current_dir(scratch.path()).env("PATH", path).env("ALONE", if root { "1" } else { "0" }).stdin(Stdio::null());
+    c.current_dir(scratch.path())
+        .env("PATH", path)
+        .env("ALONE", if root { "1" } else { "0" })
+        .stdin(Stdio::null());
     c.env_remove("HELIOSTAT_LOG").env_remove("HELIOSTAT_CONTROLLER").env_remove("HELIOSTAT_TOKEN");
     let o = c.output().expect("bash and timeout");
-    let said = format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
-    assert!(o.status.success(), "{document}: {} (124 is after {DEADLINE} s) in the last block of these, by line:\n{said}", o.status);
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
+    assert!(
+        o.status.success(),
+        "{document}: {} (124 is after {DEADLINE} s) in the last block of these, by line:\n{said}",
+        o.status
+    );
 }
 
 /// Whether a text is what is expected, where a line `...` stands for any lines.
@@ -156,7 +184,9 @@ fn is_printed(text: &str, expected: &str) -> bool {
     let marked = format!("\n{expected}");
     let mut parts = marked.split("\n...\n").peekable();
     let whole = format!("\n{text}");
-    let Some(mut rest) = parts.next().and_then(|first| whole.strip_prefix(first)) else { return false };
+    let Some(mut rest) = parts.next().and_then(|first| whole.strip_prefix(first)) else {
+        return false;
+    };
     let mut open = false;
     while let Some(part) = parts.next() {
         open = part.is_empty() && parts.peek().is_none();
@@ -174,14 +204,24 @@ fn printed_tables_are_what_the_program_prints() {
     let (mut seen, mut wrong) = (0, String::new());
     for document in documents() {
         for b in blocks(&document).iter().filter(|b| b.needs("prints")) {
-            let expected = b.output.as_ref().unwrap_or_else(|| panic!("{document}:{}: no text block behind one that prints", b.line));
+            let expected = b.output.as_ref().unwrap_or_else(|| {
+                panic!("{document}:{}: no text block behind one that prints", b.line)
+            });
             let scratch = tempfile::tempdir().expect("a directory");
             prepare(scratch.path(), &[b]);
-            let path = format!("{}:{}", scratch.path().join(".bin").display(), std::env::var("PATH").unwrap_or_default());
+            let path = format!(
+                "{}:{}",
+                scratch.path().join(".bin").display(),
+                std::env::var("PATH").unwrap_or_default()
+            );
             let mut c = Command::new("bash");
-            c.args(["-euo", "pipefail", "-c", &b.commands]).current_dir(scratch.path()).env("PATH", path).stdin(Stdio::null());
+            c.args(["-euo", "pipefail", "-c", &b.commands])
+                .current_dir(scratch.path())
+                .env("PATH", path)
+                .stdin(Stdio::null());
             let o = c.output().expect("bash");
-            let (out, err) = (String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
+            let (out, err) =
+                (String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
             assert!(o.status.success(), "{document}:{}: {err}", b.line);
             seen += 1;
             if !is_printed(&out, expected) {
@@ -194,9 +234,20 @@ fn printed_tables_are_what_the_program_prints() {
 
 #[test]
 fn dots_stand_for_any_lines() {
-    let yes =
-        [("a\nb\n", "a\nb\n"), ("a\nx\ny\nb\n", "a\n...\nb\n"), ("a\nb\n", "a\n...\n"), ("x\na\n", "...\na\n"), ("a\nb\n", "a\n...\nb\n")];
-    let no = [("a\nb\n", "a\n"), ("a\nb\n", "b\n"), ("a\nc\n", "a\n...\nb\n"), ("a\nbc\n", "a\n...\nb\n"), ("", "a\n")];
+    let yes = [
+        ("a\nb\n", "a\nb\n"),
+        ("a\nx\ny\nb\n", "a\n...\nb\n"),
+        ("a\nb\n", "a\n...\n"),
+        ("x\na\n", "...\na\n"),
+        ("a\nb\n", "a\n...\nb\n"),
+    ];
+    let no = [
+        ("a\nb\n", "a\n"),
+        ("a\nb\n", "b\n"),
+        ("a\nc\n", "a\n...\nb\n"),
+        ("a\nbc\n", "a\n...\nb\n"),
+        ("", "a\n"),
+    ];
     assert!(yes.iter().all(|(text, expected)| is_printed(text, expected)));
     assert!(no.iter().all(|(text, expected)| !is_printed(text, expected)));
 }

@@ -19,7 +19,8 @@ fn anchor(heading: &str) -> String {
 }
 
 fn has_anchor(text: &str, wanted: &str) -> bool {
-    let headings = text.lines().filter_map(|l| l.strip_prefix('#')).map(|l| l.trim_start_matches('#'));
+    let headings =
+        text.lines().filter_map(|l| l.strip_prefix('#')).map(|l| l.trim_start_matches('#'));
     headings.map(anchor).any(|a| a == wanted)
 }
 
@@ -31,9 +32,11 @@ fn links_lead_to_files_and_headings() {
         let folder = document.rsplit_once('/').map_or("", |(folder, _)| folder);
         for (line, link) in links(&own).into_iter().filter(|(_, l)| !l.contains("://")) {
             let (path, heading) = link.split_once('#').map_or((link, None), |(p, h)| (p, Some(h)));
-            let target = if path.is_empty() { document.clone() } else { format!("{folder}/{path}") };
+            let target =
+                if path.is_empty() { document.clone() } else { format!("{folder}/{path}") };
             let target = target.trim_start_matches('/');
-            let found = file(target).exists() && heading.is_none_or(|h| has_anchor(&text(target), h));
+            let found =
+                file(target).exists() && heading.is_none_or(|h| has_anchor(&text(target), h));
             if !found {
                 broken.push(format!("{document}:{line}: {link}"));
             }
@@ -46,9 +49,14 @@ fn links_lead_to_files_and_headings() {
 fn the_index_lists_every_document() {
     let (index, labs) = (text("docs/README.md"), text("docs/labs/README.md"));
     let own = links(&index).into_iter().map(|(_, l)| l.to_owned());
-    let listed: Vec<String> = own.chain(links(&labs).into_iter().map(|(_, l)| format!("labs/{l}"))).collect();
+    let listed: Vec<String> =
+        own.chain(links(&labs).into_iter().map(|(_, l)| format!("labs/{l}"))).collect();
     for document in documents() {
-        let link = document.strip_prefix("docs/").map_or_else(|| format!("../{document}"), Into::into);
-        assert!(link == "README.md" || listed.contains(&link), "docs/README.md does not list {document}");
+        let link =
+            document.strip_prefix("docs/").map_or_else(|| format!("../{document}"), Into::into);
+        assert!(
+            link == "README.md" || listed.contains(&link),
+            "docs/README.md does not list {document}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The documentation holds: its shell blocks run, its tables of results are complete, and its links lead somewhere.
+//! The documentation holds: its shell blocks run, its tables of results are complete, and its links
+//! lead somewhere.
 
 mod blocks;
 mod labs;
@@ -20,8 +21,12 @@ fn text(path: &str) -> String {
 /// Every document, from the root of the repository.
 fn documents() -> Vec<String> {
     let in_folder = |folder: &str| {
-        let entries = std::fs::read_dir(file(folder)).expect("a folder").map(|e| e.expect("an entry").file_name());
-        let names = entries.map(|n| n.into_string().expect("a name in UTF-8")).filter(|n| n.ends_with(".md"));
+        let entries = std::fs::read_dir(file(folder))
+            .expect("a folder")
+            .map(|e| e.expect("an entry").file_name());
+        let names = entries
+            .map(|n| n.into_string().expect("a name in UTF-8"))
+            .filter(|n| n.ends_with(".md"));
         names.map(|n| format!("{folder}{n}")).collect::<Vec<_>>()
     };
     let mut all = [in_folder(""), in_folder("docs/"), in_folder("docs/labs/")].concat();

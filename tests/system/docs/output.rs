@@ -19,25 +19,52 @@ use super::text;
 
 /// A run of coflows with everything that a result can have.
 fn coflows() -> RunResult {
-    let topology = Arc::new(config::read_topology(&text("topologies/hybrid-4x2.yaml"), "topology").expect("a topology"));
+    let topology = Arc::new(
+        config::read_topology(&text("topologies/hybrid-4x2.yaml"), "topology").expect("a topology"),
+    );
     let plan = config::read_policy(&text("policies/c-through.yaml"), "policy").expect("a policy");
-    let workload = config::read_workload(&text("workloads/shuffle-4.yaml"), "workload", &topology, &Default::default());
-    let mut r = simulate(&topology, &plan, &workload.expect("a workload"), None, &mut |_| ()).expect("a run");
+    let workload = config::read_workload(
+        &text("workloads/shuffle-4.yaml"),
+        "workload",
+        &topology,
+        &Default::default(),
+    );
+    let mut r = simulate(&topology, &plan, &workload.expect("a workload"), None, &mut |_| ())
+        .expect("a run");
     let some = || Some(String::new());
     let load = Busy { cpu: Some(0.0), memory: Some(0.0), io: Some(0.0), ..Busy::default() };
-    let machine = Machine { kernel: some(), processor: some(), cores: Some(1), revision: some(), load: Some(load), ..Machine::default() };
+    let machine = Machine {
+        kernel: some(),
+        processor: some(),
+        cores: Some(1),
+        revision: some(),
+        load: Some(load),
+        ..Machine::default()
+    };
     r.machine = Some(Machine { seconds: Some(1.0), events_per_second: Some(1.0), ..machine });
     r.summary.bytes_sent_again = Some(Bytes(1));
     r.events = Some(1);
-    let (topology_sha256, policy_sha256, workload_sha256, host, started_at) = (some(), some(), some(), some(), some());
+    let (topology_sha256, policy_sha256, workload_sha256, host, started_at) =
+        (some(), some(), some(), some(), some());
     let (seed, resolution) = (Some(1), Some(Span::millis(1)));
     let options = [("scale".to_owned(), "10".to_owned())].into();
     let settings = config::settings(&plan);
-    r.origin =
-        Origin { seed, resolution, topology_sha256, policy_sha256, workload_sha256, host, started_at, options, settings, ..r.origin };
+    r.origin = Origin {
+        seed,
+        resolution,
+        topology_sha256,
+        policy_sha256,
+        workload_sha256,
+        host,
+        started_at,
+        options,
+        settings,
+        ..r.origin
+    };
     r.zero = Some(Time(1));
     r.tampered = Some(Tampered { from: Time(1), until: Time(2), what: "a queue".into(), found: 1 });
-    (r.coflows[0].lost, r.summary.stats.fallbacks, r.summary.stats.late_answers) = (Some("cut off".into()), 1, 1);
+    (r.coflows[0].lost, r.summary.stats.fallbacks, r.summary.stats.late_answers) =
+        (Some("cut off".into()), 1, 1);
     r.summary.faulty_ports = 1;
     r.summary.stats.first_fallback = Some("no answer".into());
     let dark = r.summary.stats.dark_achieved;
@@ -49,18 +76,29 @@ fn coflows() -> RunResult {
 
 /// A run of jobs, likewise.
 fn jobs(network: &RunResult) -> JobsResult {
-    let topology = config::read_topology(&text("topologies/hybrid-8x2.yaml"), "topology").expect("a topology");
+    let topology =
+        config::read_topology(&text("topologies/hybrid-8x2.yaml"), "topology").expect("a topology");
     let plan = config::read_policy(&text("policies/pushbox.yaml"), "policy").expect("a policy");
     let jobs_by = plan.jobs.clone().expect("a policy for jobs");
     let mut jobs = config::read_jobs(&text("workloads/jobs-8.yaml"), "jobs").expect("jobs");
     jobs.jobs.truncate(3);
-    let ask = SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let ask = SimulatedJobs {
+        topology: &topology,
+        plan: &plan,
+        jobs_by: &jobs_by,
+        jobs: &jobs,
+        failures: &[],
+        faults: &[],
+        until: None,
+    };
     let course = JobRunOptions { explain: Some(ids::JobId(0)), ..JobRunOptions::default() };
     let mut r = simulate_with(&ask, &course, &mut |_| ()).expect("a run");
-    (r.machine, r.utilisation, r.events) = (network.machine.clone(), network.utilisation.clone(), network.events);
+    (r.machine, r.utilisation, r.events) =
+        (network.machine.clone(), network.utilisation.clone(), network.events);
     (r.summary.counters.fallbacks, r.summary.first_fallback) = (1, Some("no answer".into()));
     (r.summary.counters.late_answers, r.forced, r.network.faulty_ports) = (1, true, 1);
-    (r.origin, r.tampered, r.network.stats) = (network.origin.clone(), network.tampered.clone(), network.summary.stats.clone());
+    (r.origin, r.tampered, r.network.stats) =
+        (network.origin.clone(), network.tampered.clone(), network.summary.stats.clone());
     r.zero = network.zero;
     r.coflows[0].lost.clone_from(&network.coflows[0].lost);
     r.network.bytes_sent_again = network.summary.bytes_sent_again;
@@ -82,9 +120,13 @@ fn keys(result: &Value, path: &str) -> BTreeSet<String> {
 
 /// The words in backticks in the first column of the tables below a heading.
 fn rows(manual: &str, heading: &str) -> BTreeSet<String> {
-    let below = manual.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}")).1;
+    let below = manual
+        .split_once(&format!("\n## {heading}\n"))
+        .unwrap_or_else(|| panic!("no heading {heading}"))
+        .1;
     let section = below.split("\n#").next().expect("a section");
-    let first = section.lines().filter(|l| l.starts_with("| `")).filter_map(|l| l.split('|').nth(1));
+    let first =
+        section.lines().filter(|l| l.starts_with("| `")).filter_map(|l| l.split('|').nth(1));
     first.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(Into::into)).collect()
 }
 
@@ -122,6 +164,10 @@ fn every_key_of_a_result_has_its_row() {
         ("`explained[].why`", &jobs, "explained[].why"),
     ];
     for (heading, result, path) in tables {
-        assert_eq!(rows(&manual, heading), keys(result, path), "docs/result-file.md, {heading}: its rows, and the keys of a result");
+        assert_eq!(
+            rows(&manual, heading),
+            keys(result, path),
+            "docs/result-file.md, {heading}: its rows, and the keys of a result"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The YAML blocks of the reference pages are read by the program's own readers: whole files as they are, parts within a file that says
-//! nothing else.
+//! The YAML blocks of the reference pages are read by the program's own readers: whole files as
+//! they are, parts within a file that says nothing else.
 
 use heliostat::config::{self, ConfigError};
 use heliostat::workload::coflow_benchmark::Mapping;
@@ -27,12 +27,15 @@ fn blocks(document: &str) -> Vec<(usize, String)> {
 /// Reads a block by what it begins with.
 fn read(block: &str, place: &str) -> Result<(), ConfigError> {
     let topology = |text: String| config::read_topology(&text, place).map(drop);
-    let eight = config::read_topology(&text("topologies/hybrid-8x2.yaml"), "topologies/hybrid-8x2.yaml")?;
+    let eight =
+        config::read_topology(&text("topologies/hybrid-8x2.yaml"), "topologies/hybrid-8x2.yaml")?;
     let whole = |key: &str| block.lines().any(|l| l.starts_with(key));
     match block.split(':').next().unwrap_or_default() {
         "name" if whole("racks:") => topology(block.into()),
         "name" if whole("jobs:") => config::read_jobs(block, place).map(drop),
-        "name" if whole("coflows:") => config::read_workload(block, place, &eight, &Mapping::default()).map(drop),
+        "name" if whole("coflows:") => {
+            config::read_workload(block, place, &eight, &Mapping::default()).map(drop)
+        }
         "name" => config::read_policy(block, place).map(drop),
         "eps" => topology(format!("name: n\nracks: 8\n{RACKS}{block}")),
         "  graph" => topology(format!("name: n\nracks: 4\n{RACKS}eps:\n  uplink: 1Gb/s\n{block}")),
@@ -44,7 +47,8 @@ fn read(block: &str, place: &str) -> Result<(), ConfigError> {
 
 #[test]
 fn yaml_blocks_of_the_reference_pages_are_read_by_the_program() {
-    let documents = [("topology", 3), ("links", 1), ("policy", 1), ("workloads", 2), ("scheduler", 1)];
+    let documents =
+        [("topology", 3), ("links", 1), ("policy", 1), ("workloads", 2), ("scheduler", 1)];
     for (document, least) in documents.map(|(page, least)| (format!("docs/{page}.md"), least)) {
         let found = blocks(&document);
         assert!(found.len() >= least, "{document} has {} YAML blocks", found.len());

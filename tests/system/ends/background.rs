@@ -31,7 +31,11 @@ fn a_policy_file_that_is_written_again_decides_and_a_bad_one_changes_nothing() {
     let _turn = together();
     let (name, dir) = (unique("watch"), Scratch::new("watched"));
     let o = output(run(&name).args(["--watch", "--policy", "round-robin"]));
-    assert!(!o.status.success() && said(&o).contains("a shipped policy never changes"), "{}", said(&o));
+    assert!(
+        !o.status.success() && said(&o).contains("a shipped policy never changes"),
+        "{}",
+        said(&o)
+    );
     assert_nothing_left(&name);
     let text = std::fs::read_to_string(file("policies/round-robin.yaml")).expect("a policy");
     let own = dir.write("own.yaml", &text);
@@ -67,34 +71,62 @@ fn a_network_in_the_background_is_found_by_its_name() {
 
     // It is up when the command returns, in a row of its own.
     let all: serde_json::Value = serde_json::from_str(&told(&["ps", "-o", "json"])).expect("JSON");
-    let row = all.as_array().expect("a list").iter().find(|n| n["name"] == *name).expect("its row").clone();
+    let row = all
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|n| n["name"] == *name)
+        .expect("its row")
+        .clone();
     assert_eq!((&row["racks"], &row["hosts"]), (&4.into(), &8.into()), "{row}");
     assert!(line.contains(row["api"].as_str().expect("an address")), "{row}");
     assert!(told(&["ps"]).contains(&name));
 
     // Commands reach it by its name.
-    assert!(told(&["show", "topology", "--name", &name]).contains("racks"), "{}", told(&["show", "topology", "--name", &name]));
+    assert!(
+        told(&["show", "topology", "--name", &name]).contains("racks"),
+        "{}",
+        told(&["show", "topology", "--name", &name])
+    );
     assert_eq!(told(&["exec", "--name", &name, "h0-0", "echo", "-n", "--all", "x"]), "--all x");
     // The command has the node's name, and the machine keeps its own.
     let machine = output(std::process::Command::new("uname").arg("-n")).stdout;
     assert_eq!(told(&["exec", "--name", &name, "h3-1", "uname", "-n"]), "h3-1\n");
     assert_eq!(output(std::process::Command::new("uname").arg("-n")).stdout, machine);
-    assert_eq!(output(heliostat().args(["exec", "--name", &name, "h0-0", "sh", "-c", "exit 7"])).status.code(), Some(7));
-    let shell = output(heliostat().args(["exec", "--name", &name, "h0-0"]).env("SHELL", "/usr/bin/env"));
-    assert!(String::from_utf8_lossy(&shell.stdout).contains(&format!("PS1=[h0-0 of {name}] $ ")), "{shell:?}");
+    assert_eq!(
+        output(heliostat().args(["exec", "--name", &name, "h0-0", "sh", "-c", "exit 7"]))
+            .status
+            .code(),
+        Some(7)
+    );
+    let shell =
+        output(heliostat().args(["exec", "--name", &name, "h0-0"]).env("SHELL", "/usr/bin/env"));
+    assert!(
+        String::from_utf8_lossy(&shell.stdout).contains(&format!("PS1=[h0-0 of {name}] $ ")),
+        "{shell:?}"
+    );
 
     // Within a host 127.0.0.1 is the host's own, and the daemon is reached all the same.
     let within = ["exec", "--name", &name, "h0-0", env!("CARGO_BIN_EXE_heliostat")];
-    for words in [&["show", "topology", "--name", &name][..], &["show", "circuits", "--name", &name], &["ps"]] {
+    for words in [
+        &["show", "topology", "--name", &name][..],
+        &["show", "circuits", "--name", &name],
+        &["ps"],
+    ] {
         let o = output(heliostat().args(within).args(words));
         assert!(o.status.success() && !o.stdout.is_empty(), "{words:?}: {}", said(&o));
     }
 
-    // One shipped policy after another, whatever they leave to the run; what was fixed at its start is told.
+    // One shipped policy after another, whatever they leave to the run; what was fixed at its start
+    // is told.
     for policy in ["c-through", "helios", "eps-only", "round-robin"] {
         let o = output(heliostat().args(["set", "--name", &name, "policy", policy]));
         let fixed = policy == "c-through";
-        assert!(o.status.success() != fixed && said(&o).contains("`buffer` was fixed") == fixed, "{policy}: {}", said(&o));
+        assert!(
+            o.status.success() != fixed && said(&o).contains("`buffer` was fixed") == fixed,
+            "{policy}: {}",
+            said(&o)
+        );
     }
 
     // Policy and circuits are set by hand.
@@ -106,21 +138,36 @@ fn a_network_in_the_background_is_found_by_its_name() {
     told(&["set", "--name", &name, "circuit", "r0"]);
     until("one circuit is up", || circuits().lines().count() == 2);
     let o = output(heliostat().args(["set", "--name", &name, "circuit", "r0", "r9"]));
-    assert!(o.status.code() == Some(1) && said(&o).contains("no rack 9: they are 0 to 3"), "{}", said(&o));
+    assert!(
+        o.status.code() == Some(1) && said(&o).contains("no rack 9: they are 0 to 3"),
+        "{}",
+        said(&o)
+    );
 
     // A second one of the name is refused, and the first keeps its log.
     let o = output(run(&name).arg("--detach"));
     assert!(!o.status.success() && said(&o).contains("is running already"), "{}", said(&o));
     let log = told(&["logs", &name]);
-    assert!(log.contains("is up") && log.lines().any(|l| l.starts_with("20") && l.contains("Z ")), "lines of the log have times: {log}");
+    assert!(
+        log.contains("is up") && log.lines().any(|l| l.starts_with("20") && l.contains("Z ")),
+        "lines of the log have times: {log}"
+    );
 
-    let mut follower = heliostat().args(["logs", "--follow", &name]).stdout(std::process::Stdio::piped()).spawn().expect("started");
+    let mut follower = heliostat()
+        .args(["logs", "--follow", &name])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("started");
     assert_eq!(told(&["stop", &name]), format!("stopped {name}\n"));
     assert_nothing_left(&name);
     // Who follows reads to the end; the log outlives its network.
     let mut followed = String::new();
-    std::io::Read::read_to_string(&mut follower.stdout.take().expect("piped"), &mut followed).expect("read");
-    assert!(follower.wait().expect("our child").success() && followed.contains("stopping"), "{followed}");
+    std::io::Read::read_to_string(&mut follower.stdout.take().expect("piped"), &mut followed)
+        .expect("read");
+    assert!(
+        follower.wait().expect("our child").success() && followed.contains("stopping"),
+        "{followed}"
+    );
     assert_eq!(told(&["logs", &name]), followed);
     assert!(!told(&["ps"]).contains(&name));
     drop(stops);
@@ -137,10 +184,21 @@ fn a_network_that_does_not_come_up_says_why() {
     let _stops = Stops(name.clone());
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut c = heliostat();
-    c.arg("run").arg(topology()).args(["--detach", "--name", &name, "--listen", &taken.local_addr().expect("bound").to_string()]);
+    c.arg("run").arg(topology()).args([
+        "--detach",
+        "--name",
+        &name,
+        "--listen",
+        &taken.local_addr().expect("bound").to_string(),
+    ]);
     let o = output(&mut c);
     assert_eq!(o.status.code(), Some(1));
-    assert!(said(&o).contains("choose another address with --listen") && said(&o).contains("did not come up"), "{}", said(&o));
+    assert!(
+        said(&o).contains("choose another address with --listen")
+            && said(&o).contains("did not come up"),
+        "{}",
+        said(&o)
+    );
     assert_nothing_left(&name);
 
     // A workload that is over at once is no failure, and its result is printed.

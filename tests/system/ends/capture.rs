@@ -1,4 +1,5 @@
-//! Packets of a running network in a file: what was sent is there, on both mechanisms, and the file is whole however it ends.
+//! Packets of a running network in a file: what was sent is there, on both mechanisms, and the file
+//! is whole however it ends.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,16 +12,26 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 
 use crate::support::*;
 
-/// The interfaces of a file, and its packets, each with the interface that it names. Every block must be whole.
+/// The interfaces of a file, and its packets, each with the interface that it names. Every block
+/// must be whole.
 fn read(file: &Path) -> (Vec<String>, Vec<(String, EnhancedPacketBlock<'static>)>) {
-    let mut reader = PcapNgReader::new(File::open(file).expect("the file")).expect("a section header");
+    let mut reader =
+        PcapNgReader::new(File::open(file).expect("the file")).expect("a section header");
     let (mut names, mut packets) = (vec![], vec![]);
     while let Some(block) = reader.next_block() {
         match block.expect("a whole block").into_owned() {
             Block::InterfaceDescription(i) => {
-                assert!(i.options.contains(&InterfaceDescriptionOption::IfTsResol(9)), "nanoseconds");
-                let name =
-                    i.options.iter().find_map(|o| if let InterfaceDescriptionOption::IfName(n) = o { Some(n.to_string()) } else { None });
+                assert!(
+                    i.options.contains(&InterfaceDescriptionOption::IfTsResol(9)),
+                    "nanoseconds"
+                );
+                let name = i.options.iter().find_map(|o| {
+                    if let InterfaceDescriptionOption::IfName(n) = o {
+                        Some(n.to_string())
+                    } else {
+                        None
+                    }
+                });
                 names.push(name.expect("a name"));
             }
             Block::EnhancedPacket(p) => packets.push((names[p.interface_id as usize].clone(), p)),
@@ -61,10 +72,24 @@ fn packets_of_circuits_and_hosts_are_written_on_both_mechanisms() {
     for mechanism in ["timed", "netlink"] {
         let name = unique(&format!("cap-{mechanism}"));
         let policy = scratch.write("p.yaml", "name: hand\ninterval: 50ms\nelephants: {admit: all}\ndemand: backlog\nscheduler: manual\n");
-        let d = Daemon::start(&name, &["--policy", policy.to_str().expect("text"), "--mechanism", mechanism]);
-        let o = output(heliostat().args(["set", "--controller", &d.api(), "circuits", "r0-r1", "r1-r0"]));
+        let d = Daemon::start(
+            &name,
+            &["--policy", policy.to_str().expect("text"), "--mechanism", mechanism],
+        );
+        let o = output(heliostat().args([
+            "set",
+            "--controller",
+            &d.api(),
+            "circuits",
+            "r0-r1",
+            "r1-r0",
+        ]));
         assert!(o.status.success(), "{}", said(&o));
-        let lit = || d.show("circuits")["circuits"].as_array().is_some_and(|c| c.len() == 2 && c.iter().all(|c| c["state"] == "up"));
+        let lit = || {
+            d.show("circuits")["circuits"]
+                .as_array()
+                .is_some_and(|c| c.len() == 2 && c.iter().all(|c| c["state"] == "up"))
+        };
         until("both circuits have light", lit);
 
         let began = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
@@ -84,9 +109,16 @@ fn packets_of_circuits_and_hosts_are_written_on_both_mechanisms() {
             let flag = EnhancedPacketOption::Flags(if sent { 2 } else { 1 });
             packets.iter().filter(|(_, p)| is_echo(p, kind) && p.options.contains(&flag)).count()
         };
-        assert_eq!((echoes(8, true), echoes(0, false)), (30, 30), "{mechanism}: every ping went over the circuits");
+        assert_eq!(
+            (echoes(8, true), echoes(0, false)),
+            (30, 30),
+            "{mechanism}: every ping went over the circuits"
+        );
         let stamps: Vec<Duration> = packets.iter().map(|(_, p)| p.timestamp).collect();
-        assert!(stamps.iter().all(|t| (began..ended).contains(t)), "{mechanism}: {began:?} to {ended:?}: {stamps:?}");
+        assert!(
+            stamps.iter().all(|t| (began..ended).contains(t)),
+            "{mechanism}: {began:?} to {ended:?}: {stamps:?}"
+        );
         assert!(stamps.iter().any(|t| t.subsec_nanos() % 1000 > 0), "finer than microseconds");
         let (names, packets) = read(&host);
         assert_eq!((names, packets.len()), (vec!["h1-0/eth0".to_owned()], 20), "{mechanism}");
@@ -103,15 +135,19 @@ fn a_capture_ends_in_time_goes_to_a_pipe_and_says_what_is_not_there() {
     let _turn = together();
     let (name, scratch) = (unique("cap"), Scratch::new("capend"));
     let d = Daemon::start(&name, &[]);
-    let capture = |place: &str, more: &[&str]| output(heliostat().args(["capture", place, "--name", &name]).args(more));
+    let capture = |place: &str, more: &[&str]| {
+        output(heliostat().args(["capture", place, "--name", &name]).args(more))
+    };
     let piped = capture("tor0", &["--to", "-", "--duration", "50ms"]);
     let file = scratch.0.join("piped.pcapng");
     std::fs::write(&file, &piped.stdout).expect("a file");
     let (names, _) = read(&file);
     assert_eq!(names, ["tor0/eps0", "tor0/ocs0", "tor0/host0", "tor0/host1"], "{}", said(&piped));
-    for (place, code, why) in
-        [("r0-ocs9", 3, "no interface ocs9; there are "), ("r9-ocs0", 3, "no node tor9"), ("h0-0/eth9", 3, "there are eth0")]
-    {
+    for (place, code, why) in [
+        ("r0-ocs9", 3, "no interface ocs9; there are "),
+        ("r9-ocs0", 3, "no node tor9"),
+        ("h0-0/eth9", 3, "there are eth0"),
+    ] {
         let o = capture(place, &["--to", "-"]);
         assert!(o.status.code() == Some(code) && said(&o).contains(why), "{place}: {}", said(&o));
     }

@@ -18,10 +18,24 @@ fn offers(words: &str) -> Vec<String> {
         printf '%s\n' "${COMPREPLY[@]}"
     "#;
     let mut bash = std::process::Command::new("bash");
-    let path = format!("{}:{}", program.parent().expect("a directory").display(), std::env::var("PATH").expect("a path"));
-    let o = output(bash.args(["-c", script, "bash", words]).env("PATH", path).env_remove("HELIOSTAT_CONTROLLER").current_dir(file("")));
+    let path = format!(
+        "{}:{}",
+        program.parent().expect("a directory").display(),
+        std::env::var("PATH").expect("a path")
+    );
+    let o = output(
+        bash.args(["-c", script, "bash", words])
+            .env("PATH", path)
+            .env_remove("HELIOSTAT_CONTROLLER")
+            .current_dir(file("")),
+    );
     assert!(o.status.success(), "{words}: {}", said(&o));
-    String::from_utf8(o.stdout).expect("text").lines().filter(|l| !l.is_empty()).map(str::to_owned).collect()
+    String::from_utf8(o.stdout)
+        .expect("text")
+        .lines()
+        .filter(|l| !l.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -29,7 +43,10 @@ fn bash_completes_commands_shipped_names_and_files() {
     assert_eq!(offers("heliostat experi"), ["experiment"]);
     assert_eq!(offers("heliostat run hybrid-8"), ["hybrid-8x2"]);
     assert_eq!(offers("heliostat simulate hybrid-8x2 --policy sinc"), ["sincronia"]);
-    assert_eq!(offers("heliostat simulate hybrid-8x2 --policy policies/sinc"), ["policies/sincronia.yaml"]);
+    assert_eq!(
+        offers("heliostat simulate hybrid-8x2 --policy policies/sinc"),
+        ["policies/sincronia.yaml"]
+    );
     let shown = offers("heliostat show ");
     assert!(shown.contains(&"circuits".into()) && shown.contains(&"demand".into()), "{shown:?}");
 }
@@ -48,20 +65,37 @@ fn bash_completes_the_names_of_a_running_network() {
     assert_eq!(offers(&format!("heliostat exec --name {name} oc")), ["ocs0"]);
     assert_eq!(offers(&format!("heliostat capture --name {name} r2-")), ["r2-ocs0", "r2-eps"]);
     assert_eq!(offers(&format!("heliostat set --name {name} circuit r")), ["r0", "r1", "r2", "r3"]);
-    assert_eq!(offers(&format!("heliostat set --name {name} circuits r3-")), ["r3-r0", "r3-r1", "r3-r2"]);
+    assert_eq!(
+        offers(&format!("heliostat set --name {name} circuits r3-")),
+        ["r3-r0", "r3-r1", "r3-r2"]
+    );
     // Bash makes words of what stands before and behind a colon.
     assert_eq!(offers(&format!("heliostat traffic --name {name} bulk h1-")), ["h1-0:", "h1-1:"]);
-    assert_eq!(offers(&format!("heliostat traffic --name {name} bulk h0-0 : h1-")), ["h1-0", "h1-1"]);
-    assert_eq!(offers("heliostat exec --name hx-none h0-"), Vec::<String>::new(), "a network that does not run has no hosts");
+    assert_eq!(
+        offers(&format!("heliostat traffic --name {name} bulk h0-0 : h1-")),
+        ["h1-0", "h1-1"]
+    );
+    assert_eq!(
+        offers("heliostat exec --name hx-none h0-"),
+        Vec::<String>::new(),
+        "a network that does not run has no hosts"
+    );
 }
 
 /// What fish offers for the last of these words; `None` without fish.
 fn fish_offers(words: &str) -> Option<Vec<String>> {
     let program = Path::new(env!("CARGO_BIN_EXE_heliostat"));
     let script = "heliostat completions fish | source; complete --do-complete $argv[1]";
-    let path = format!("{}:{}", program.parent().expect("a directory").display(), std::env::var("PATH").expect("a path"));
+    let path = format!(
+        "{}:{}",
+        program.parent().expect("a directory").display(),
+        std::env::var("PATH").expect("a path")
+    );
     let mut fish = std::process::Command::new("fish");
-    fish.args(["--no-config", "-c", script, words]).env("PATH", path).env_remove("HELIOSTAT_CONTROLLER").current_dir(file(""));
+    fish.args(["--no-config", "-c", script, words])
+        .env("PATH", path)
+        .env_remove("HELIOSTAT_CONTROLLER")
+        .current_dir(file(""));
     let o = fish.output().ok()?;
     assert!(o.status.success(), "{words}: {}", said(&o));
     // Behind a tab stands what it is.
@@ -79,7 +113,10 @@ fn fish_completes_commands_shipped_names_files_and_a_running_network() {
     assert_eq!(commands, ["experiment"]);
     assert_eq!(offers("heliostat run hybrid-8"), ["hybrid-8x2"]);
     assert_eq!(offers("heliostat simulate hybrid-8x2 --policy sinc"), ["sincronia"]);
-    assert_eq!(offers("heliostat simulate hybrid-8x2 --policy policies/sinc"), ["policies/sincronia.yaml"]);
+    assert_eq!(
+        offers("heliostat simulate hybrid-8x2 --policy policies/sinc"),
+        ["policies/sincronia.yaml"]
+    );
     let shown = offers("heliostat show ");
     assert!(shown.contains(&"circuits".into()) && shown.contains(&"demand".into()), "{shown:?}");
     if !root(test) {
@@ -93,5 +130,8 @@ fn fish_completes_commands_shipped_names_files_and_a_running_network() {
     assert_eq!(offers(&format!("heliostat set --name {name} circuit r")), ["r0", "r1", "r2", "r3"]);
     // A pair is one word in fish.
     assert_eq!(offers(&format!("heliostat traffic --name {name} bulk h1-")), ["h1-0:", "h1-1:"]);
-    assert_eq!(offers(&format!("heliostat traffic --name {name} bulk h0-0:h1-")), ["h0-0:h1-0", "h0-0:h1-1"]);
+    assert_eq!(
+        offers(&format!("heliostat traffic --name {name} bulk h0-0:h1-")),
+        ["h0-0:h1-0", "h0-0:h1-1"]
+    );
 }

@@ -1,4 +1,5 @@
-//! A log that cannot be written, and one that no program reads: control goes on, and what is missing is told.
+//! A log that cannot be written, and one that no program reads: control goes on, and what is
+//! missing is told.
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::process::Command;
@@ -50,7 +51,10 @@ fn a_full_disk_under_the_log_does_not_end_control_and_what_is_missing_is_counted
     let disk = scratch.0.to_str().expect("a path");
     let inner = on_a_small_disk(disk, 64 << 10, &name, &[]);
     let words: Vec<String> = inner.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
-    let script = words[3].replace(r#"exec "$@""#, r#"{ head -c 64K /dev/zero > "$D/fill"; exec "$@" 2>> "$D/log"; }"#);
+    let script = words[3].replace(
+        r#"exec "$@""#,
+        r#"{ head -c 64K /dev/zero > "$D/fill"; exec "$@" 2>> "$D/log"; }"#,
+    );
     let mut c = Command::new("unshare");
     c.args(&words[..3]).arg(script).args(&words[4..]).env("D", disk).env_remove("HELIOSTAT_LOG");
     let mut d = Daemon::start_unread(&name, &mut c, std::process::Stdio::null());
@@ -64,9 +68,13 @@ fn a_full_disk_under_the_log_does_not_end_control_and_what_is_missing_is_counted
     // What it said of its start, where to stop it, and of the first name.
     let log = log();
     let first = log.lines().next().expect("a line");
-    let (begin, why) = first.split_once(" lines of the log are missing here: ").expect("what is missing");
+    let (begin, why) =
+        first.split_once(" lines of the log are missing here: ").expect("what is missing");
     assert_eq!(why, "No space left on device (os error 28)");
-    assert!(begin.strip_prefix("heliostat: ").is_some_and(|n| n.parse::<u64>().is_ok_and(|n| n >= 3)), "{first}");
+    assert!(
+        begin.strip_prefix("heliostat: ").is_some_and(|n| n.parse::<u64>().is_ok_and(|n| n >= 3)),
+        "{first}"
+    );
     ends(&mut d, &name);
 }
 
@@ -113,12 +121,28 @@ fn a_log_that_is_not_read_holds_no_thread_up() {
 fn the_exit_code_is_the_same_without_a_reader_of_stderr() {
     let unread = |args: &[&str]| {
         let (_, writer) = std::io::pipe().expect("a pipe");
-        heliostat().args(args).stdout(std::process::Stdio::null()).stderr(writer).status().expect("the program starts").code()
+        heliostat()
+            .args(args)
+            .stdout(std::process::Stdio::null())
+            .stderr(writer)
+            .status()
+            .expect("the program starts")
+            .code()
     };
     let scratch = Scratch::new("readers");
     let copy = scratch.0.join("own.yaml");
     // The first says where it wrote, the others why they did not do what was asked.
     assert_eq!(unread(&["copy", "hybrid-4x2", copy.to_str().expect("a path")]), Some(0));
-    assert_eq!(unread(&["simulate", "hybrid-4x2", "--policy", "no-such-policy", "--workload", "shuffle-4"]), Some(3));
+    assert_eq!(
+        unread(&[
+            "simulate",
+            "hybrid-4x2",
+            "--policy",
+            "no-such-policy",
+            "--workload",
+            "shuffle-4"
+        ]),
+        Some(3)
+    );
     assert_eq!(unread(&["show", "circuits", "--controller", "http://127.0.0.1:1"]), Some(4));
 }

@@ -1,6 +1,8 @@
-//! Errors and ends: whatever happens to a run, it says what, leaves nothing behind, and touches no objects of others.
+//! Errors and ends: whatever happens to a run, it says what, leaves nothing behind, and touches no
+//! objects of others.
 //!
-//! The built binary is driven from outside, as a user drives it. What needs root prints `SKIP name: reason` without it.
+//! The built binary is driven from outside, as a user drives it. What needs root prints `SKIP name:
+//! reason` without it.
 
 mod background;
 mod capture;

@@ -33,11 +33,21 @@ fn a_wrong_list_is_refused_with_one_error_and_changes_nothing() {
     let (name, scratch) = (unique("lists"), Scratch::new("lists"));
     let file = scratch.0.join("leaves.yaml");
     std::fs::write(&file, LEAVES).expect("written");
-    let d = Daemon::spawn(&name, heliostat().arg("run").arg(&file).args(["--name", &name, "--listen", "127.0.0.1:0"]));
+    let d = Daemon::spawn(
+        &name,
+        heliostat().arg("run").arg(&file).args(["--name", &name, "--listen", "127.0.0.1:0"]),
+    );
     d.until_says("is up");
     let api = d.api();
     let shown = || d.show("paths")["paths"].to_string();
-    let set = |list: &[&str]| output(heliostat().args(["set", "path", "h0-0", "h3-0"]).args(list).args(["--controller", &api]));
+    let set = |list: &[&str]| {
+        output(
+            heliostat()
+                .args(["set", "path", "h0-0", "h3-0"])
+                .args(list)
+                .args(["--controller", &api]),
+        )
+    };
     let refused = |list: &[&str], why: &str| {
         for more in [&[][..], &["--dry-run"]] {
             let before = shown();
@@ -68,15 +78,25 @@ fn a_graph_without_a_way_between_racks_is_refused_by_every_command() {
     let scratch = Scratch::new("cut");
     let file = scratch.0.join("cut.yaml");
     // The last leaf has no links.
-    let cut: String = LEAVES.lines().filter(|l| !l.contains("from: l3")).map(|l| format!("{l}\n")).collect();
+    let cut: String =
+        LEAVES.lines().filter(|l| !l.contains("from: l3")).map(|l| format!("{l}\n")).collect();
     std::fs::write(&file, cut).expect("written");
     let jobs = crate::support::file("workloads/jobs-8.yaml");
     let hit = crate::support::file("policies/hit.yaml");
-    let (file, jobs, hit) = (file.to_str().expect("text"), jobs.to_str().expect("text"), hit.to_str().expect("text"));
-    for args in [&["check", file][..], &["simulate", file, "--policy", hit, "--jobs", jobs], &["plan", "hit", jobs, "--topology", file]] {
+    let (file, jobs, hit) =
+        (file.to_str().expect("text"), jobs.to_str().expect("text"), hit.to_str().expect("text"));
+    for args in [
+        &["check", file][..],
+        &["simulate", file, "--policy", hit, "--jobs", jobs],
+        &["plan", "hit", jobs, "--topology", file],
+    ] {
         let o = output(heliostat().args(args));
         let text = said(&o) + &String::from_utf8_lossy(&o.stdout);
         assert!(!o.status.success(), "{args:?}");
-        assert_eq!(text.matches("there is no way from switch `l0` to `l3`, and both have racks").count(), 1, "{args:?}: {text}");
+        assert_eq!(
+            text.matches("there is no way from switch `l0` to `l3`, and both have racks").count(),
+            1,
+            "{args:?}: {text}"
+        );
     }
 }

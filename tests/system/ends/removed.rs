@@ -40,13 +40,19 @@ fn what_is_removed_under_a_daemon_is_told_and_survived() {
         assert!(o.status.success(), "{}", said(&o));
         until("the host's link shows", || d.failures().contains("host0 of tor2"));
 
-        // One that is made by hand in its place has its name and carries nothing: that is told, and bytes for it end with the reason.
+        // One that is made by hand in its place has its name and carries nothing: that is told, and
+        // bytes for it end with the reason.
         let made = ["ip", "link", "add", "host0", "type", "veth", "peer", "name", "other"];
         assert!(d.exec("tor2", &made).status.success());
-        until("the other link shows", || d.failures().contains("host0 of tor2 is gone; another one has its name"));
+        until("the other link shows", || {
+            d.failures().contains("host0 of tor2 is gone; another one has its name")
+        });
         let id = d.post(&[(0, 4, 3_000_000)]);
         let ended = d.outcome(id);
-        assert!(ended["state"] != "finished" && ended.to_string().contains("h2-0 is gone"), "{ended}");
+        assert!(
+            ended["state"] != "finished" && ended.to_string().contains("h2-0 is gone"),
+            "{ended}"
+        );
 
         let circuits = d.show("circuits");
         assert!(circuits["circuits"].is_array(), "the API goes on: {circuits}");

@@ -24,7 +24,9 @@ impl Manager {
     /// Starts a daemon that is to tell it.
     fn starts(&self, name: &str, more: &[&str]) -> Daemon {
         let mut c = run(name);
-        c.args(more).env("NOTIFY_SOCKET", self.scratch.0.join("notify")).env("WATCHDOG_USEC", Self::WATCHDOG.as_micros().to_string());
+        c.args(more)
+            .env("NOTIFY_SOCKET", self.scratch.0.join("notify"))
+            .env("WATCHDOG_USEC", Self::WATCHDOG.as_micros().to_string());
         Daemon::spawn(name, &mut c)
     }
 
@@ -47,7 +49,8 @@ fn a_service_manager_hears_that_a_network_is_up_under_control_and_about_to_end()
     if !root(test) {
         return;
     }
-    let (_turn, name, manager, begun) = (together(), unique("notify"), Manager::new(), Instant::now());
+    let (_turn, name, manager, begun) =
+        (together(), unique("notify"), Manager::new(), Instant::now());
     let mut d = manager.starts(&name, &[]);
     assert_eq!(manager.hears(), "READY=1");
     assert_eq!(d.call("GET", "/livez", None).0, 200, "it answers once it has said so");
@@ -69,7 +72,10 @@ fn a_service_manager_hears_of_a_run_of_jobs_too() {
     let (_turn, name, manager) = (together(), unique("notifyjobs"), Manager::new());
     let (policy, jobs) = (file("policies/co-decided.yaml"), file("workloads/jobs-20.yaml"));
     let [policy, jobs] = [&policy, &jobs].map(|p| p.to_str().expect("a path"));
-    let mut d = manager.starts(&name, &["--policy", policy, "--schedule", jobs, "--scale", "20", "--time-scale", "20"]);
+    let mut d = manager.starts(
+        &name,
+        &["--policy", policy, "--schedule", jobs, "--scale", "20", "--time-scale", "20"],
+    );
     assert_eq!(
         (manager.hears_more().as_str(), manager.hears_more().as_str(), d.ended()),
         ("READY=1", "STOPPING=1", Some(0)),

@@ -1,12 +1,12 @@
-//! What other programs do to places that all share: `/run/netns`, `/run/heliostat`, the nodes themselves. A network ends without a
-//! trace, or says what is left.
+//! What other programs do to places that all share: `/run/netns`, `/run/heliostat`, the nodes
+//! themselves. A network ends without a trace, or says what is left.
 
 use std::process::{Command, Output};
 
 use crate::support::*;
 
-/// Runs a network in a mount namespace of its own, has `meddles` do something while it is up, ends it by SIGTERM, and prints what
-/// `then` prints. The script's exit code is the network's.
+/// Runs a network in a mount namespace of its own, has `meddles` do something while it is up, ends
+/// it by SIGTERM, and prints what `then` prints. The script's exit code is the network's.
 fn meddled(name: &str, meddles: &str, then: &str) -> Output {
     let script = format!(
         r#"mount -t tmpfs none /run
@@ -22,13 +22,24 @@ cat /run/log >&2
 exit $code"#
     );
     let mut c = Command::new("unshare");
-    c.args(["--mount", "--propagation", "private", "sh", "-c", &script, env!("CARGO_BIN_EXE_heliostat")]).arg(topology());
+    c.args([
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        &script,
+        env!("CARGO_BIN_EXE_heliostat"),
+    ])
+    .arg(topology());
     output(c.env_remove("HELIOSTAT_LOG").env_remove("HELIOSTAT_TOKEN"))
 }
 
 /// What is left of a network.
 fn left(name: &str) -> String {
-    format!("ls /run/netns; ls /run/heliostat; grep /run/netns/{name} /proc/self/mountinfo; \"$0\" clean {name}")
+    format!(
+        "ls /run/netns; ls /run/heliostat; grep /run/netns/{name} /proc/self/mountinfo; \"$0\" clean {name}"
+    )
 }
 
 #[test]
@@ -68,12 +79,22 @@ fn a_name_that_cannot_be_taken_away_is_an_error_and_clean_takes_it_when_it_can()
     let covered = format!("{name}-h1-0");
     // Something of another program lies over one name.
     let meddles = format!("touch /run/other; mount --bind /run/other /run/netns/{covered}");
-    let then = format!("\"$0\" clean {name}; echo $?; umount /run/netns/{covered}; \"$0\" clean {name}; echo $?; ls /run/netns");
+    let then = format!(
+        "\"$0\" clean {name}; echo $?; umount /run/netns/{covered}; \"$0\" clean {name}; echo $?; ls /run/netns"
+    );
     let o = meddled(&name, &meddles, &then);
     let told = String::from_utf8_lossy(&o.stdout).into_owned();
     assert_eq!(o.status.code(), Some(1), "{told}{}", said(&o));
-    assert!(said(&o).contains(&format!("left behind: namespace {covered}: another program")), "{}", said(&o));
-    assert!(said(&o).contains(&format!("not removed: namespace {covered}: another program")), "{}", said(&o));
+    assert!(
+        said(&o).contains(&format!("left behind: namespace {covered}: another program")),
+        "{}",
+        said(&o)
+    );
+    assert!(
+        said(&o).contains(&format!("not removed: namespace {covered}: another program")),
+        "{}",
+        said(&o)
+    );
     assert_eq!(told, format!("1\nremoved namespace {covered}\nremoved /run/heliostat/{name}\n0\n"));
 }
 
@@ -91,8 +112,16 @@ for k in $(seq 600); do grep -q \"find the namespaces by name: /run/heliostat/{n
     );
     let o = meddled(&name, &meddles, "ls /run/netns; ls /run/heliostat");
     assert_eq!(o.status.code(), Some(0), "{}", said(&o));
-    assert!(said(&o).contains(&format!("/run/heliostat/{name} was removed while in use")), "{}", said(&o));
-    assert_eq!(String::from_utf8_lossy(&o.stdout), format!("{name}\n"), "only the other's directory");
+    assert!(
+        said(&o).contains(&format!("/run/heliostat/{name} was removed while in use")),
+        "{}",
+        said(&o)
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&o.stdout),
+        format!("{name}\n"),
+        "only the other's directory"
+    );
 }
 
 /// A program that runs until it is ended.
@@ -126,7 +155,12 @@ fn programs_in_nodes_are_named_and_ended_if_that_is_asked_for() {
             "stop" => {
                 let said = told(&["stop", &name]);
                 let named = |p: u32, node: &str| said.contains(&format!("{p} (sleep in {node})"));
-                assert!(named(pids[0], "h1-0") && named(pids[1], "tor2") && said.contains("--end-programs"), "{said}");
+                assert!(
+                    named(pids[0], "h1-0")
+                        && named(pids[1], "tor2")
+                        && said.contains("--end-programs"),
+                    "{said}"
+                );
             }
             signal => d.signal(signal),
         }
@@ -137,13 +171,25 @@ fn programs_in_nodes_are_named_and_ended_if_that_is_asked_for() {
         assert!(pids.iter().all(|p| runs(*p)), "they are the user's");
         let gone = told(&["ps", "-o", "json"]);
         let gone: serde_json::Value = serde_json::from_str(&gone).expect("JSON");
-        let row = gone.as_array().expect("rows").iter().find(|r| r["name"] == *name).expect("a row").clone();
-        assert!(row["state"] == "gone" && row["programs"].to_string().contains(&pids[0].to_string()), "{row}");
+        let row = gone
+            .as_array()
+            .expect("rows")
+            .iter()
+            .find(|r| r["name"] == *name)
+            .expect("a row")
+            .clone();
+        assert!(
+            row["state"] == "gone" && row["programs"].to_string().contains(&pids[0].to_string()),
+            "{row}"
+        );
         let said = told(&["clean", &name]);
         assert!(said.contains(&format!("in a node of {name}: {} (sleep)", pids[0])), "{said}");
         assert!(pids.iter().all(|p| runs(*p)));
         let said = told(&["clean", "--end-programs", &name]);
-        assert!(said.contains(&format!("ended program in a node of {name}: {}", pids[1])), "{said}");
+        assert!(
+            said.contains(&format!("ended program in a node of {name}: {}", pids[1])),
+            "{said}"
+        );
         until("they have ended", || !pids.iter().any(|p| runs(*p)));
         assert_eq!(told(&["clean", &name]), "nothing to remove\n");
         assert_nothing_left(&name);
@@ -151,7 +197,10 @@ fn programs_in_nodes_are_named_and_ended_if_that_is_asked_for() {
     // And at once.
     let d = Daemon::start(&name, &[]);
     let pid = sleeper(&d, "h0-0");
-    assert!(told(&["stop", "--end-programs", &name]).contains(&format!("ended programs in its nodes: {pid} (sleep in h0-0)")));
+    assert!(
+        told(&["stop", "--end-programs", &name])
+            .contains(&format!("ended programs in its nodes: {pid} (sleep in h0-0)"))
+    );
     until("it has ended", || !runs(pid));
 }
 
@@ -169,10 +218,15 @@ fn hosts_find_themselves_and_each_other_by_name_and_the_machine_keeps_its_files(
     let files = || ["/etc/hosts", "/etc/resolv.conf"].map(|f| std::fs::read_to_string(f).ok());
     let before = files();
     let mut d = Daemon::start(&name, &[]);
-    let finds = |node: &str, other: &str| String::from_utf8_lossy(&d.exec(node, &["getent", "hosts", other]).stdout).into_owned();
-    for (node, other, address) in
-        [("h0-0", "h3-1", "10.3.0.3"), ("h0-0", "h0-0", "10.0.0.2"), ("h2-1", "localhost", "127.0.0.1"), ("tor1", "tor1", "127.0.0.1")]
-    {
+    let finds = |node: &str, other: &str| {
+        String::from_utf8_lossy(&d.exec(node, &["getent", "hosts", other]).stdout).into_owned()
+    };
+    for (node, other, address) in [
+        ("h0-0", "h3-1", "10.3.0.3"),
+        ("h0-0", "h0-0", "10.0.0.2"),
+        ("h2-1", "localhost", "127.0.0.1"),
+        ("tor1", "tor1", "127.0.0.1"),
+    ] {
         assert!(finds(node, other).starts_with(address), "{node} {other}: {}", finds(node, other));
     }
     let begun = std::time::Instant::now();
@@ -211,17 +265,30 @@ fn ps_says_what_a_network_does_and_stop_what_it_waits_for() {
     let name = unique("state");
     let mut d = Daemon::start(&name, &["--policy", "round-robin"]);
     let row = || {
-        let all: serde_json::Value = serde_json::from_str(&told(&["ps", "-o", "json"])).expect("JSON");
+        let all: serde_json::Value =
+            serde_json::from_str(&told(&["ps", "-o", "json"])).expect("JSON");
         all.as_array().expect("rows").iter().find(|r| r["name"] == *name).expect("its row").clone()
     };
-    assert_eq!((&row()["state"], &row()["policy"]), (&"running".into(), &"round-robin".into()), "{}", row());
-    assert!(output(heliostat().args(["set", "--name", &name, "policy", "eps-only"])).status.success());
+    assert_eq!(
+        (&row()["state"], &row()["policy"]),
+        (&"running".into(), &"round-robin".into()),
+        "{}",
+        row()
+    );
+    assert!(
+        output(heliostat().args(["set", "--name", &name, "policy", "eps-only"])).status.success()
+    );
     assert_eq!(row()["policy"], "eps-only");
     d.signal("STOP");
     assert!(row()["state"].as_str().is_some_and(|s| s.starts_with("does not answer")), "{}", row());
     let o = output(heliostat().args(["stop", "--timeout", "3s", &name]));
     assert_eq!(o.status.code(), Some(5), "{}", said(&o));
-    assert!(said(&o).contains(&format!("waiting for {name}")) && said(&o).contains("has not begun to take"), "{}", said(&o));
+    assert!(
+        said(&o).contains(&format!("waiting for {name}"))
+            && said(&o).contains("has not begun to take"),
+        "{}",
+        said(&o)
+    );
     d.signal("CONT");
     assert_eq!(d.ended(), Some(0));
     assert_nothing_left(&name);

@@ -26,7 +26,11 @@ fn a_daemon_stops_at_a_signal_and_leaves_nothing() {
             // 8 hosts, 4 ToRs, the EPS and an OCS.
             assert_eq!(namespaces(&name).len(), 14);
             let o = d.exec("h0-0", &["cat", "/proc/net/dev"]);
-            assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("eth0"), "{}", said(&o));
+            assert!(
+                o.status.success() && String::from_utf8_lossy(&o.stdout).contains("eth0"),
+                "{}",
+                said(&o)
+            );
             let o = d.exec("h0-0", &CONNECT);
             assert!(o.status.success(), "h0-0 cannot reach h1-0: {}", said(&o));
             d.signal(signal);
@@ -47,7 +51,14 @@ fn several_who_clean_at_once_are_not_in_each_others_way() {
         let mut d = Daemon::start(&name, &[]);
         d.signal("KILL");
         d.ended();
-        let clean = |_| heliostat().args(["clean", &name]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let clean = |_| {
+            heliostat()
+                .args(["clean", &name])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("it starts")
+        };
         let all: Vec<std::process::Child> = (0..4).map(clean).collect();
         for one in all {
             let o = one.wait_with_output().expect("our child");
@@ -79,7 +90,8 @@ fn a_second_signal_ends_a_daemon_at_once_and_leaves_nothing() {
     assert_nothing_left(&name);
 }
 
-/// Clients that hold connections over TCP and the unix socket, follow the events or ask for long answers, and read nothing.
+/// Clients that hold connections over TCP and the unix socket, follow the events or ask for long
+/// answers, and read nothing.
 fn stops_before_a_crowd() -> Timing {
     let name = unique("crowd");
     let mut d = Daemon::start(&name, &[]);
@@ -96,26 +108,37 @@ fn stops_before_a_crowd() -> Timing {
         client.write_all(&ask("/api/v1/events")).expect("asked");
         client
     };
-    let crowd: (Vec<_>, Vec<_>) = ((0..500).map(over_tcp).collect(), (0..100).map(over_unix).collect());
+    let crowd: (Vec<_>, Vec<_>) =
+        ((0..500).map(over_tcp).collect(), (0..100).map(over_unix).collect());
     let begun = Instant::now();
     d.signal("TERM");
     assert_eq!(d.ended(), Some(0), "{}", d.log());
     let took = begun.elapsed();
-    println!("a daemon before {} clients that do not read ended {took:.2?} after SIGTERM", crowd.0.len() + crowd.1.len());
+    println!(
+        "a daemon before {} clients that do not read ended {took:.2?} after SIGTERM",
+        crowd.0.len() + crowd.1.len()
+    );
     assert_nothing_left(&name);
     in_time!(took <= Duration::from_secs(4), "it took {took:.1?} to end");
     Ok(())
 }
 
-/// What a run of `shuffle-4` wrote with `--json` that is interrupted once a coflow is on its way. It ends with code 1 and says `says`.
+/// What a run of `shuffle-4` wrote with `--json` that is interrupted once a coflow is on its way.
+/// It ends with code 1 and says `says`.
 fn interrupted(name: &str, options: &[&str], says: &str) -> serde_json::Value {
     let scratch = Scratch::new(name);
     let json = scratch.0.join("run.json");
     let mut c = run(name);
-    c.arg("--workload").arg(file("workloads/shuffle-4.yaml")).args(options).arg("--json").arg(&json);
+    c.arg("--workload")
+        .arg(file("workloads/shuffle-4.yaml"))
+        .args(options)
+        .arg("--json")
+        .arg(&json);
     let mut d = Daemon::spawn(name, &mut c);
     d.api();
-    until("a coflow is on its way", || d.show("coflows")["coflows"].as_array().is_some_and(|c| !c.is_empty()));
+    until("a coflow is on its way", || {
+        d.show("coflows")["coflows"].as_array().is_some_and(|c| !c.is_empty())
+    });
     d.signal("INT");
     assert_eq!(d.ended(), Some(1), "{}", d.log());
     d.until_says(says);
@@ -135,7 +158,8 @@ fn a_run_that_is_interrupted_tells_what_it_has() {
     assert_eq!(result["coflows"].as_array().map(Vec::len), Some(7));
 }
 
-/// Ctrl-C in the first of the two runs of `--baseline`: the result is of the run with circuits off, and says so.
+/// Ctrl-C in the first of the two runs of `--baseline`: the result is of the run with circuits off,
+/// and says so.
 #[test]
 fn a_baseline_that_is_interrupted_says_which_of_the_two_runs_it_tells_of() {
     let test = "a_baseline_that_is_interrupted_says_which_of_the_two_runs_it_tells_of";
@@ -145,7 +169,10 @@ fn a_baseline_that_is_interrupted_says_which_of_the_two_runs_it_tells_of() {
     let _turn = together();
     let says = "interrupted in the run with circuits off, which --baseline makes first";
     let result = interrupted(&unique("base"), &["--baseline"], says);
-    assert_eq!((&result["policy"], &result["end"], result.get("baseline")), (&"eps-only".into(), &"stopped".into(), None));
+    assert_eq!(
+        (&result["policy"], &result["end"], result.get("baseline")),
+        (&"eps-only".into(), &"stopped".into(), None)
+    );
 }
 
 #[test]
@@ -156,13 +183,18 @@ fn what_a_killed_daemon_left_goes_with_clean_or_the_next_start() {
     }
     let _turn = together();
     let name = unique("kill");
-    let (alike, mut other) = (Stranger::new(&format!("{name}-h9-9")), Daemon::start(&format!("{name}-o"), &[]));
+    let (alike, mut other) =
+        (Stranger::new(&format!("{name}-h9-9")), Daemon::start(&format!("{name}-o"), &[]));
     let with_other = || namespaces(&format!("{name}-o")).len();
     let kill_one = || {
         let mut d = Daemon::start(&name, &[]);
         d.signal("KILL");
         assert_eq!(d.ended(), None);
-        assert_eq!(namespaces(&name).len(), 14 + with_other() + 1, "what was killed cannot have tidied up");
+        assert_eq!(
+            namespaces(&name).len(),
+            14 + with_other() + 1,
+            "what was killed cannot have tidied up"
+        );
     };
     kill_one();
     // Of other names, nothing is removed; a network that runs is left alone, and said to run.
@@ -176,14 +208,24 @@ fn what_a_killed_daemon_left_goes_with_clean_or_the_next_start() {
     let told = String::from_utf8_lossy(&o.stdout).into_owned();
     assert!(told.contains(&format!("namespace {name}-h0-0")) && !told.contains("h9-9"), "{told}");
     assert!(!told.contains(&format!("{name}-o-")), "{told}");
-    assert_eq!((namespaces(&name).len(), with_other()), (15, 14), "too much or too little was removed");
+    assert_eq!(
+        (namespaces(&name).len(), with_other()),
+        (15, 14),
+        "too much or too little was removed"
+    );
     assert!(!note(&name).exists());
 
     kill_one();
     // As if it had been killed between two steps of its end: the name is there, and leads nowhere.
     let half = format!("{name}-h0-0");
     let path = std::path::Path::new(heliostat::kernel::netns::NAMES).join(&half);
-    assert!(std::process::Command::new("umount").arg("--lazy").arg(&path).status().is_ok_and(|s| s.success()));
+    assert!(
+        std::process::Command::new("umount")
+            .arg("--lazy")
+            .arg(&path)
+            .status()
+            .is_ok_and(|s| s.success())
+    );
     assert!(path.is_file());
     let mut d = Daemon::start(&name, &[]);
     assert!(d.log().contains("removed 14 namespaces"), "{}", d.log());

@@ -1,4 +1,5 @@
-//! Sweeps and comparisons from outside: killed and started again, in shards, with runs that fail, and read by the other commands.
+//! Sweeps and comparisons from outside: killed and started again, in shards, with runs that fail,
+//! and read by the other commands.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +28,13 @@ fn good(c: &mut Command) -> Output {
 fn results(out: &Path) -> BTreeMap<String, Vec<u8>> {
     let all = std::fs::read_dir(out).into_iter().flatten().map(|e| e.expect("an entry").path());
     let json = all.filter(|f| f.extension().is_some_and(|e| e == "json"));
-    json.map(|f| (f.file_name().expect("a name").to_string_lossy().into_owned(), std::fs::read(&f).expect("a result"))).collect()
+    json.map(|f| {
+        (
+            f.file_name().expect("a name").to_string_lossy().into_owned(),
+            std::fs::read(&f).expect("a result"),
+        )
+    })
+    .collect()
 }
 
 fn lines(c: &mut Command) -> Vec<Value> {
@@ -43,26 +50,41 @@ fn a_sweep_that_was_killed_ends_with_the_same_bytes() {
     let first = good(&mut sweep(&grid, &whole));
     let want = results(&whole);
     assert_eq!(want.len(), 24);
-    let mut child = sweep(&grid, &broken).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut child = sweep(&grid, &broken)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
     until("some runs have ended", || results(&broken).len() >= 2);
     let _ = child.kill();
     let _ = child.wait();
     let before = results(&broken);
     assert!(before.len() < 24, "it was killed too late to tell anything");
     assert!(before.iter().all(|(name, text)| want[name] == *text), "what is there is whole");
-    let written = |out: &Path, name: &str| out.join(name).metadata().and_then(|m| m.modified()).expect("a time");
+    let written = |out: &Path, name: &str| {
+        out.join(name).metadata().and_then(|m| m.modified()).expect("a time")
+    };
     let times: Vec<_> = before.keys().map(|name| written(&broken, name)).collect();
     let again = good(&mut sweep(&grid, &broken));
     assert_eq!((results(&broken), &again.stdout), (want, &first.stdout));
-    assert_eq!(before.keys().map(|name| written(&broken, name)).collect::<Vec<_>>(), times, "what was there is not run again");
-    assert!(said(&again).contains(&format!("{} of 24 runs are there already", before.len())), "{}", said(&again));
+    assert_eq!(
+        before.keys().map(|name| written(&broken, name)).collect::<Vec<_>>(),
+        times,
+        "what was there is not run again"
+    );
+    assert!(
+        said(&again).contains(&format!("{} of 24 runs are there already", before.len())),
+        "{}",
+        said(&again)
+    );
 }
 
 #[test]
 fn shards_and_runs_by_themselves_give_what_one_sweep_gives() {
     let scratch = Scratch::new("sweep-shards");
     let grid = scratch.write("grid.yaml", GRID);
-    let (whole, parts, alone) = (scratch.0.join("whole"), scratch.0.join("parts"), scratch.0.join("alone"));
+    let (whole, parts, alone) =
+        (scratch.0.join("whole"), scratch.0.join("parts"), scratch.0.join("alone"));
     let table = good(&mut sweep(&grid, &whole)).stdout;
     for k in 0..3 {
         let o = good(sweep(&grid, &parts).args(["--shard", &format!("{k}/3")]));
@@ -73,17 +95,29 @@ fn shards_and_runs_by_themselves_give_what_one_sweep_gives() {
     // One by its arguments, one by its id.
     let listed = lines(sweep(&grid, &alone).arg("--list"));
     assert!(listed.len() == 24 && listed.iter().all(|l| l["state"] == "missing"));
-    assert_eq!((&listed[1]["policy"], &listed[1]["seed"], &listed[3]["seed"]), (&"helios".into(), &1.into(), &2.into()));
+    assert_eq!(
+        (&listed[1]["policy"], &listed[1]["seed"], &listed[3]["seed"]),
+        (&"helios".into(), &1.into(), &2.into())
+    );
     std::fs::create_dir(&alone).expect("a directory");
-    let argv = listed[4]["argv"].as_array().expect("arguments").iter().map(|a| a.as_str().expect("text"));
+    let argv =
+        listed[4]["argv"].as_array().expect("arguments").iter().map(|a| a.as_str().expect("text"));
     good(heliostat().args(argv));
     good(sweep(&grid, &alone).args(["--only", listed[7]["id"].as_str().expect("an id")]));
     let want = results(&whole);
-    assert!(results(&alone).len() == 2 && results(&alone).iter().all(|(name, text)| want[name] == *text));
-    let states = lines(sweep(&grid, &alone).arg("--list")).iter().filter(|l| l["state"] == "done").count();
+    assert!(
+        results(&alone).len() == 2
+            && results(&alone).iter().all(|(name, text)| want[name] == *text)
+    );
+    let states =
+        lines(sweep(&grid, &alone).arg("--list")).iter().filter(|l| l["state"] == "done").count();
     assert_eq!(states, 2);
     for wrong in ["3/3", "x", "1", "-1/2"] {
-        assert_eq!(output(sweep(&grid, &whole).arg(format!("--shard={wrong}"))).status.code(), Some(2), "{wrong}");
+        assert_eq!(
+            output(sweep(&grid, &whole).arg(format!("--shard={wrong}"))).status.code(),
+            Some(2),
+            "{wrong}"
+        );
     }
 }
 
@@ -97,7 +131,9 @@ fn a_run_that_fails_is_a_row_and_not_the_end() {
     let o = output(&mut sweep(&grid, &out));
     assert_eq!(o.status.code(), Some(1), "{}", said(&o));
     assert!(
-        said(&o).contains("1 of 2 runs failed") && said(&o).contains("policy sunflow") && said(&o).contains("knows no faults"),
+        said(&o).contains("1 of 2 runs failed")
+            && said(&o).contains("policy sunflow")
+            && said(&o).contains("knows no faults"),
         "{}",
         said(&o)
     );
@@ -106,7 +142,10 @@ fn a_run_that_fails_is_a_row_and_not_the_end() {
     good(sweep(&grid, &out).arg("--collect").arg(&rows));
     let text = std::fs::read_to_string(&rows).expect("rows");
     let rows: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
-    assert_eq!((&rows[0]["state"], &rows[0]["end"], &rows[0]["error"]), (&"done".into(), &"finished".into(), &Value::Null));
+    assert_eq!(
+        (&rows[0]["state"], &rows[0]["end"], &rows[0]["error"]),
+        (&"done".into(), &"finished".into(), &Value::Null)
+    );
     assert!(
         rows[1]["state"] == "failed"
             && rows[1]["error"].as_str().is_some_and(|e| e.contains("knows no faults"))
@@ -117,8 +156,11 @@ fn a_run_that_fails_is_a_row_and_not_the_end() {
 #[test]
 fn names_follow_contents_and_rows_hold_everything() {
     let scratch = Scratch::new("sweep-rows");
-    let policy =
-        |interval: &str| format!("name: mine\ninterval: {interval}\ndemand: backlog\nscheduler: edmonds\nelephants: {{admit: all}}\n");
+    let policy = |interval: &str| {
+        format!(
+            "name: mine\ninterval: {interval}\ndemand: backlog\nscheduler: edmonds\nelephants: {{admit: all}}\n"
+        )
+    };
     scratch.write("mine.yaml", &policy("100ms"));
     let text = "topologies: hybrid-8x2\npolicies: [mine.yaml, c-through]\nworkloads: shuffle-8\n";
     let (grid, out) = (scratch.write("grid.yaml", text), scratch.0.join("out"));
@@ -131,12 +173,26 @@ fn names_follow_contents_and_rows_hold_everything() {
     let (runs, coflows) = (scratch.0.join("runs.csv"), scratch.0.join("coflows.csv"));
     good(sweep(&grid, &out).arg("--collect").arg(&runs));
     good(sweep(&grid, &out).arg("--collect").arg(&coflows).args(["--rows", "coflows"]));
-    let read = |f: &Path| std::fs::read_to_string(f).expect("rows").lines().map(str::to_owned).collect::<Vec<_>>();
+    let read = |f: &Path| {
+        std::fs::read_to_string(f).expect("rows").lines().map(str::to_owned).collect::<Vec<_>>()
+    };
     let runs = read(&runs);
-    assert!(runs.len() == 3 && runs[0].starts_with("id,topology,policy,workload,seed,state,error,end,coflows_finished,"), "{}", runs[0]);
-    let result = after.values().map(|text| serde_json::from_slice::<Value>(text).expect("JSON")).find(|r| r["policy"] == "c-through");
+    assert!(
+        runs.len() == 3
+            && runs[0]
+                .starts_with("id,topology,policy,workload,seed,state,error,end,coflows_finished,"),
+        "{}",
+        runs[0]
+    );
+    let result = after
+        .values()
+        .map(|text| serde_json::from_slice::<Value>(text).expect("JSON"))
+        .find(|r| r["policy"] == "c-through");
     let makespan = result.expect("a result")["summary"]["makespan_ns"].to_string();
-    assert!(runs.iter().any(|r| r.contains(",c-through,") && r.contains(&format!(",{makespan},"))), "{makespan} in {runs:?}");
+    assert!(
+        runs.iter().any(|r| r.contains(",c-through,") && r.contains(&format!(",{makespan},"))),
+        "{makespan} in {runs:?}"
+    );
     assert_eq!(read(&coflows).len(), 1 + 2 * 14);
 }
 
@@ -144,32 +200,58 @@ fn names_follow_contents_and_rows_hold_everything() {
 fn a_directory_knows_the_runs_of_its_last_sweep() {
     let scratch = Scratch::new("sweep-kept");
     let text = "topologies: hybrid-8x2\npolicies: [c-through, helios]\nworkloads: facebook\noptions: {coflows: 5, scale: [10, 100]}\n";
-    let (grid, out, rows) = (scratch.write("grid.yaml", text), scratch.0.join("out"), scratch.0.join("rows.csv"));
+    let (grid, out, rows) =
+        (scratch.write("grid.yaml", text), scratch.0.join("out"), scratch.0.join("rows.csv"));
     let collected = |with: &[&Path]| {
-        good(heliostat().arg("sweep").args(with).arg("--out").arg(&out).arg("--collect").arg(&rows));
+        good(
+            heliostat().arg("sweep").args(with).arg("--out").arg(&out).arg("--collect").arg(&rows),
+        );
         std::fs::read_to_string(&rows).expect("rows")
     };
-    let without_grid = |word: &str| output(heliostat().arg("sweep").arg("--out").arg(&out).args(word.split(' ').filter(|w| !w.is_empty())));
+    let without_grid = |word: &str| {
+        output(
+            heliostat()
+                .arg("sweep")
+                .arg("--out")
+                .arg(&out)
+                .args(word.split(' ').filter(|w| !w.is_empty())),
+        )
+    };
     assert_eq!(without_grid("").status.code(), Some(2), "a sweep needs its grid");
     let o = without_grid("--list");
-    assert!(o.status.code() == Some(3) && said(&o).contains("runs.jsonl") && said(&o).contains("name the grid"), "{}", said(&o));
+    assert!(
+        o.status.code() == Some(3)
+            && said(&o).contains("runs.jsonl")
+            && said(&o).contains("name the grid"),
+        "{}",
+        said(&o)
+    );
     // By one run: what is kept are all.
     let first = lines(sweep(&grid, &out).arg("--list"))[0].clone();
     good(sweep(&grid, &out).args(["--only", first["id"].as_str().expect("an id")]));
-    let states: Vec<Value> =
-        lines(heliostat().arg("sweep").arg("--out").arg(&out).arg("--list")).iter().map(|l| l["state"].clone()).collect();
+    let states: Vec<Value> = lines(heliostat().arg("sweep").arg("--out").arg(&out).arg("--list"))
+        .iter()
+        .map(|l| l["state"].clone())
+        .collect();
     assert_eq!(states, ["done", "missing", "missing", "missing"]);
     good(&mut sweep(&grid, &out));
     assert_eq!(collected(&[]), collected(&[&grid]));
     let listed = |c: &mut Command| lines(c.arg("--list"));
-    assert_eq!(listed(heliostat().arg("sweep").arg("--out").arg(&out)), listed(&mut sweep(&grid, &out)));
+    assert_eq!(
+        listed(heliostat().arg("sweep").arg("--out").arg(&out)),
+        listed(&mut sweep(&grid, &out))
+    );
     // Another grid, of which nothing is left to run.
     let smaller = scratch.write("smaller.yaml", &text.replace("[10, 100]", "10"));
     assert_eq!(collected(&[&smaller]).lines().count(), 3);
     assert_eq!(collected(&[]).lines().count(), 3);
     std::fs::write(out.join("runs.jsonl"), "{}\n").expect("a file");
     let o = without_grid("--list");
-    assert!(o.status.code() == Some(3) && said(&o).contains("runs.jsonl:1: missing field"), "{}", said(&o));
+    assert!(
+        o.status.code() == Some(3) && said(&o).contains("runs.jsonl:1: missing field"),
+        "{}",
+        said(&o)
+    );
 }
 
 #[test]
@@ -177,29 +259,61 @@ fn several_policies_and_seeds_become_one_table_that_other_commands_read() {
     let scratch = Scratch::new("study");
     let json = scratch.0.join("all.json");
     let mut c = heliostat();
-    c.args(["simulate", "hybrid-8x2", "--policy", "eps-only", "--policy", "c-through", "--policy", "helios", "--workload", "facebook"]);
+    c.args([
+        "simulate",
+        "hybrid-8x2",
+        "--policy",
+        "eps-only",
+        "--policy",
+        "c-through",
+        "--policy",
+        "helios",
+        "--workload",
+        "facebook",
+    ]);
     c.args(["--coflows", "40", "--scale", "100", "--repeat", "4"]);
     let table = String::from_utf8(good(c.arg("--json").arg(&json)).stdout).expect("text");
-    assert!(table.contains("average CCT") && table.contains("CCT over that of eps-only") && table.contains("c-through, p95"), "{table}");
+    assert!(
+        table.contains("average CCT")
+            && table.contains("CCT over that of eps-only")
+            && table.contains("c-through, p95"),
+        "{table}"
+    );
     let all: Value = serde_json::from_slice(&std::fs::read(&json).expect("results")).expect("JSON");
     assert_eq!(all.as_array().map(Vec::len), Some(12));
     let compared = good(heliostat().arg("compare").arg(&json)).stdout;
     assert_eq!(String::from_utf8_lossy(&compared), table, "from files as from the runs themselves");
     // By hand: the mean over seeds of the difference within each.
     let mean = |r: &Value| r["summary"]["average_cct_ns"].as_u64().expect("a time") as f64;
-    let by_hand = (0..4).map(|k| 100.0 * (mean(&all[4 + k]) / mean(&all[k]) - 1.0)).sum::<f64>() / 4.0;
-    let study: Value = serde_json::from_slice(&good(heliostat().arg("compare").arg(&json).args(["-o", "json"])).stdout).expect("JSON");
+    let by_hand =
+        (0..4).map(|k| 100.0 * (mean(&all[4 + k]) / mean(&all[k]) - 1.0)).sum::<f64>() / 4.0;
+    let study: Value = serde_json::from_slice(
+        &good(heliostat().arg("compare").arg(&json).args(["-o", "json"])).stdout,
+    )
+    .expect("JSON");
     let figures = study["policies"][1]["figures"].as_array().expect("figures");
     let found = figures.iter().find(|f| f["name"] == "average CCT").expect("a figure");
-    assert!((found["against_first"]["percent"]["mean"].as_f64().expect("a number") - by_hand).abs() < 1e-9, "{found}");
+    assert!(
+        (found["against_first"]["percent"]["mean"].as_f64().expect("a number") - by_hand).abs()
+            < 1e-9,
+        "{found}"
+    );
     let svg = scratch.0.join("cct.svg");
     good(heliostat().arg("plot").arg(&json).arg("--to").arg(&svg));
     let drawn = std::fs::read_to_string(&svg).expect("a chart");
-    assert!(["eps-only, 4 runs", "c-through, 4 runs", "helios, 4 runs"].iter().all(|line| drawn.contains(line)));
+    assert!(
+        ["eps-only, 4 runs", "c-through, 4 runs", "helios, 4 runs"]
+            .iter()
+            .all(|line| drawn.contains(line))
+    );
     let log = scratch
         .write("log.jsonl", "{\"seq\":0,\"at\":0,\"event\":\"cycle\",\"cycle\":0,\"demand\":5,\"ops\":4,\"late\":false}\n{\"seq\":1}\n");
     let o = output(heliostat().arg("compare").arg(&json).arg(&log));
-    assert!(o.status.code() == Some(3) && said(&o).contains("this is an event log"), "{}", said(&o));
+    assert!(
+        o.status.code() == Some(3) && said(&o).contains("this is an event log"),
+        "{}",
+        said(&o)
+    );
 }
 
 #[test]
@@ -211,16 +325,40 @@ fn policies_take_turns_on_a_real_network() {
     let scratch = Scratch::new("turns");
     let json = scratch.0.join("live.json");
     let mut c = run(&name);
-    c.args(["--policy", "c-through", "--policy", "eps-only", "--workload", "shuffle-4", "--scale", "20", "--json"]).arg(&json);
+    c.args([
+        "--policy",
+        "c-through",
+        "--policy",
+        "eps-only",
+        "--workload",
+        "shuffle-4",
+        "--scale",
+        "20",
+        "--json",
+    ])
+    .arg(&json);
     let table = String::from_utf8(good(&mut c).stdout).expect("text");
-    assert!(table.contains("Differences are against c-through.") && table.contains("CCT over that of c-through"), "{table}");
+    assert!(
+        table.contains("Differences are against c-through.")
+            && table.contains("CCT over that of c-through"),
+        "{table}"
+    );
     crate::schema::Schema::of_results().fits(&json);
-    let all: Vec<Value> = serde_json::from_slice(&std::fs::read(&json).expect("results")).expect("JSON");
-    assert_eq!(all.iter().map(|r| r["policy"].as_str().expect("a name")).collect::<Vec<_>>(), ["c-through", "eps-only"]);
+    let all: Vec<Value> =
+        serde_json::from_slice(&std::fs::read(&json).expect("results")).expect("JSON");
+    assert_eq!(
+        all.iter().map(|r| r["policy"].as_str().expect("a name")).collect::<Vec<_>>(),
+        ["c-through", "eps-only"]
+    );
     assert!(all.iter().all(|r| r["summary"]["unfinished"] == 0 && r["mechanism"] != "sim"));
     assert_eq!(String::from_utf8_lossy(&good(heliostat().arg("compare").arg(&json)).stdout), table);
     let o = output(run(&name).args(["--policy", "c-through", "--policy", "eps-only"]));
-    assert!(o.status.code() == Some(2) && said(&o).contains("several policies are compared on a --workload"), "{}", said(&o));
+    assert!(
+        o.status.code() == Some(2)
+            && said(&o).contains("several policies are compared on a --workload"),
+        "{}",
+        said(&o)
+    );
 }
 
 #[test]
@@ -233,11 +371,29 @@ fn jobs_are_swept_as_repetitions_are() {
     let (out, json) = (scratch.0.join("out"), scratch.0.join("all.json"));
     good(&mut sweep(&grid, &out));
     let mut c = heliostat();
-    c.args(["simulate", "hybrid-8x2", "--policy", "fair", "--policy", "corral", "--jobs", "jobpacker", "--first", "6", "--scale", "50"]);
+    c.args([
+        "simulate",
+        "hybrid-8x2",
+        "--policy",
+        "fair",
+        "--policy",
+        "corral",
+        "--jobs",
+        "jobpacker",
+        "--first",
+        "6",
+        "--scale",
+        "50",
+    ]);
     good(c.args(["--repeat", "2", "--json"]).arg(&json));
-    let repeated: Vec<Value> = serde_json::from_slice(&std::fs::read(&json).expect("results")).expect("JSON");
-    let swept: Vec<Value> = results(&out).values().map(|t| serde_json::from_slice(t).expect("JSON")).collect();
-    assert!(swept.len() == 4 && swept.iter().all(|r| repeated.contains(r)), "data is placed by the seed in both");
+    let repeated: Vec<Value> =
+        serde_json::from_slice(&std::fs::read(&json).expect("results")).expect("JSON");
+    let swept: Vec<Value> =
+        results(&out).values().map(|t| serde_json::from_slice(t).expect("JSON")).collect();
+    assert!(
+        swept.len() == 4 && swept.iter().all(|r| repeated.contains(r)),
+        "data is placed by the seed in both"
+    );
     let rows = scratch.0.join("jobs.csv");
     good(sweep(&grid, &out).arg("--collect").arg(&rows).args(["--rows", "jobs"]));
     assert_eq!(std::fs::read_to_string(&rows).expect("rows").lines().count(), 1 + 4 * 6);
@@ -252,8 +408,14 @@ fn mistakes_in_a_grid_have_their_places() {
         (GRID.replace("helios", "helio"), "did you mean `helios`?"),
         (GRID.replace("facebook", "facebok"), "did you mean `facebook`?"),
         (GRID.replace("coflows: 60", "coflow: 60"), "did you mean `coflows`?"),
-        (GRID.replace("coflows: 60", "coflows: many"), "grid.yaml:5:20: options.coflows[0]: invalid value 'many'"),
-        (GRID.replace("coflows: 60", "json: x.json"), "no option of simulate that a sweep can give"),
+        (
+            GRID.replace("coflows: 60", "coflows: many"),
+            "grid.yaml:5:20: options.coflows[0]: invalid value 'many'",
+        ),
+        (
+            GRID.replace("coflows: 60", "json: x.json"),
+            "no option of simulate that a sweep can give",
+        ),
         (GRID.replace("seeds", "seed"), "unknown key `seed`"),
     ] {
         let grid = scratch.write("grid.yaml", &text);
@@ -268,7 +430,8 @@ fn told_by(o: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&o.stdout), said(o))
 }
 
-/// A policy whose program says its version, and then does something else than decide; `key` is `external` of circuits.
+/// A policy whose program says its version, and then does something else than decide; `key` is
+/// `external` of circuits.
 fn broken(name: &str, then: &str) -> String {
     let program = format!("read hello; echo '{{\"protocol\":1}}'; {then}");
     let program = Value::from(program);
@@ -282,7 +445,11 @@ fn broken(name: &str, then: &str) -> String {
 const BROKEN: [(&str, &str, &str); 3] = [
     ("crash", "read question; exit 1", "has ended (exit status: 1)"),
     ("babble", "while read q; do echo sun; done", "`sun`: "),
-    ("elsewhere", "sed -u 's/{\"cycle\":\\([0-9]*\\).*/{\"cycle\":\\1,\"planes\":[[{\"pairs\":[[0,99]]}]]}/'", "99"),
+    (
+        "elsewhere",
+        "sed -u 's/{\"cycle\":\\([0-9]*\\).*/{\"cycle\":\\1,\"planes\":[[{\"pairs\":[[0,99]]}]]}/'",
+        "99",
+    ),
 ];
 
 #[test]
@@ -291,40 +458,82 @@ fn a_program_that_does_not_decide_is_no_row_of_its_policy() {
     for (name, then, why) in BROKEN {
         let policy = scratch.write(&format!("{name}.yaml"), &broken(name, then));
         let mut c = heliostat();
-        c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--policy"]).arg(&policy).args(["--workload", "shuffle-4"]);
+        c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--policy"])
+            .arg(&policy)
+            .args(["--workload", "shuffle-4"]);
         let o = output(&mut c);
         let told = told_by(&o);
         assert_eq!(o.status.code(), Some(1), "{name}: {told}");
-        assert!(told.contains(&format!("{name} (!)")) && told.contains(" cycles by the fallback: "), "{name}: {told}");
+        assert!(
+            told.contains(&format!("{name} (!)")) && told.contains(" cycles by the fallback: "),
+            "{name}: {told}"
+        );
         assert!(told.contains(why) && told.contains("--allow-fallback"), "{name}: {told}");
         let json = scratch.0.join(format!("{name}.json"));
         let o = good(
             heliostat()
-                .args(["simulate", "hybrid-4x2", "--workload", "shuffle-4", "--allow-fallback", "--policy"])
+                .args([
+                    "simulate",
+                    "hybrid-4x2",
+                    "--workload",
+                    "shuffle-4",
+                    "--allow-fallback",
+                    "--policy",
+                ])
                 .arg(&policy)
                 .arg("--json")
                 .arg(&json),
         );
-        let result: Value = serde_json::from_slice(&std::fs::read(&json).expect("a result")).expect("JSON");
+        let result: Value =
+            serde_json::from_slice(&std::fs::read(&json).expect("a result")).expect("JSON");
         let (cycles, caveat) = (&result["summary"]["stats"]["cycles"], &result["caveats"][0]);
-        assert_eq!((caveat["kind"].as_str(), &caveat["count"]), (Some("fallback"), cycles), "{caveat}");
-        assert!(told_by(&o).contains(&format!("(!) {cycles} of {cycles} cycles by the fallback: ")), "{}", told_by(&o));
+        assert_eq!(
+            (caveat["kind"].as_str(), &caveat["count"]),
+            (Some("fallback"), cycles),
+            "{caveat}"
+        );
+        assert!(
+            told_by(&o).contains(&format!("(!) {cycles} of {cycles} cycles by the fallback: ")),
+            "{}",
+            told_by(&o)
+        );
         crate::schema::Schema::of_results().fits(&json);
     }
     // Read again, wherever it is shown.
     let good_one = scratch.0.join("c-through.json");
-    good(heliostat().args(["simulate", "hybrid-4x2", "--policy", "c-through", "--workload", "shuffle-4", "--json"]).arg(&good_one));
+    good(
+        heliostat()
+            .args([
+                "simulate",
+                "hybrid-4x2",
+                "--policy",
+                "c-through",
+                "--workload",
+                "shuffle-4",
+                "--json",
+            ])
+            .arg(&good_one),
+    );
     let both = [good_one, scratch.0.join("crash.json")];
     let compared = told_by(&good(heliostat().arg("compare").args(&both)));
-    assert!(compared.contains("\n(!) crash: ") && compared.contains("Ratios and differences are against c-through."), "{compared}");
+    assert!(
+        compared.contains("\n(!) crash: ")
+            && compared.contains("Ratios and differences are against c-through."),
+        "{compared}"
+    );
     for kind in ["cct", "normalised"] {
         let svg = scratch.0.join("chart.svg");
         good(heliostat().arg("plot").args(&both).args(["--kind", kind, "--to"]).arg(&svg));
-        assert!(std::fs::read_to_string(&svg).expect("a chart").contains("cycles by the fallback"), "{kind}");
+        assert!(
+            std::fs::read_to_string(&svg).expect("a chart").contains("cycles by the fallback"),
+            "{kind}"
+        );
     }
     let html = scratch.0.join("r.html");
     good(heliostat().arg("report").args(&both).arg("--to").arg(&html));
-    assert!(std::fs::read_to_string(&html).expect("a report").contains("cycles by the fallback: sh -c"));
+    assert!(
+        std::fs::read_to_string(&html).expect("a report").contains("cycles by the fallback: sh -c")
+    );
 }
 
 #[test]
@@ -333,7 +542,8 @@ fn a_sweep_of_a_program_that_does_not_decide_has_failed_runs() {
     let (name, then, why) = BROKEN[0];
     scratch.write("crash.yaml", &broken(name, then));
     let text = "topologies: hybrid-4x2\npolicies: [crash.yaml, c-through]\nworkloads: shuffle-4\n";
-    let (grid, out, rows) = (scratch.write("grid.yaml", text), scratch.0.join("out"), scratch.0.join("rows.jsonl"));
+    let (grid, out, rows) =
+        (scratch.write("grid.yaml", text), scratch.0.join("out"), scratch.0.join("rows.jsonl"));
     let collected = || {
         good(heliostat().arg("sweep").arg("--out").arg(&out).arg("--collect").arg(&rows));
         let text = std::fs::read_to_string(&rows).expect("rows");
@@ -342,21 +552,52 @@ fn a_sweep_of_a_program_that_does_not_decide_has_failed_runs() {
     let o = output(&mut sweep(&grid, &out));
     assert_eq!(o.status.code(), Some(1), "{}", told_by(&o));
     // The first of the grid is missing in its table, and that is said.
-    assert!(String::from_utf8_lossy(&o.stdout).contains("crash.yaml: 1 of 1 runs have no result"), "{}", told_by(&o));
+    assert!(
+        String::from_utf8_lossy(&o.stdout).contains("crash.yaml: 1 of 1 runs have no result"),
+        "{}",
+        told_by(&o)
+    );
     let found = collected();
-    assert!(found[0]["state"] == "failed" && found[0]["error"].as_str().is_some_and(|e| e.contains(why)), "{}", found[0]);
-    assert!(found[1]["state"] == "done" && found[1]["fallbacks"] == 0 && found[1]["caveats"].is_null(), "{}", found[1]);
+    assert!(
+        found[0]["state"] == "failed"
+            && found[0]["error"].as_str().is_some_and(|e| e.contains(why)),
+        "{}",
+        found[0]
+    );
+    assert!(
+        found[1]["state"] == "done" && found[1]["fallbacks"] == 0 && found[1]["caveats"].is_null(),
+        "{}",
+        found[1]
+    );
     let grid = scratch.write("grid.yaml", &format!("{text}options: {{allow-fallback: true}}\n"));
     let o = good(&mut sweep(&grid, &out));
-    assert!(told_by(&o).contains("crash.yaml (!)") && told_by(&o).contains("(!) crash.yaml: "), "{}", told_by(&o));
+    assert!(
+        told_by(&o).contains("crash.yaml (!)") && told_by(&o).contains("(!) crash.yaml: "),
+        "{}",
+        told_by(&o)
+    );
     let found = collected();
-    assert!(found[0]["state"] == "done" && found[0]["fallbacks"].as_u64() > Some(0) && found[0]["caveats"] == "fallback", "{}", found[0]);
+    assert!(
+        found[0]["state"] == "done"
+            && found[0]["fallbacks"].as_u64() > Some(0)
+            && found[0]["caveats"] == "fallback",
+        "{}",
+        found[0]
+    );
     // One that places tasks.
     let placing = "name: place\ninterval: 100ms\ndemand: declared\nscheduler: bipartite\nplacement:\n  policy: external\n  \
                    external: {command: [sh, -c, \"read hello; echo '{\\\"protocol\\\":1}'; exit 3\"]}\n";
     let policy = scratch.write("place.yaml", placing);
-    let o = output(heliostat().args(["simulate", "hybrid-8x2", "--jobs", "jobs-8", "--first", "3", "--policy"]).arg(&policy));
-    assert!(o.status.code() == Some(1) && told_by(&o).contains("of slots by the fallback: sh -c"), "{}", told_by(&o));
+    let o = output(
+        heliostat()
+            .args(["simulate", "hybrid-8x2", "--jobs", "jobs-8", "--first", "3", "--policy"])
+            .arg(&policy),
+    );
+    assert!(
+        o.status.code() == Some(1) && told_by(&o).contains("of slots by the fallback: sh -c"),
+        "{}",
+        told_by(&o)
+    );
 }
 
 #[test]
@@ -367,14 +608,25 @@ fn programs_are_found_beside_their_policy() {
     let text = "name: mine\ninterval: 100ms\nlead: 5ms\ndemand: backlog\nscheduler: external\nexternal: {command: [sh, decide.sh]}\n";
     let policy = scratch.write("mine/own.yaml", text);
     let simulate = |policy: &Path| {
-        good(heliostat().current_dir("/").args(["simulate", "hybrid-4x2", "--workload", "shuffle-4", "--policy"]).arg(policy))
+        good(
+            heliostat()
+                .current_dir("/")
+                .args(["simulate", "hybrid-4x2", "--workload", "shuffle-4", "--policy"])
+                .arg(policy),
+        )
     };
     assert!(!told_by(&simulate(&policy)).contains("(!)"));
     // By its own path, too.
     scratch.write("mine/own.yaml", &text.replace("[sh, decide.sh]", "[./decide]"));
-    let script = scratch
-        .write("mine/decide", &format!("#!/bin/sh\n{}", std::fs::read_to_string(scratch.0.join("mine/decide.sh")).expect("a script")));
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    let script = scratch.write(
+        "mine/decide",
+        &format!(
+            "#!/bin/sh\n{}",
+            std::fs::read_to_string(scratch.0.join("mine/decide.sh")).expect("a script")
+        ),
+    );
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("a mode");
     assert!(!told_by(&simulate(&policy)).contains("(!)"));
 }
 
@@ -390,13 +642,29 @@ fn keys_of_files_are_swept_and_drawn() {
     let one = |delta: &str| {
         let set = format!("ocs.0.delta={delta}");
         let mut c = heliostat();
-        c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--workload", "facebook", "--coflows", "5", "--scale", "100"]);
-        let o = good(c.args(["--seed", "1", "--set", &set, "--set", "interval=200ms", "-o", "json"]));
+        c.args([
+            "simulate",
+            "hybrid-4x2",
+            "--policy",
+            "c-through",
+            "--workload",
+            "facebook",
+            "--coflows",
+            "5",
+            "--scale",
+            "100",
+        ]);
+        let o =
+            good(c.args(["--seed", "1", "--set", &set, "--set", "interval=200ms", "-o", "json"]));
         serde_json::from_slice::<serde_json::Value>(&o.stdout).expect("JSON")
     };
     let (fast, slow) = (one("1ms"), one("20ms"));
     assert_eq!(slow["origin"]["options"]["ocs.0.delta"], "20ms");
-    assert!(slow["summary"]["stats"]["dark_asked"]["max_ns"].as_u64() >= Some(20_000_000), "{}", slow["summary"]["stats"]);
+    assert!(
+        slow["summary"]["stats"]["dark_asked"]["max_ns"].as_u64() >= Some(20_000_000),
+        "{}",
+        slow["summary"]["stats"]
+    );
     assert_ne!(fast["summary"]["average_cct_ns"], slow["summary"]["average_cct_ns"]);
     let all: Vec<serde_json::Value> = std::fs::read_dir(&out)
         .expect("a directory")
@@ -404,20 +672,37 @@ fn keys_of_files_are_swept_and_drawn() {
         .map(|p| serde_json::from_slice(&std::fs::read(p).expect("a result")).expect("JSON"))
         .collect();
     assert_eq!(all.len(), 8);
-    assert!(all.iter().any(|r| r["summary"] == slow["summary"]) && all.iter().any(|r| r["summary"] == fast["summary"]));
-    let plot = |with: &[&str]| output(heliostat().arg("plot").arg(&out).args(["--kind", "sweep", "--to", "-"]).args(with));
+    assert!(
+        all.iter().any(|r| r["summary"] == slow["summary"])
+            && all.iter().any(|r| r["summary"] == fast["summary"])
+    );
+    let plot = |with: &[&str]| {
+        output(heliostat().arg("plot").arg(&out).args(["--kind", "sweep", "--to", "-"]).args(with))
+    };
     let drawn = plot(&[]);
     let svg = String::from_utf8(drawn.stdout.clone()).expect("SVG");
     assert!(
-        drawn.status.success() && ["ocs.0.delta", "1ms", "20ms", "average CCT (", "round-robin"].iter().all(|t| svg.contains(t)),
+        drawn.status.success()
+            && ["ocs.0.delta", "1ms", "20ms", "average CCT (", "round-robin"]
+                .iter()
+                .all(|t| svg.contains(t)),
         "{svg}"
     );
     let wrong = plot(&["--figure", "speed"]);
-    assert!(wrong.status.code() == Some(2) && told_by(&wrong).contains("--figure speed: there are"), "{}", told_by(&wrong));
+    assert!(
+        wrong.status.code() == Some(2) && told_by(&wrong).contains("--figure speed: there are"),
+        "{}",
+        told_by(&wrong)
+    );
     // A path that leads nowhere is an error of the grid, with its place.
-    let grid = scratch.write("bad.yaml", &text.replace("ocs.0.delta: [1ms, 20ms]", "ocs.3.delta: [1ms, 20ms]"));
+    let grid = scratch
+        .write("bad.yaml", &text.replace("ocs.0.delta: [1ms, 20ms]", "ocs.3.delta: [1ms, 20ms]"));
     let o = output(&mut sweep(&grid, &out));
-    assert!(o.status.code() == Some(3) && told_by(&o).contains("`ocs` has no item 3"), "{}", told_by(&o));
+    assert!(
+        o.status.code() == Some(3) && told_by(&o).contains("`ocs` has no item 3"),
+        "{}",
+        told_by(&o)
+    );
 }
 
 #[test]
@@ -428,18 +713,32 @@ fn loads_and_networks_that_differ_are_not_pooled_and_the_grid_gives_the_order() 
     let (grid, out) = (scratch.write("grid.yaml", text), scratch.0.join("out"));
     let swept = String::from_utf8(good(&mut sweep(&grid, &out)).stdout).expect("text");
     assert_eq!(swept.matches("Differences are against helios.").count(), 8, "{swept}");
-    let compare = |with: &[&str]| String::from_utf8(good(heliostat().arg("compare").arg(&out).args(with)).stdout).expect("text");
+    let compare = |with: &[&str]| {
+        String::from_utf8(good(heliostat().arg("compare").arg(&out).args(with)).stdout)
+            .expect("text")
+    };
     let told = compare(&[]);
     assert_eq!(told.matches("Differences are against helios.").count(), 8, "{told}");
     assert!(told.contains("topology hybrid-4x2, workload coflowsim, scale 100\n"), "{told}");
     // What is pooled is said, and pairs are of the same load.
     let pooled = compare(&["--pool", "workload,scale"]);
     assert_eq!(pooled.matches("Pooled over workload: facebook, coflowsim.").count(), 2, "{pooled}");
-    assert!(pooled.contains("Pooled over scale: 10, 100.") && pooled.contains("\n helios         8 "), "{pooled}");
+    assert!(
+        pooled.contains("Pooled over scale: 10, 100.") && pooled.contains("\n helios         8 "),
+        "{pooled}"
+    );
     let by = compare(&["--by", "topology", "--pool", "workload,scale", "-o", "csv"]);
-    assert!(by.starts_with("topology,policy,figure,") && by.contains("\nhybrid-8x2,c-through,average CCT,s,8,"), "{by}");
+    assert!(
+        by.starts_with("topology,policy,figure,")
+            && by.contains("\nhybrid-8x2,c-through,average CCT,s,8,"),
+        "{by}"
+    );
     let o = output(heliostat().arg("compare").arg(&out).args(["--pool", "load"]));
-    assert!(o.status.code() == Some(2) && told_by(&o).contains("these runs have no such key"), "{}", told_by(&o));
+    assert!(
+        o.status.code() == Some(2) && told_by(&o).contains("these runs have no such key"),
+        "{}",
+        told_by(&o)
+    );
     let flipped = compare(&["--against", "c-through"]);
     assert_eq!(flipped.matches("Differences are against c-through.").count(), 8, "{flipped}");
     // Charts name each line by all in which runs differ.
@@ -450,7 +749,8 @@ fn loads_and_networks_that_differ_are_not_pooled_and_the_grid_gives_the_order() 
     };
     let lines = drawn(&[]);
     assert!(
-        lines.contains("helios hybrid-8x2 facebook scale 10, 2 runs") && lines.contains("c-through hybrid-4x2 coflowsim scale 100, 2 runs")
+        lines.contains("helios hybrid-8x2 facebook scale 10, 2 runs")
+            && lines.contains("c-through hybrid-4x2 coflowsim scale 100, 2 runs")
     );
     let lines = drawn(&["--pool", "workload,scale,topology"]);
     assert!(lines.contains("helios, 16 runs") && lines.contains("c-through, 16 runs"));
@@ -458,25 +758,48 @@ fn loads_and_networks_that_differ_are_not_pooled_and_the_grid_gives_the_order() 
     let html = scratch.0.join("r.html");
     good(heliostat().arg("report").arg(&out).args(["--pool", "workload,scale", "--to"]).arg(&html));
     let page = std::fs::read_to_string(&html).expect("a report");
-    let data = page.split_once("id=\"data\">").expect("data").1.split_once("</script>").expect("its end").0;
+    let data = page
+        .split_once("id=\"data\">")
+        .expect("data")
+        .1
+        .split_once("</script>")
+        .expect("its end")
+        .0;
     let data: Value = serde_json::from_str(data).expect("JSON");
-    let labels: Vec<&str> = data["runs"].as_array().expect("runs").iter().map(|r| r["label"].as_str().expect("text")).collect();
+    let labels: Vec<&str> = data["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .map(|r| r["label"].as_str().expect("text"))
+        .collect();
     assert_eq!(labels[..2], ["helios hybrid-8x2, 8 runs", "c-through hybrid-8x2, 8 runs"]);
     // A smaller grid in the same directory: what is left of the larger one is not in its tables.
-    let smaller = scratch.write("smaller.yaml", &text.replace("[10, 100]", "10").replace("[hybrid-8x2, hybrid-4x2]", "hybrid-8x2"));
+    let smaller = scratch.write(
+        "smaller.yaml",
+        &text.replace("[10, 100]", "10").replace("[hybrid-8x2, hybrid-4x2]", "hybrid-8x2"),
+    );
     good(&mut sweep(&smaller, &out));
     let o = good(heliostat().arg("compare").arg(&out));
     assert!(told_by(&o).contains("24 results are of other grids"), "{}", told_by(&o));
-    assert_eq!(String::from_utf8_lossy(&o.stdout).matches("Differences are against helios.").count(), 2, "{}", told_by(&o));
+    assert_eq!(
+        String::from_utf8_lossy(&o.stdout).matches("Differences are against helios.").count(),
+        2,
+        "{}",
+        told_by(&o)
+    );
 }
 
 #[test]
 fn what_policies_differ_in_besides_their_scheduler_is_said() {
     let scratch = Scratch::new("sweep-lead");
-    let text = std::fs::read_to_string(crate::support::file("policies/c-through.yaml")).expect("a policy");
+    let text =
+        std::fs::read_to_string(crate::support::file("policies/c-through.yaml")).expect("a policy");
     // The same scheduler and name with another lead, and another scheduler with the same keys.
     scratch.write("late.yaml", &text.replace("lead: 5ms", "lead: 20ms"));
-    scratch.write("greedy.yaml", &text.replace("name: c-through", "name: mine").replace("edmonds", "greedy"));
+    scratch.write(
+        "greedy.yaml",
+        &text.replace("name: c-through", "name: mine").replace("edmonds", "greedy"),
+    );
     let simulate = |other: &str| {
         let mut c = heliostat();
         c.args(["simulate", "hybrid-4x2", "--policy", "c-through", "--policy"])
@@ -486,7 +809,9 @@ fn what_policies_differ_in_besides_their_scheduler_is_said() {
     };
     let told = simulate("late.yaml");
     assert!(
-        told.contains("Besides the scheduler, the policies differ in: lead (") && told.contains("5ms") && told.contains("20ms"),
+        told.contains("Besides the scheduler, the policies differ in: lead (")
+            && told.contains("5ms")
+            && told.contains("20ms"),
         "{told}"
     );
     assert!(!simulate("greedy.yaml").contains("Besides the scheduler"));
@@ -495,7 +820,10 @@ fn what_policies_differ_in_besides_their_scheduler_is_said() {
     let (grid, out) = (scratch.write("grid.yaml", grid), scratch.0.join("out"));
     good(&mut sweep(&grid, &out));
     let told = told_by(&good(heliostat().arg("compare").arg(&out)));
-    assert!(told.contains("Differences are against lead 5ms.") && told.contains("\n lead 20ms "), "{told}");
+    assert!(
+        told.contains("Differences are against lead 5ms.") && told.contains("\n lead 20ms "),
+        "{told}"
+    );
 }
 
 #[test]
@@ -508,18 +836,34 @@ fn a_live_program_that_ends_fails_the_run_and_results_tell_of_the_machine() {
     let policy = scratch.write("crash.yaml", &broken("crash", BROKEN[0].1));
     let json = scratch.0.join("live.json");
     let mut c = run(&name);
-    c.arg("--policy").arg(&policy).args(["--workload", "shuffle-4", "--scale", "50", "--json"]).arg(&json);
+    c.arg("--policy")
+        .arg(&policy)
+        .args(["--workload", "shuffle-4", "--scale", "50", "--json"])
+        .arg(&json);
     let o = output(&mut c);
-    assert!(o.status.code() == Some(1) && told_by(&o).contains("crash did not decide for itself: "), "{}", told_by(&o));
-    assert!(String::from_utf8_lossy(&o.stdout).contains(" cycles by the fallback: sh -c"), "{}", told_by(&o));
+    assert!(
+        o.status.code() == Some(1) && told_by(&o).contains("crash did not decide for itself: "),
+        "{}",
+        told_by(&o)
+    );
+    assert!(
+        String::from_utf8_lossy(&o.stdout).contains(" cycles by the fallback: sh -c"),
+        "{}",
+        told_by(&o)
+    );
     crate::schema::Schema::of_results().fits(&json);
-    let result: Value = serde_json::from_slice(&std::fs::read(&json).expect("a result")).expect("JSON");
+    let result: Value =
+        serde_json::from_slice(&std::fs::read(&json).expect("a result")).expect("JSON");
     assert_eq!(result["caveats"][0]["kind"], "fallback");
     let machine = &result["machine"];
     assert!(machine["kernel"].is_string() && machine["cores"].as_u64() > Some(0), "{machine}");
     let share = machine["load"]["others_share"].as_f64().expect("a share");
-    let marked = result["caveats"].as_array().expect("a list").iter().any(|c| c["kind"] == "busy-machine");
+    let marked =
+        result["caveats"].as_array().expect("a list").iter().any(|c| c["kind"] == "busy-machine");
     let stolen = machine["load"]["stolen_share"].as_f64().expect("a share");
     assert_eq!(marked, share + stolen >= 0.1, "{machine}");
-    assert_eq!((&result["origin"]["options"]["scale"], &result["origin"]["settings"]["lead"]), (&"50".into(), &"5ms".into()));
+    assert_eq!(
+        (&result["origin"]["options"]["scale"], &result["origin"]["settings"]["lead"]),
+        (&"50".into(), &"5ms".into())
+    );
 }

@@ -1,12 +1,14 @@
-//! A thread that dies ends the run, whatever kind of run it is: at once, with exit code 1 and the reason, and nothing is left.
+//! A thread that dies ends the run, whatever kind of run it is: at once, with exit code 1 and the
+//! reason, and nothing is left.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::*;
 
-/// A library for `LD_PRELOAD`: the clock, or the wait for files that can be read, fails one time in the thread of one name, once a file is
-/// there. The standard library, or the runtime of the thread, panics then.
+/// A library for `LD_PRELOAD`: the clock, or the wait for files that can be read, fails one time in
+/// the thread of one name, once a file is there. The standard library, or the runtime of the
+/// thread, panics then.
 const DEATH: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -55,9 +57,13 @@ fn dies(library: &Path, scratch: &Scratch, thread: &str, args: &[&str], why: &st
     // The API's thread reads the clock in its connections, too, which may die without it.
     let by = if thread == "api" { "wait" } else { "clock" };
     let dying = [("DIES", thread), ("DIES_BY", by), ("DIES_WHEN", when.to_str().expect("a path"))];
-    // A thread is not dead before it has told of all its functions, which may take seconds on a busy machine.
+    // A thread is not dead before it has told of all its functions, which may take seconds on a
+    // busy machine.
     let quick = ("RUST_BACKTRACE", "0");
-    let mut d = Daemon::spawn(&name, run(&name).args(args).env("LD_PRELOAD", library).envs(dying).envs([quick]));
+    let mut d = Daemon::spawn(
+        &name,
+        run(&name).args(args).env("LD_PRELOAD", library).envs(dying).envs([quick]),
+    );
     d.until_says("API at ");
     std::fs::write(&when, "").expect("a file");
     assert_eq!(d.ended(), Some(1), "{thread} under {args:?}: {}", d.log());
@@ -91,7 +97,13 @@ fn a_thread_that_dies_ends_every_kind_of_run_and_nothing_is_left() {
         ("recorder", "the thread that writes the recording has died"),
         ("journal", "the thread that writes the journal has died"),
     ] {
-        dies(&library, &scratch, thread, &["--events", &events, "--record", &record, "--journal", &journal], why);
+        dies(
+            &library,
+            &scratch,
+            thread,
+            &["--events", &events, "--record", &record, "--journal", &journal],
+            why,
+        );
     }
     let (workload, jobs) = (file("workloads/shuffle-4.yaml"), file("workloads/jobs-20.yaml"));
     let corral = ["--policy", "corral", "--schedule", jobs.to_str().expect("a path")];
@@ -133,7 +145,9 @@ fn a_thread_that_hangs_is_told_and_does_not_hold_the_end_up() {
         let mut d = Daemon::start(&name, &[]);
         assert_eq!(d.call("GET", "/livez", None).0, 200);
         let mut holds = Command::new("python3");
-        let holds = holds.args(["-c", HOLDS, &d.pid().to_string(), thread]).stdin(std::process::Stdio::piped());
+        let holds = holds
+            .args(["-c", HOLDS, &d.pid().to_string(), thread])
+            .stdin(std::process::Stdio::piped());
         let mut held = holds.stdout(std::process::Stdio::piped()).spawn().expect("started");
         let mut word = String::new();
         let mut says = std::io::BufReader::new(held.stdout.take().expect("piped"));

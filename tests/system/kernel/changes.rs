@@ -1,4 +1,5 @@
-//! A thousand changes of lists under TCP: what was sent off arrives, to the packet, and throughput stays what it was.
+//! A thousand changes of lists under TCP: what was sent off arrives, to the packet, and throughput
+//! stays what it was.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -23,8 +24,8 @@ use rand_chacha::ChaCha8Rng;
 use super::lists::{lists, on, settled};
 use super::support::{Bench, rate};
 
-/// What a sender writes at once, and how long it then rests: 40 Mb/s of payload. Four flows, and the acknowledgements of four, may meet
-/// on a link of 200 Mb/s, so that no queue ever fills.
+/// What a sender writes at once, and how long it then rests: 40 Mb/s of payload. Four flows, and
+/// the acknowledgements of four, may meet on a link of 200 Mb/s, so that no queue ever fills.
 const PIECE: usize = 5000;
 const REST: Span = Span::millis(1);
 const LINK: BitRate = BitRate::mbit(200);
@@ -89,22 +90,29 @@ impl Load {
     /// Ends all flows, and gives the bytes that were sent and received.
     fn end(self) -> (u64, u64) {
         self.stop.store(true, Relaxed);
-        let both = self.flows.into_iter().map(|(sent, received)| (sent.join().expect("sent"), received.join().expect("received")));
+        let both = self.flows.into_iter().map(|(sent, received)| {
+            (sent.join().expect("sent"), received.join().expect("received"))
+        });
         both.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 }
 
 fn inside<T: Send>(b: &Bench, host: HostId, f: impl FnOnce() -> std::io::Result<T> + Send) -> T {
     let net = b.fabric.network();
-    netns::within(net.namespace(&net.topology.host_name(host)).expect("a host"), f).expect("done in the host's namespace")
+    netns::within(net.namespace(&net.topology.host_name(host)).expect("a host"), f)
+        .expect("done in the host's namespace")
 }
 
 /// Packets that all hosts have received and sent at their interfaces, whatever carries them.
 fn packets(b: &Bench) -> (u64, u64) {
     let host = |host| {
         let text = inside(b, host, || std::fs::read_to_string("/proc/thread-self/net/dev"));
-        let line = text.lines().find_map(|l| l.trim().strip_prefix("eth0:")).expect("the host's interface");
-        let column: Vec<u64> = line.split_whitespace().map(|n| n.parse().expect("a number")).collect();
+        let line = text
+            .lines()
+            .find_map(|l| l.trim().strip_prefix("eth0:"))
+            .expect("the host's interface");
+        let column: Vec<u64> =
+            line.split_whitespace().map(|n| n.parse().expect("a number")).collect();
         (column[1], column[9])
     };
     let hosts = (0..b.fabric.network().topology.hosts.len() as u32).map(|h| host(HostId(h)));
@@ -120,7 +128,11 @@ fn dropped(b: &mut Bench) -> u64 {
 fn tcp<const N: usize>(b: &Bench, names: [&str; N]) -> [u64; N] {
     let mut sums = [0; N];
     for host in 0..b.fabric.network().topology.hosts.len() as u32 {
-        let read = |file: &str| inside(b, HostId(host), || std::fs::read_to_string(format!("/proc/thread-self/net/{file}")));
+        let read = |file: &str| {
+            inside(b, HostId(host), || {
+                std::fs::read_to_string(format!("/proc/thread-self/net/{file}"))
+            })
+        };
         let text = read("netstat") + &read("snmp");
         // Each line of names has one of values below it.
         let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
@@ -144,10 +156,13 @@ mod alone {
     fn a_thousand_changes_under_load_lose_nothing() {
         each_mechanism_alone("a_thousand_changes_under_load_lose_nothing", |mechanism| {
             let t = on(Graph::fat_tree(4, LINK, None), 2, LINK, 0);
-            let (net, graph) = (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
+            let (net, graph) =
+                (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
             let mut b = Bench::new(t, mechanism, Admit::Marked);
-            let pairs: Vec<(HostId, HostId)> = (0..16).map(|h| (HostId(h), HostId((h + 8) % 16))).collect();
-            let all: Vec<Vec<List>> = pairs.iter().map(|&(from, to)| lists(&net, &graph, from, to)).collect();
+            let pairs: Vec<(HostId, HostId)> =
+                (0..16).map(|h| (HostId(h), HostId((h + 8) % 16))).collect();
+            let all: Vec<Vec<List>> =
+                pairs.iter().map(|&(from, to)| lists(&net, &graph, from, to)).collect();
             let (clock, second, at_first) = (b.clock, Span::secs(1), packets(&b));
             let load = Load::start(&b, &pairs);
             let rest = || clock.sleep_until(clock.now() + second);
@@ -160,7 +175,11 @@ mod alone {
                     let (from, to) = pairs[k];
                     let begun = clock.now();
                     let list = all[k].choose(&mut random).cloned();
-                    b.fabric.steer(&[Steer { from, to, ports: None, list }], begun).remove(0).outcome.expect("steered");
+                    b.fabric
+                        .steer(&[Steer { from, to, ports: None, list }], begun)
+                        .remove(0)
+                        .outcome
+                        .expect("steered");
                     took.push(clock.now().since(begun));
                     clock.sleep_until(clock.now() + Span::micros(500));
                 }
@@ -168,8 +187,12 @@ mod alone {
             let after = load.meanwhile(rest);
             let (sent, received) = load.end();
             took.sort();
-            let (name, mbit) = (mechanism.name(), [before, during, after].map(|r| (r / 1e6).round()));
-            println!("{name}: {CHANGES} changes, one in {} (median), {} (99 %), {} (all)", took[500], took[990], took[999]);
+            let (name, mbit) =
+                (mechanism.name(), [before, during, after].map(|r| (r / 1e6).round()));
+            println!(
+                "{name}: {CHANGES} changes, one in {} (median), {} (99 %), {} (all)",
+                took[500], took[990], took[999]
+            );
             println!("{name}: Mb/s before, during and after: {mbit:?}");
             assert_eq!(sent, received);
             let deadline = Instant::now() + Duration::from_secs(20);
@@ -179,12 +202,17 @@ mod alone {
                 if arrived + full == left {
                     break (arrived, left, full);
                 }
-                let missing = format!("{left} packets left the hosts, {arrived} arrived, and full queues of switches dropped {full}");
+                let missing = format!(
+                    "{left} packets left the hosts, {arrived} arrived, and full queues of switches dropped {full}"
+                );
                 assert!(arrived + full < left && Instant::now() < deadline, "{missing}");
                 clock.sleep_until(clock.now() + Span::millis(5));
             };
-            println!("{name}: {left} packets left the hosts, {arrived} arrived, full queues dropped {full}");
-            let counters = ["TCPOFOQueue", "TCPSACKReorder", "TCPTSReorder", "TCPDSACKRecv", "RetransSegs"];
+            println!(
+                "{name}: {left} packets left the hosts, {arrived} arrived, full queues dropped {full}"
+            );
+            let counters =
+                ["TCPOFOQueue", "TCPSACKReorder", "TCPTSReorder", "TCPDSACKRecv", "RetransSegs"];
             let [late, by_sack, by_time, doubled, again] = tcp(&b, counters);
             println!(
                 "{name}: TCP: {late} packets ahead of their turn, reordering seen {by_sack} + {by_time} times, {again} sent again, {doubled} twice"

@@ -27,15 +27,33 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    pub fn start(name: &str, topology: Topology, plan: impl Into<RunPlan>, mechanism: Mechanism) -> Self {
+    pub fn start(
+        name: &str,
+        topology: Topology,
+        plan: impl Into<RunPlan>,
+        mechanism: Mechanism,
+    ) -> Self {
         let base = base();
-        let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None, patience: None };
+        let options = Options {
+            name: name.into(),
+            mechanism: Some(mechanism),
+            base: base.clone(),
+            attach: None,
+            patience: None,
+        };
         let e = emulation(Arc::new(topology), plan.into(), &options);
         let sender: Arc<dyn api::Sender> = Arc::new(ApiSender::new(&e));
         let listen = Some(([127, 0, 0, 1], 0).into());
-        let server =
-            api::serve(e.live.handle.clone(), api::Options { listen, sender: Some(sender), ..Default::default() }).expect("served");
-        let agent = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(60))).build().into();
+        let server = api::serve(
+            e.live.handle.clone(),
+            api::Options { listen, sender: Some(sender), ..Default::default() },
+        )
+        .expect("served");
+        let agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(60)))
+            .build()
+            .into();
         Self { name: name.into(), base, running: Some((e, server)), agent }
     }
 
@@ -55,9 +73,11 @@ impl Daemon {
     /// One request: the status and the body.
     pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         let url = format!("{}/api/v1/{path}", self.running.as_ref().expect("running").1.url());
-        let request = ureq::http::Request::builder().method(method).uri(url).header("if-match", "*");
+        let request =
+            ureq::http::Request::builder().method(method).uri(url).header("if-match", "*");
         let text = body.map(Value::to_string).unwrap_or_default();
-        let request = request.header("content-type", "application/json").body(text).expect("a request");
+        let request =
+            request.header("content-type", "application/json").body(text).expect("a request");
         let mut answer = self.agent.run(request).expect("an answer");
         let body = answer.body_mut().read_to_string().expect("text");
         (answer.status().as_u16(), serde_json::from_str(&body).unwrap_or(Value::Null))
@@ -72,14 +92,20 @@ impl Daemon {
     /// Waits for a snapshot, a minute at most.
     pub fn wait(&self, what: &str, mut good: impl FnMut(&Snapshot) -> bool) -> Arc<Snapshot> {
         let mut snapshots = self.emulation().live.handle.watch();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         let found = runtime.block_on(async {
             let wait = snapshots.wait_for(|s| good(s));
-            tokio::time::timeout(Duration::from_secs(60), wait).await.map(|s| s.expect("it runs").clone())
+            tokio::time::timeout(Duration::from_secs(60), wait)
+                .await
+                .map(|s| s.expect("it runs").clone())
         });
         found.unwrap_or_else(|_| {
             let s = self.snapshot();
-            panic!("{}: {what} did not happen: {:?} {:?} {:?} {:?}", self.name, s.stats, s.failures, s.ports, s.circuits)
+            panic!(
+                "{}: {what} did not happen: {:?} {:?} {:?} {:?}",
+                self.name, s.stats, s.failures, s.ports, s.circuits
+            )
         })
     }
 
@@ -108,7 +134,8 @@ impl Daemon {
 
     /// Has bytes sent from the first rack to the second; gives the coflow's number.
     pub fn send(&self, from: u32, to: u32, bytes: u64) -> u64 {
-        let body = serde_json::json!({"send": true, "pairs": [{"from": from, "to": to, "bytes": bytes}]});
+        let body =
+            serde_json::json!({"send": true, "pairs": [{"from": from, "to": to, "bytes": bytes}]});
         let (status, made) = self.call("POST", "coflows", Some(&body));
         assert_eq!(status, 201, "{made}");
         made["id"].as_u64().expect("a number")
@@ -122,9 +149,18 @@ impl Daemon {
 
     /// A value of `/metrics`: the sum of what has this name.
     pub fn metric(&self, name: &str) -> f64 {
-        let text = self.agent.get(format!("{}/metrics", self.url())).call().expect("an answer").body_mut().read_to_string().expect("text");
-        let values =
-            text.lines().filter(|l| l.split(['{', ' ']).next() == Some(name)).filter_map(|l| l.rsplit(' ').next()?.parse::<f64>().ok());
+        let text = self
+            .agent
+            .get(format!("{}/metrics", self.url()))
+            .call()
+            .expect("an answer")
+            .body_mut()
+            .read_to_string()
+            .expect("text");
+        let values = text
+            .lines()
+            .filter(|l| l.split(['{', ' ']).next() == Some(name))
+            .filter_map(|l| l.rsplit(' ').next()?.parse::<f64>().ok());
         values.sum()
     }
 
@@ -144,7 +180,11 @@ impl Drop for Daemon {
         }
         let ours = format!("{}-", self.name);
         let names = std::fs::read_dir(netns::NAMES).into_iter().flatten().flatten();
-        assert_eq!(names.filter(|f| f.file_name().to_string_lossy().starts_with(&ours)).count(), 0, "namespaces left behind");
+        assert_eq!(
+            names.filter(|f| f.file_name().to_string_lossy().starts_with(&ours)).count(),
+            0,
+            "namespaces left behind"
+        );
         assert!(!self.base.join(&self.name).exists(), "notes left behind");
     }
 }

@@ -1,4 +1,5 @@
-//! Facts of the kernel on which lists of switches rest: what happens to a packet that programs send from link to link.
+//! Facts of the kernel on which lists of switches rest: what happens to a packet that programs send
+//! from link to link.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -27,29 +28,34 @@ const ENDS: (HostId, HostId) = (HostId(0), HostId(15));
 fn fat_tree(mechanism: Mechanism) -> (Bench, Topology, List) {
     let rate = BitRate::mbit(10_000);
     let t = on(Graph::fat_tree(4, rate, None), 2, rate, 0);
-    let (net, graph) = (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
+    let (net, graph) =
+        (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
     let mut b = Bench::new(t.clone(), mechanism, Admit::Marked);
     let list = lists(&net, &graph, ENDS.0, ENDS.1).swap_remove(0);
     assert_eq!(list.0.len(), 5);
-    let (op, now) = (Steer { from: ENDS.0, to: ENDS.1, ports: None, list: Some(list.clone()) }, b.clock.now());
+    let (op, now) =
+        (Steer { from: ENDS.0, to: ENDS.1, ports: None, list: Some(list.clone()) }, b.clock.now());
     b.fabric.steer(&[op], now).remove(0).outcome.expect("steered");
     (b, t, list)
 }
 
 fn inside<T: Send>(b: &Bench, node: &str, f: impl FnOnce() -> std::io::Result<T> + Send) -> T {
-    netns::within(b.fabric.network().namespace(node).expect("a node"), f).expect("done in the node's namespace")
+    netns::within(b.fabric.network().namespace(node).expect("a node"), f)
+        .expect("done in the node's namespace")
 }
 
 /// A socket at each end; the receiver's gives up after a while.
 fn datagrams(b: &Bench, t: &Topology) -> (UdpSocket, UdpSocket) {
-    let [sender, receiver] = [ENDS.0, ENDS.1].map(|h| inside(b, &t.host_name(h), || UdpSocket::bind((host_ip(t, h), 7777))));
+    let [sender, receiver] = [ENDS.0, ENDS.1]
+        .map(|h| inside(b, &t.host_name(h), || UdpSocket::bind((host_ip(t, h), 7777))));
     receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a deadline");
     sender.connect((host_ip(t, ENDS.1), 7777)).expect("a route");
     (sender, receiver)
 }
 
-/// Programs send packets on without the IP layer, so that only the two ToRs take one off. A packet that is in a circle would never end:
-/// that is why lists are checked, and why what has no list is dropped.
+/// Programs send packets on without the IP layer, so that only the two ToRs take one off. A packet
+/// that is in a circle would never end: that is why lists are checked, and why what has no list is
+/// dropped.
 #[test]
 fn labelled_packets_keep_their_ttl() {
     each_mechanism("labelled_packets_keep_their_ttl", |mechanism| {
@@ -57,7 +63,8 @@ fn labelled_packets_keep_their_ttl() {
         let (sender, receiver) = datagrams(&b, &t);
         let tors = 2;
         let least = tors + 1 + if mechanism == Mechanism::Timed { 0 } else { list.0.len() as u32 };
-        // They take the same way, so that the one that follows proves that the one before is not to come.
+        // They take the same way, so that the one that follows proves that the one before is not to
+        // come.
         for (ttl, arrives) in [(least - 1, false), (least, true), (64, true)] {
             sender.set_ttl(ttl).expect("an option of IP");
             sender.send(&[ttl as u8]).expect("sent");
@@ -70,7 +77,8 @@ fn labelled_packets_keep_their_ttl() {
     });
 }
 
-/// A class that the sender names by SO_PRIORITY counts at its own interface only: a link between two namespaces takes it off.
+/// A class that the sender names by SO_PRIORITY counts at its own interface only: a link between
+/// two namespaces takes it off.
 #[test]
 fn a_sender_chooses_no_queue_of_a_switch() {
     each_mechanism("a_sender_chooses_no_queue_of_a_switch", |mechanism| {
@@ -83,8 +91,11 @@ fn a_sender_chooses_no_queue_of_a_switch() {
             sender.send(&[k as u8; 1000]).expect("sent");
         }
         let mut room = [0; 2000];
-        (0..COUNT).for_each(|k| assert_eq!(receiver.recv(&mut room).expect("it arrives"), 1000, "datagram {k}"));
-        // By the ports of every switch of the list: bytes of the class for short packets, and of all classes that hold packets.
+        (0..COUNT).for_each(|k| {
+            assert_eq!(receiver.recv(&mut room).expect("it arrives"), 1000, "datagram {k}")
+        });
+        // By the ports of every switch of the list: bytes of the class for short packets, and of
+        // all classes that hold packets.
         let (mut short, mut all) = (0, 0);
         for &s in &list.0 {
             let switch = &b.fabric.network().eps[s as usize];
@@ -101,7 +112,11 @@ fn a_sender_chooses_no_queue_of_a_switch() {
                 .expect("a dump");
             }
         }
-        println!("{}: {all} bytes at the ports of {} switches, {short} as short packets", mechanism.name(), list.0.len());
+        println!(
+            "{}: {all} bytes at the ports of {} switches, {short} as short packets",
+            mechanism.name(),
+            list.0.len()
+        );
         assert!(all >= COUNT * 1000 * list.0.len() as u64, "{all}");
         assert_eq!(short, 0);
     });
@@ -112,7 +127,8 @@ mod quiet {
     use super::*;
     use crate::kernel::support::each_mechanism_quiet;
 
-    /// A label is written into a packet of up to 64 kB that is still to be cut and has no checksum yet. Five links further on TCP takes it.
+    /// A label is written into a packet of up to 64 kB that is still to be cut and has no checksum
+    /// yet. Five links further on TCP takes it.
     #[test]
     fn large_packets_cross_five_switches_whole() {
         each_mechanism_quiet("large_packets_cross_five_switches_whole", |mechanism| {
@@ -131,12 +147,13 @@ mod quiet {
             assert!(got == sent, "other bytes arrived");
             if let Some(before) = before {
                 let l = settled(&mut b);
-                // Both ways, acknowledgements included; in segments of 1,448 bytes the data alone would be 5,525 packets.
+                // Both ways, acknowledgements included; in segments of 1,448 bytes the data alone
+                // would be 5,525 packets.
                 let packets = l.admitted - before.admitted;
                 println!("{}: {BYTES} bytes crossed in {packets} packets", mechanism.name());
                 assert_eq!(l.strays, 0, "{l:?}");
-                // A port's queue holds two packets of 64 kB, so that some may be dropped: TCP sends them again. A busy machine sends
-                // smaller ones.
+                // A port's queue holds two packets of 64 kB, so that some may be dropped: TCP sends
+                // them again. A busy machine sends smaller ones.
                 in_time!(packets < BYTES as u64 / 1448 / 2, "{packets} packets");
             }
             Ok(())

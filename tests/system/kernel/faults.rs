@@ -23,25 +23,60 @@ fn told(events: &mut broadcast::Receiver<std::sync::Arc<Record>>) -> Vec<What> {
     std::iter::from_fn(|| events.try_recv().ok()).map(|r| r.what.clone()).collect()
 }
 
-/// Breaks the port of `rack` under a rotation, sees it found and avoided while the others go on, mends it, and sees it used again. A
-/// probe that comes too late counts as lost: other ports may be blamed where the machine is too slow.
-fn break_and_mend(mechanism: Mechanism, name: &str, rack: u32, damage: &str, mend: &str, finding: &str) -> Timing {
-    let policy = CircuitPolicy { scheduler: SchedulerKind::RoundRobin, name: "round-robin".into(), ..CircuitPolicy::default() };
-    let d = Daemon::start(name, topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)), policy, mechanism);
+/// Breaks the port of `rack` under a rotation, sees it found and avoided while the others go on,
+/// mends it, and sees it used again. A probe that comes too late counts as lost: other ports may be
+/// blamed where the machine is too slow.
+fn break_and_mend(
+    mechanism: Mechanism,
+    name: &str,
+    rack: u32,
+    damage: &str,
+    mend: &str,
+    finding: &str,
+) -> Timing {
+    let policy = CircuitPolicy {
+        scheduler: SchedulerKind::RoundRobin,
+        name: "round-robin".into(),
+        ..CircuitPolicy::default()
+    };
+    let d = Daemon::start(
+        name,
+        topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)),
+        policy,
+        mechanism,
+    );
     let mut events = d.emulation().live.handle.events();
     let s = d.wait("a whole rotation", |s| s.stats.probes_ok >= 12);
     assert_eq!(s.stats.probes_wrong, 0, "{:?}", s.stats);
-    in_time!(faulty(&s).is_empty() && s.stats.probes_lost == 0, "ports {:?} blamed, {} probes lost", faulty(&s), s.stats.probes_lost);
+    in_time!(
+        faulty(&s).is_empty() && s.stats.probes_lost == 0,
+        "ports {:?} blamed, {} probes lost",
+        faulty(&s),
+        s.stats.probes_lost
+    );
     d.tool("tc", "ocs0", damage);
     d.wait("the fault", |s| faulty(s).contains(&rack));
     let before = d.cycles(3);
     let after = d.cycles(6);
-    assert!(faulty(&after).contains(&rack) && !uses(&after, rack), "{:?}, {:?}", faulty(&after), after.circuits);
+    assert!(
+        faulty(&after).contains(&rack) && !uses(&after, rack),
+        "{:?}, {:?}",
+        faulty(&after),
+        after.circuits
+    );
     in_time!(faulty(&after) == [rack], "other ports are blamed too: {:?}", faulty(&after));
-    in_time!(after.stats.probes_ok >= before.stats.probes_ok + 3, "the probes of the others take too long: {:?}", after.stats);
+    in_time!(
+        after.stats.probes_ok >= before.stats.probes_ok + 3,
+        "the probes of the others take too long: {:?}",
+        after.stats
+    );
     let port = d.get("ports")["ports"][rack as usize].clone();
     assert!(port["faulty"].as_str().unwrap_or_default().contains(finding), "{port}");
-    assert!(told(&mut events).iter().any(|w| matches!(w, What::PortFaulty { rack: r, .. } if r.0 == rack)));
+    assert!(
+        told(&mut events)
+            .iter()
+            .any(|w| matches!(w, What::PortFaulty { rack: r, .. } if r.0 == rack))
+    );
     // Traffic to and from the rack goes over the EPS.
     let body = json!({"send": true, "pairs": [{"from": rack, "to": 0, "bytes": 200_000}, {"from": 0, "to": rack, "bytes": 200_000}]});
     assert_eq!(d.call("POST", "coflows", Some(&body)).0, 201);
@@ -52,7 +87,11 @@ fn break_and_mend(mechanism: Mechanism, name: &str, rack: u32, damage: &str, men
     d.wait("its use", |s| uses(s, rack));
     let s = d.cycles(8);
     in_time!(faulty(&s).is_empty(), "ports {:?} are blamed after the repair", faulty(&s));
-    assert!(told(&mut events).iter().any(|w| matches!(w, What::PortRepaired { rack: r, .. } if r.0 == rack)));
+    assert!(
+        told(&mut events)
+            .iter()
+            .any(|w| matches!(w, What::PortRepaired { rack: r, .. } if r.0 == rack))
+    );
     println!("{} {name}: {:?}", mechanism.name(), d.snapshot().stats);
     Ok(())
 }
@@ -66,7 +105,14 @@ mod quiet {
     fn a_dark_port_is_found_and_mended() {
         each_mechanism_quiet("a_dark_port_is_found_and_mended", |mechanism| {
             let damage = "filter add dev tor1 egress protocol all prio 1 u32 match u32 0 0 action mirred egress redirect dev lo";
-            break_and_mend(mechanism, "hst-dark", 1, damage, "filter del dev tor1 egress", "never came out")
+            break_and_mend(
+                mechanism,
+                "hst-dark",
+                1,
+                damage,
+                "filter del dev tor1 egress",
+                "never came out",
+            )
         });
     }
 
@@ -74,7 +120,14 @@ mod quiet {
     fn a_misaligned_mirror_is_found_and_mended() {
         each_mechanism_quiet("a_misaligned_mirror_is_found_and_mended", |mechanism| {
             let damage = "filter add dev tor1 egress protocol all prio 1 u32 match u32 0 0 action mirred egress redirect dev tor3";
-            break_and_mend(mechanism, "hst-mirror", 1, damage, "filter del dev tor1 egress", "came out at r3")
+            break_and_mend(
+                mechanism,
+                "hst-mirror",
+                1,
+                damage,
+                "filter del dev tor1 egress",
+                "came out at r3",
+            )
         });
     }
 }

@@ -1,4 +1,5 @@
-//! Cells of the arrays that the BPF programs read, changed by another process of root: they are written again, and it is told.
+//! Cells of the arrays that the BPF programs read, changed by another process of root: they are
+//! written again, and it is told.
 
 use std::process::Command;
 
@@ -15,7 +16,8 @@ use super::faults_links::{by_backlog, carried, told};
 use super::lists::on;
 use crate::tries::Timing;
 
-/// Prints what a 64-bit cell of a map holds, which is named by its number; writes another value into it if there is one.
+/// Prints what a 64-bit cell of a map holds, which is named by its number; writes another value
+/// into it if there is one.
 const POKE: &str = r#"
 import ctypes, mmap, os, struct, sys
 number, offset, *value = (int(a) for a in sys.argv[1:])
@@ -42,15 +44,23 @@ struct Map {
 fn maps() -> Vec<Map> {
     let files = std::fs::read_dir("/proc/self/fdinfo").expect("this process's own").flatten();
     let map = |text: String| {
-        let field = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')?.trim().parse::<u64>().ok());
-        Some(Map { number: field("map_id")?, width: field("value_size")? as usize, entries: field("max_entries")? as usize })
+        let field = |key: &str| {
+            text.lines()
+                .find_map(|l| l.strip_prefix(key)?.strip_prefix(':')?.trim().parse::<u64>().ok())
+        };
+        Some(Map {
+            number: field("map_id")?,
+            width: field("value_size")? as usize,
+            entries: field("max_entries")? as usize,
+        })
     };
     files.filter_map(|f| map(std::fs::read_to_string(f.path()).ok()?)).collect()
 }
 
 /// The one map of this layout.
 fn map(width: usize, entries: impl Fn(usize) -> bool) -> Map {
-    let mut found: Vec<Map> = maps().into_iter().filter(|m| m.width == width && entries(m.entries)).collect();
+    let mut found: Vec<Map> =
+        maps().into_iter().filter(|m| m.width == width && entries(m.entries)).collect();
     found.sort_by_key(|m| m.number);
     found.dedup_by_key(|m| m.number);
     assert_eq!(found.len(), 1, "maps with entries of {width} bytes");
@@ -58,7 +68,8 @@ fn map(width: usize, entries: impl Fn(usize) -> bool) -> Map {
 }
 
 impl Map {
-    /// Has another process read a cell, and write another value if there is one; gives what it held.
+    /// Has another process read a cell, and write another value if there is one; gives what it
+    /// held.
     fn cell(&self, (entry, cell): (usize, usize), value: Option<u64>) -> u64 {
         let place = [self.number, (entry * self.width + cell * 8) as u64];
         let args = place.into_iter().chain(value).map(|n| n.to_string());
@@ -68,9 +79,14 @@ impl Map {
     }
 }
 
-/// What was changed is told once in events and counters within two cycles, and is in the cell no more. What is right there may be another
-/// value by then.
-fn is_told_and_mended(d: &Daemon, map: &Map, (entry, cell, value): (usize, usize, u64), words: &str) -> Timing {
+/// What was changed is told once in events and counters within two cycles, and is in the cell no
+/// more. What is right there may be another value by then.
+fn is_told_and_mended(
+    d: &Daemon,
+    map: &Map,
+    (entry, cell, value): (usize, usize, u64),
+    words: &str,
+) -> Timing {
     let mut events = d.emulation().live.handle.events();
     let before = d.snapshot();
     let found = |s: &Snapshot| s.tampered.as_ref().map_or(0, |t| t.found);
@@ -83,13 +99,15 @@ fn is_told_and_mended(d: &Daemon, map: &Map, (entry, cell, value): (usize, usize
     let named = |w: &What| matches!(w, What::Failed { why, .. } if why.contains(words));
     assert_eq!(told(&mut events).iter().filter(|w| named(w)).count(), 1);
     assert!(d.metric("heliostat_damage_total") >= 1.0);
-    // By the controller's own clock: this thread may hear of it later. The second cycle ends three intervals after a change at most.
+    // By the controller's own clock: this thread may hear of it later. The second cycle ends three
+    // intervals after a change at most.
     let took = after.tampered.as_ref().map_or(Span::ZERO, |t| t.until.since(changed));
     in_time!(took <= Span(3 * after.policy.interval.0), "found after {took}");
     Ok(())
 }
 
-/// A circuit that carries loses its end in the array: it is dark until the next cycle, and the coflow is whole.
+/// A circuit that carries loses its end in the array: it is dark until the next cycle, and the
+/// coflow is whole.
 fn a_cell_of_a_port(mechanism: Mechanism) -> Timing {
     if mechanism != Mechanism::Timed {
         return Ok(());
@@ -99,8 +117,15 @@ fn a_cell_of_a_port(mechanism: Mechanism) -> Timing {
     let id = d.send(0, 1, 60_000_000);
     carried(&d, 0, 1);
     let map = map(SLOT * heliostat::fabric::SLOTS_PER_PORT, |n| n == 4);
-    is_told_and_mended(&d, &map, (0, 0, 1), "of r0's port on plane 0 was changed in the programs' array")?;
-    let s = d.wait("its end", |s| s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.finished.is_some()));
+    is_told_and_mended(
+        &d,
+        &map,
+        (0, 0, 1),
+        "of r0's port on plane 0 was changed in the programs' array",
+    )?;
+    let s = d.wait("its end", |s| {
+        s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.finished.is_some())
+    });
     assert_eq!(s.coflows.get(CoflowId(id as u32)).map(|c| c.received), Some(Bytes(60_000_000)));
     assert!(s.over_ocs.get(RackId(0), RackId(1)) > 0);
     Ok(())
@@ -115,7 +140,11 @@ fn cells_of_paths(mechanism: Mechanism) -> Timing {
     // Eight racks of two hosts.
     const PAIRS: usize = 16 * 16;
     let t = on(Graph::fat_tree(4, BitRate::mbit(100), None), 2, BitRate::mbit(100), 0);
-    let policy = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, paths: PathPolicy::Hit, ..CircuitPolicy::default() };
+    let policy = CircuitPolicy {
+        scheduler: SchedulerKind::EpsOnly,
+        paths: PathPolicy::Hit,
+        ..CircuitPolicy::default()
+    };
     let d = Daemon::start("fl-path", t, policy, mechanism);
     let id = d.send(0, 7, 40_000_000);
     d.wait("a list", |s| s.paths.as_ref().is_some_and(|p| p.pairs.iter().any(|p| p.held)));
@@ -123,9 +152,21 @@ fn cells_of_paths(mechanism: Mechanism) -> Timing {
     let records = map(RECORD, |n| n > PAIRS && n != 4096);
     is_told_and_mended(&d, &records, (1, 0, 0), "path 1 was changed in the programs' array")?;
     let pairs = map(8, |n| n == PAIRS);
-    is_told_and_mended(&d, &pairs, (14, 0, 3), "the path from h0-0 to h7-0 was changed in the programs' array")?;
-    is_told_and_mended(&d, &pairs, (2 * 16 + 4, 0, 3), "the path from h1-0 to h2-0 was changed in the programs' array")?;
-    let s = d.wait("its end", |s| s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.closed().is_some()));
+    is_told_and_mended(
+        &d,
+        &pairs,
+        (14, 0, 3),
+        "the path from h0-0 to h7-0 was changed in the programs' array",
+    )?;
+    is_told_and_mended(
+        &d,
+        &pairs,
+        (2 * 16 + 4, 0, 3),
+        "the path from h1-0 to h2-0 was changed in the programs' array",
+    )?;
+    let s = d.wait("its end", |s| {
+        s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.closed().is_some())
+    });
     assert_eq!(s.coflows.get(CoflowId(id as u32)).map(|c| c.received), Some(Bytes(40_000_000)));
     Ok(())
 }
@@ -137,11 +178,17 @@ mod alone {
 
     #[test]
     fn a_cell_of_a_port_s_array_that_is_changed_is_written_again_and_told() {
-        each_mechanism_alone("a_cell_of_a_port_s_array_that_is_changed_is_written_again_and_told", a_cell_of_a_port);
+        each_mechanism_alone(
+            "a_cell_of_a_port_s_array_that_is_changed_is_written_again_and_told",
+            a_cell_of_a_port,
+        );
     }
 
     #[test]
     fn a_cell_of_a_path_s_array_that_is_changed_is_written_again_and_told() {
-        each_mechanism_alone("a_cell_of_a_path_s_array_that_is_changed_is_written_again_and_told", cells_of_paths);
+        each_mechanism_alone(
+            "a_cell_of_a_path_s_array_that_is_changed_is_written_again_and_told",
+            cells_of_paths,
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! News of the kernel that find no room, and lists that change while the kernel makes them: nothing is missed, and control goes on.
+//! News of the kernel that find no room, and lists that change while the kernel makes them: nothing
+//! is missed, and control goes on.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -43,8 +44,14 @@ fn news_that_find_no_room(mechanism: Mechanism) -> Timing {
     carried(&d, 3, 1);
     let mut events = d.emulation().live.handle.events();
     let address = |k: u32| format!("10.99.{}.{}", k / 250, k % 250 + 1);
-    let all = |verb: &str, end: &str| (0..CHANGES).map(|k| format!("neigh {verb} {} dev eth0{end}\n", address(k))).collect::<String>();
-    let lines = all("add", " lladdr 02:00:00:00:00:01 nud permanent") + "route del default\n" + &all("del", "");
+    let all = |verb: &str, end: &str| {
+        (0..CHANGES)
+            .map(|k| format!("neigh {verb} {} dev eth0{end}\n", address(k)))
+            .collect::<String>()
+    };
+    let lines = all("add", " lladdr 02:00:00:00:00:01 nud permanent")
+        + "route del default\n"
+        + &all("del", "");
     let before = dropped(&d, "h3-0");
     let o = batch(&d, "h3-0", &lines);
     let cycle = d.snapshot().stats.cycles;
@@ -52,17 +59,29 @@ fn news_that_find_no_room(mechanism: Mechanism) -> Timing {
     let s = d.wait("the word of it", |s| found(s) > 0);
     assert!(dropped(&d, "h3-0") > before, "there was room for all news");
     assert!(d.tool("ip", "h3-0", "route show").contains("default"), "written again");
-    let end = d.wait("its end", |s| s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.finished.is_some()) && s.failures.is_empty());
-    assert_eq!((found(&end), end.coflows.get(CoflowId(id as u32)).map(|c| c.received)), (1, Some(Bytes(60_000_000))));
-    assert_eq!(told(&mut events).iter().filter(|w| matches!(w, What::Failed { .. })).count(), 1, "told once");
+    let end = d.wait("its end", |s| {
+        s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.finished.is_some())
+            && s.failures.is_empty()
+    });
+    assert_eq!(
+        (found(&end), end.coflows.get(CoflowId(id as u32)).map(|c| c.received)),
+        (1, Some(Bytes(60_000_000)))
+    );
+    assert_eq!(
+        told(&mut events).iter().filter(|w| matches!(w, What::Failed { .. })).count(),
+        1,
+        "told once"
+    );
     found_in_time("a change among news that found no room", cycle, &s)?;
     Ok(())
 }
 
-/// Two hundred links of another process's in a ToR, and others that come and go all the time: dumps of its links are interrupted.
+/// Two hundred links of another process's in a ToR, and others that come and go all the time: dumps
+/// of its links are interrupted.
 fn lists_that_change(mechanism: Mechanism) -> Timing {
     let d = by_backlog("fl-dump", mechanism);
-    let standing: String = (0..100).map(|k| format!("link add x{k} type veth peer name y{k}\n")).collect();
+    let standing: String =
+        (0..100).map(|k| format!("link add x{k} type veth peer name y{k}\n")).collect();
     assert!(batch(&d, "tor0", &standing).status.success());
     let id = d.send(0, 1, 60_000_000);
     let over = AtomicBool::new(false);
@@ -75,10 +94,14 @@ fn lists_that_change(mechanism: Mechanism) -> Timing {
         });
         let mut interrupted = 0;
         d.wait_by("its end", || {
-            let o = Command::new("ip").args(["-n", "fl-dump-tor0", "link", "show"]).output().expect("iproute2");
+            let o = Command::new("ip")
+                .args(["-n", "fl-dump-tor0", "link", "show"])
+                .output()
+                .expect("iproute2");
             interrupted += usize::from(String::from_utf8_lossy(&o.stderr).contains("interrupted"));
             let s = d.snapshot();
-            interrupted > 0 && s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.closed().is_some())
+            interrupted > 0
+                && s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.closed().is_some())
         });
         over.store(true, Relaxed);
         interrupted
@@ -86,10 +109,16 @@ fn lists_that_change(mechanism: Mechanism) -> Timing {
     println!("{}: {interrupted} dumps of `ip` were interrupted", mechanism.name());
     let s = d.wait("its being over", |s| s.failures.is_empty());
     assert_eq!(s.coflows.get(CoflowId(id as u32)).map(|c| c.received), Some(Bytes(60_000_000)));
-    assert_eq!(s.tampered.as_ref().map(|t| &t.what).filter(|w| !w.contains("cannot be compared")), None, "nothing of ours was changed");
+    assert_eq!(
+        s.tampered.as_ref().map(|t| &t.what).filter(|w| !w.contains("cannot be compared")),
+        None,
+        "nothing of ours was changed"
+    );
     d.tool("tc", "tor0", "qdisc del dev eps0 root");
     let cycle = d.snapshot().stats.cycles;
-    let s = d.wait("the next change", |s| s.tampered.as_ref().is_some_and(|t| t.until > Default::default()) && s.stats.cycles > cycle);
+    let s = d.wait("the next change", |s| {
+        s.tampered.as_ref().is_some_and(|t| t.until > Default::default()) && s.stats.cycles > cycle
+    });
     d.wait("its being over", |s| s.failures.is_empty());
     found_in_time("a change of a node whose lists change all the time", cycle, &s)?;
     Ok(())
@@ -102,11 +131,17 @@ mod quiet {
 
     #[test]
     fn what_is_changed_while_news_find_no_room_is_found_and_told_once() {
-        each_mechanism_quiet("what_is_changed_while_news_find_no_room_is_found_and_told_once", news_that_find_no_room);
+        each_mechanism_quiet(
+            "what_is_changed_while_news_find_no_room_is_found_and_told_once",
+            news_that_find_no_room,
+        );
     }
 
     #[test]
     fn lists_that_change_while_they_are_read_do_not_stop_control() {
-        each_mechanism_quiet("lists_that_change_while_they_are_read_do_not_stop_control", lists_that_change);
+        each_mechanism_quiet(
+            "lists_that_change_while_they_are_read_do_not_stop_control",
+            lists_that_change,
+        );
     }
 }

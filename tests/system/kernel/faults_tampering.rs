@@ -1,4 +1,5 @@
-//! Queues, filters, neighbours, routes and rules that another process removes or changes: they are written again, and it is told.
+//! Queues, filters, neighbours, routes and rules that another process removes or changes: they are
+//! written again, and it is told.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -24,13 +25,22 @@ struct Case {
     called: &'static str,
 }
 
-const QUEUES_OF_TOR2: &[(&str, &str)] = &[("tc", "qdisc show dev tor2"), ("tc", "class show dev tor2"), ("tc", "filter show dev tor2")];
-const QUEUES_OF_EPS0: &[(&str, &str)] = &[("tc", "qdisc show dev eps0"), ("tc", "class show dev eps0"), ("tc", "filter show dev eps0")];
+const QUEUES_OF_TOR2: &[(&str, &str)] =
+    &[("tc", "qdisc show dev tor2"), ("tc", "class show dev tor2"), ("tc", "filter show dev tor2")];
+const QUEUES_OF_EPS0: &[(&str, &str)] =
+    &[("tc", "qdisc show dev eps0"), ("tc", "class show dev eps0"), ("tc", "filter show dev eps0")];
 
-const LINK: &[(&str, &str)] = &[("ip", "-d link show dev eth0"), ("ip", "neigh show dev eth0"), ("ip", "route show")];
+const LINK: &[(&str, &str)] =
+    &[("ip", "-d link show dev eth0"), ("ip", "neigh show dev eth0"), ("ip", "route show")];
 
 const CASES: &[Case] = &[
-    Case { node: "eps", tool: "tc", does: "qdisc del dev tor2 root", lists: QUEUES_OF_TOR2, called: "the queues of link tor2 of eps" },
+    Case {
+        node: "eps",
+        tool: "tc",
+        does: "qdisc del dev tor2 root",
+        lists: QUEUES_OF_TOR2,
+        called: "the queues of link tor2 of eps",
+    },
     Case {
         node: "eps",
         tool: "tc",
@@ -45,7 +55,13 @@ const CASES: &[Case] = &[
         lists: QUEUES_OF_EPS0,
         called: "the queues of link eps0 of tor1",
     },
-    Case { node: "tor1", tool: "tc", does: "filter del dev eps0 prio 2", lists: QUEUES_OF_EPS0, called: "the queues of link eps0 of tor1" },
+    Case {
+        node: "tor1",
+        tool: "tc",
+        does: "filter del dev eps0 prio 2",
+        lists: QUEUES_OF_EPS0,
+        called: "the queues of link eps0 of tor1",
+    },
     Case {
         node: "h3-0",
         tool: "tc",
@@ -81,7 +97,13 @@ const CASES: &[Case] = &[
         lists: LINK,
         called: "the settings of link eth0 of h2-0 (MAC address)",
     },
-    Case { node: "h2-0", tool: "ip", does: "link set eth0 mtu 9000", lists: LINK, called: "the settings of link eth0 of h2-0 (MTU)" },
+    Case {
+        node: "h2-0",
+        tool: "ip",
+        does: "link set eth0 mtu 9000",
+        lists: LINK,
+        called: "the settings of link eth0 of h2-0 (MTU)",
+    },
     Case {
         node: "tor0",
         tool: "ip",
@@ -98,13 +120,17 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// What `tc` prints of programs and shared actions changes with every writing: their numbers, their holders, some of which the kernel lets
-/// go of later, and what was counted.
+/// What `tc` prints of programs and shared actions changes with every writing: their numbers, their
+/// holders, some of which the kernel lets go of later, and what was counted.
 fn settings(d: &Daemon, case: &Case) -> Vec<String> {
     let volatile = |word: &str| word.starts_with("installed") || word.starts_with("used");
-    let lines = case.lists.iter().flat_map(|(tool, args)| d.tool(tool, case.node, args).lines().map(str::to_owned).collect::<Vec<_>>());
+    let lines = case.lists.iter().flat_map(|(tool, args)| {
+        d.tool(tool, case.node, args).lines().map(str::to_owned).collect::<Vec<_>>()
+    });
     let lines = lines.filter(|l| !l.trim_start().starts_with("index "));
-    let mut lines: Vec<String> = lines.map(|l| l.split_whitespace().filter(|w| !volatile(w)).collect::<Vec<_>>().join(" ")).collect();
+    let mut lines: Vec<String> = lines
+        .map(|l| l.split_whitespace().filter(|w| !volatile(w)).collect::<Vec<_>>().join(" "))
+        .collect();
     lines.sort();
     lines
 }
@@ -114,7 +140,8 @@ fn is_written_again(mechanism: Mechanism) -> Timing {
     d.cycles(2);
     assert_eq!(d.snapshot().tampered, None, "no process has touched it");
     for case in CASES {
-        let (before, found) = (settings(&d, case), d.snapshot().tampered.as_ref().map_or(0, |t| t.found));
+        let (before, found) =
+            (settings(&d, case), d.snapshot().tampered.as_ref().map_or(0, |t| t.found));
         let mut events = d.emulation().live.handle.events();
         d.tool(case.tool, case.node, case.does);
         let cycle = d.snapshot().stats.cycles;
@@ -146,7 +173,8 @@ fn heals_in_time(what: &str, cycle: u64, found: &Snapshot, over: &Snapshot) -> T
     Ok(())
 }
 
-/// The crossbar of a circuit that carries is taken away: it is back before the coflow has noticed much.
+/// The crossbar of a circuit that carries is taken away: it is back before the coflow has noticed
+/// much.
 fn the_crossbar_comes_back(mechanism: Mechanism) -> Timing {
     let d = by_backlog("wd-bar", mechanism);
     let id = d.send(0, 1, 60_000_000);
@@ -159,8 +187,14 @@ fn the_crossbar_comes_back(mechanism: Mechanism) -> Timing {
     is_told_once(&d, &mut events, over.tampered.as_ref().map_or(0, |t| t.found));
     let in_time = heals_in_time("the crossbar of a port", cycle, &s, &over);
     let at = s.over_ocs.get(RackId(0), RackId(1));
-    assert!(s.tampered.as_ref().is_some_and(|t| t.what.starts_with("the filters of link tor0 of ocs0")), "{:?}", s.tampered);
-    let s = d.wait("its end", |s| s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.finished.is_some()));
+    assert!(
+        s.tampered.as_ref().is_some_and(|t| t.what.starts_with("the filters of link tor0 of ocs0")),
+        "{:?}",
+        s.tampered
+    );
+    let s = d.wait("its end", |s| {
+        s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.finished.is_some())
+    });
     assert!(s.over_ocs.get(RackId(0), RackId(1)) > at, "circuits carry on");
     let s = d.wait("its being over", |s| s.failures.is_empty() && faulty(s).is_empty());
     assert_eq!(s.ports.iter().map(|p| p.counters.misdelivered).sum::<u64>(), 0);
@@ -175,26 +209,39 @@ fn a_circuit_s_own_filter_and_route_come_back(mechanism: Mechanism) {
     let d = by_backlog("wd-turn", mechanism);
     d.call("PUT", "circuits/0/0", Some(&serde_json::json!({"output": 1})));
     d.wait("the circuit", |s| s.stats.probes_ok > 0);
-    let lists = [("ocs0", "tc", "filter show dev tor0 ingress"), ("tor0", "ip", "route show table 100")];
-    let held = || lists.map(|(node, tool, args)| d.tool(tool, node, args).lines().filter(|l| !l.contains("installed")).count());
+    let lists =
+        [("ocs0", "tc", "filter show dev tor0 ingress"), ("tor0", "ip", "route show table 100")];
+    let held = || {
+        lists.map(|(node, tool, args)| {
+            d.tool(tool, node, args).lines().filter(|l| !l.contains("installed")).count()
+        })
+    };
     // The route is set after the circuit's first probe.
     d.wait_by("its filter and its route", || held().iter().all(|&lines| lines > 0));
     let before = held();
-    let harm =
-        [("ocs0", "tc", "filter del dev tor0 ingress protocol ip prio 1 handle 800::800 u32"), ("tor0", "ip", "route flush table 100")];
+    let harm = [
+        ("ocs0", "tc", "filter del dev tor0 ingress protocol ip prio 1 handle 800::800 u32"),
+        ("tor0", "ip", "route flush table 100"),
+    ];
     for (k, (node, tool, args)) in harm.into_iter().enumerate() {
         d.tool(tool, node, args);
         d.wait(args, |s| s.tampered.as_ref().is_some_and(|t| t.found > k as u64));
-        // A circuit that is set again is taken apart first. What is harmed before that is over is no tampering that could be told.
+        // A circuit that is set again is taken apart first. What is harmed before that is over is
+        // no tampering that could be told.
         d.cycles(3);
-        d.wait("the circuit set again", |s| s.failures.is_empty() && s.stats.probes_ok == s.stats.circuits_set);
+        d.wait("the circuit set again", |s| {
+            s.failures.is_empty() && s.stats.probes_ok == s.stats.circuits_set
+        });
         d.wait_by("it is there again", || held() == before);
     }
 }
 
 #[test]
 fn what_carries_a_circuit_comes_back_by_itself() {
-    each_mechanism("what_carries_a_circuit_comes_back_by_itself", a_circuit_s_own_filter_and_route_come_back);
+    each_mechanism(
+        "what_carries_a_circuit_comes_back_by_itself",
+        a_circuit_s_own_filter_and_route_come_back,
+    );
 }
 
 /// A tool in an emulated host says to a receiver that it is the sender of a coflow.
@@ -205,7 +252,13 @@ fn a_stranger_is_not_believed(mechanism: Mechanism) {
         d.within("h1-0", || {
             let mut s = TcpStream::connect("10.2.0.2:5300")?;
             s.set_read_timeout(Some(Duration::from_secs(10)))?;
-            let header = [&secret.to_be_bytes()[..], &(id as u32).to_be_bytes(), &0u32.to_be_bytes(), &bytes.to_be_bytes()].concat();
+            let header = [
+                &secret.to_be_bytes()[..],
+                &(id as u32).to_be_bytes(),
+                &0u32.to_be_bytes(),
+                &bytes.to_be_bytes(),
+            ]
+            .concat();
             s.write_all(&header)?;
             // It hangs up at once.
             Ok(s.read(&mut [0]).map(|n| n == 0).unwrap_or(true))
@@ -232,7 +285,10 @@ mod quiet {
 
     #[test]
     fn what_somebody_else_changes_is_written_again_and_told() {
-        each_mechanism_quiet("what_somebody_else_changes_is_written_again_and_told", is_written_again);
+        each_mechanism_quiet(
+            "what_somebody_else_changes_is_written_again_and_told",
+            is_written_again,
+        );
     }
 
     #[test]

@@ -22,17 +22,27 @@ const LENGTH: usize = 514;
 /// A sender of frames in host 0, whose packets leave as they are given.
 fn sender(b: &Bench) -> Box<dyn DataLinkSender> {
     let host = &b.fabric.network().hosts[0];
-    let interface = NetworkInterface { name: "eth0".into(), description: String::new(), index: host.eth, mac: None, ips: vec![], flags: 0 };
-    netns::within(host.node.ns.as_fd(), || match datalink::channel(&interface, datalink::Config::default())? {
-        Channel::Ethernet(tx, _) => Ok(tx),
-        _ => Err(std::io::Error::other("no channel")),
+    let interface = NetworkInterface {
+        name: "eth0".into(),
+        description: String::new(),
+        index: host.eth,
+        mac: None,
+        ips: vec![],
+        flags: 0,
+    };
+    netns::within(host.node.ns.as_fd(), || {
+        match datalink::channel(&interface, datalink::Config::default())? {
+            Channel::Ethernet(tx, _) => Ok(tx),
+            _ => Err(std::io::Error::other("no channel")),
+        }
     })
     .expect("a packet socket in the host")
 }
 
 /// A frame of UDP from host 0 to host 1, to the MAC of its ToR's port.
 fn plain() -> Vec<u8> {
-    let mut frame = [&mac(Port::TorHost, 0)[..], &mac(Port::Host, 0), &[8, 0], &[0; LENGTH - 14]].concat();
+    let mut frame =
+        [&mac(Port::TorHost, 0)[..], &mac(Port::Host, 0), &[8, 0], &[0; LENGTH - 14]].concat();
     let mut p = MutableIpv4Packet::new(&mut frame[14..]).expect("long enough");
     p.set_version(4);
     p.set_header_length(5);
@@ -84,7 +94,11 @@ const KINDS: [Kind; 12] = [
 
 /// Sends frames of each kind over a circuit; how many bytes crossed of each.
 fn crosses(mechanism: Mechanism) -> BTreeMap<&'static str, u64> {
-    let mut b = Bench::new(topology(4, BitRate::mbit(100), BitRate::mbit(100), Span::millis(1)), mechanism, Admit::All);
+    let mut b = Bench::new(
+        topology(4, BitRate::mbit(100), BitRate::mbit(100), Span::millis(1)),
+        mechanism,
+        Admit::All,
+    );
     b.connect(&[(0, 1)]);
     let (mut tx, good) = (sender(&b), plain());
     let crossed = |b: &mut Bench| {

@@ -1,4 +1,5 @@
-//! What links do beside their rates: queues are as long as the topology says; delay, loss and marks where the kernel has them.
+//! What links do beside their rates: queues are as long as the topology says; delay, loss and marks
+//! where the kernel has them.
 
 use std::os::fd::AsFd;
 
@@ -35,11 +36,13 @@ struct Seen {
     packets: u32,
 }
 
-/// Has eight flows from host 0 go on, one half to each of two hosts, and looks at a port of `node` for a second.
+/// Has eight flows from host 0 go on, one half to each of two hosts, and looks at a port of `node`
+/// for a second.
 fn watch(b: &Bench, to: [u32; 2], (node, link): (&str, u32)) -> Seen {
     let flow = |k: usize| (0, to[k % 2], 1_000_000_000, false);
     b.launch(&[(0..8).map(flow).collect()]);
-    let mut nl = Netlink::open(b.fabric.network().namespace(node).expect("a node").as_fd()).expect("a socket");
+    let mut nl = Netlink::open(b.fabric.network().namespace(node).expect("a node").as_fd())
+        .expect("a socket");
     let (mut seen, end) = (Seen::default(), b.clock.now() + Span::secs(1));
     while b.clock.now() < end {
         let c = tc::link_counters(&mut nl).expect("counters")[&link];
@@ -49,7 +52,8 @@ fn watch(b: &Bench, to: [u32; 2], (node, link): (&str, u32)) -> Seen {
     seen
 }
 
-/// A queue is filled by TCP up to its limit and never beyond: a queue of short packets stands beside it, with an acknowledgement or two.
+/// A queue is filled by TCP up to its limit and never beyond: a queue of short packets stands
+/// beside it, with an acknowledgement or two.
 fn is_filled(seen: &Seen, limit: u64) -> bool {
     println!("a buffer of {limit} B: {seen:?}");
     assert!(u64::from(seen.most) <= limit + 1514, "more than the buffer of {limit}: {seen:?}");
@@ -62,7 +66,10 @@ fn has(name: &str, t: &Topology, key: &str, module: Module) -> bool {
     match missing.first() {
         None => true,
         Some(lack) => {
-            assert_eq!((lack.kind, lack.key, lack.module, missing.len()), ("uplink", key, module, 1));
+            assert_eq!(
+                (lack.kind, lack.key, lack.module, missing.len()),
+                ("uplink", key, module, 1)
+            );
             // Not one of the things that every test of the kernel needs.
             println!("SKIP {name}: {lack}");
             false
@@ -76,7 +83,12 @@ mod quiet {
     use crate::kernel::support::each_mechanism_quiet;
 
     /// Runs a test over a network with a key that only some kernels know.
-    fn where_there_is(key: &str, module: Module, change: impl Fn(&mut Topology), test: impl Fn(Topology, Mechanism)) {
+    fn where_there_is(
+        key: &str,
+        module: Module,
+        change: impl Fn(&mut Topology),
+        test: impl Fn(Topology, Mechanism),
+    ) {
         let name = format!("links with {key}");
         each_mechanism_quiet(&name, |mechanism| {
             let mut t = narrow_uplinks();
@@ -98,10 +110,15 @@ mod quiet {
                 let link = b.fabric.network().tors[0].eps;
                 let seen = watch(&b, [1, 2], ("tor0", link));
                 in_time!(is_filled(&seen, limit), "{}: {limit} B: {seen:?}", mechanism.name());
-                // One queue for all racks, and bytes are counted by rack all the same. How TCP shares a short queue is left to chance.
+                // One queue for all racks, and bytes are counted by rack all the same. How TCP
+                // shares a short queue is left to chance.
                 let sent = b.fabric.observe(b.clock.now()).expect("observed").sent;
                 let to = [1, 2].map(|r| sent.get(RackId(0), RackId(r)));
-                assert!(to.iter().all(|&n| n > 0) && to.iter().sum::<u64>() > 1_000_000, "{}: {sent:?}", mechanism.name());
+                assert!(
+                    to.iter().all(|&n| n > 0) && to.iter().sum::<u64>() > 1_000_000,
+                    "{}: {sent:?}",
+                    mechanism.name()
+                );
             }
             Ok(())
         });
@@ -114,7 +131,8 @@ mod quiet {
             let mut t = on(Graph::tree(8, &levels, None), 1, WIDE, 0);
             t.links.cables[index(Tier::Aggregation)].buffer = Some(Bytes(30_000));
             t.links.cables[index(Tier::Core)].buffer = Some(Bytes(120_000));
-            // Host 0 is at switch 0, whose way up is a link to an aggregation switch; from there on all goes at the same rate.
+            // Host 0 is at switch 0, whose way up is a link to an aggregation switch; from there on
+            // all goes at the same rate.
             let b = Bench::new(t, mechanism, Admit::Marked);
             let first = &b.fabric.network().eps[0];
             let up = first.cables[0].1;
@@ -162,13 +180,21 @@ mod quiet {
         where_there_is(
             "loss",
             Module::Netem,
-            |t| (t.links.uplink.loss, t.links.uplink.buffer) = (Loss(20_000), Some(Bytes(1_000_000))),
+            |t| {
+                (t.links.uplink.loss, t.links.uplink.buffer) =
+                    (Loss(20_000), Some(Bytes(1_000_000)))
+            },
             |t, mechanism| {
                 let b = Bench::new(t, mechanism, Admit::Marked);
                 let link = b.fabric.network().tors[0].eps;
                 let seen = watch(&b, [1, 2], ("tor0", link));
                 let share = f64::from(seen.drops) / f64::from(seen.drops + seen.packets);
-                println!("{}: of {} packets {:.2} % were lost", mechanism.name(), seen.packets + seen.drops, share * 100.0);
+                println!(
+                    "{}: of {} packets {:.2} % were lost",
+                    mechanism.name(),
+                    seen.packets + seen.drops,
+                    share * 100.0
+                );
                 assert!(seen.packets > 300 && (0.005..0.05).contains(&share), "{seen:?}");
             },
         );
@@ -176,8 +202,11 @@ mod quiet {
 
     #[test]
     fn a_queue_that_marks_drops_nothing() {
-        let of =
-            |ecn: Option<u64>| move |t: &mut Topology| (t.links.uplink.ecn, t.links.uplink.buffer) = (ecn.map(Bytes), Some(Bytes(300_000)));
+        let of = |ecn: Option<u64>| {
+            move |t: &mut Topology| {
+                (t.links.uplink.ecn, t.links.uplink.buffer) = (ecn.map(Bytes), Some(Bytes(300_000)))
+            }
+        };
         where_there_is("ecn", Module::Red, of(Some(30_000)), |t, mechanism| {
             let port = |t: Topology| {
                 let b = Bench::new(t, mechanism, Admit::Marked);
@@ -189,7 +218,10 @@ mod quiet {
             of(None)(&mut plain);
             let plain = port(plain);
             println!("{}: marks {marked:?}, none {plain:?}", mechanism.name());
-            assert!(marked.drops == 0 && plain.drops > 0 && marked.most < plain.most, "marks {marked:?}, none {plain:?}");
+            assert!(
+                marked.drops == 0 && plain.drops > 0 && marked.most < plain.most,
+                "marks {marked:?}, none {plain:?}"
+            );
         });
     }
 }

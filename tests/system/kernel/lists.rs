@@ -1,4 +1,5 @@
-//! Graphs of packet switches: every flow crosses exactly the switches of its list, and changes of lists lose nothing.
+//! Graphs of packet switches: every flow crosses exactly the switches of its list, and changes of
+//! lists lose nothing.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -31,11 +32,25 @@ use rand_chacha::ChaCha8Rng;
 use super::daemon::Daemon;
 use super::support::{Bench, each_mechanism, rate};
 
-/// A topology on a graph with `hosts` hosts at each rack; NICs and uplinks of `rate`, and `planes` OCS planes.
+/// A topology on a graph with `hosts` hosts at each rack; NICs and uplinks of `rate`, and `planes`
+/// OCS planes.
 pub fn on(graph: Graph, hosts: usize, rate: BitRate, planes: u32) -> Topology {
-    let plane = |k| Plane { id: PlaneId(k), rate, delta: Span::millis(1), stop: StopMode::NotAllStop, duplex: false };
+    let plane = |k| Plane {
+        id: PlaneId(k),
+        rate,
+        delta: Span::millis(1),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
     let uplink = BitRate(rate.0 * hosts as u64);
-    let mut t = Topology::uniform("lists", graph.racks.len(), hosts, rate, uplink, (0..planes).map(plane).collect());
+    let mut t = Topology::uniform(
+        "lists",
+        graph.racks.len(),
+        hosts,
+        rate,
+        uplink,
+        (0..planes).map(plane).collect(),
+    );
     t.eps.core = Core::Graph(Box::new(graph));
     t
 }
@@ -57,8 +72,10 @@ pub fn lists(net: &Switches, graph: &Graph, from: HostId, to: HostId) -> Vec<Lis
         .collect()
     };
     let up: Vec<Vec<u32>> = near(a).into_iter().map(|m| vec![a, m]).collect();
-    let core = up.iter().flat_map(|v| near(v[1]).into_iter().map(|c| [v.clone(), vec![c]].concat()));
-    let down = core.flat_map(|v| near(v[2]).into_iter().map(move |m| [v.clone(), vec![m, b]].concat()));
+    let core =
+        up.iter().flat_map(|v| near(v[1]).into_iter().map(|c| [v.clone(), vec![c]].concat()));
+    let down =
+        core.flat_map(|v| near(v[2]).into_iter().map(move |m| [v.clone(), vec![m, b]].concat()));
     let short = up.iter().map(|v| [v.clone(), vec![b]].concat());
     short.chain(down).map(List).filter(|l| net.check(l, (from, to)).is_ok()).collect()
 }
@@ -70,7 +87,12 @@ fn steer(b: &mut Bench, from: HostId, to: HostId, list: Option<List>) -> Result<
 
 /// Bytes that left every switch by its links to other switches and to racks.
 pub fn carried(b: &mut Bench) -> Vec<u64> {
-    b.fabric.switches().expect("counters").iter().map(|s| s.ports.iter().map(|p| p.bytes).sum()).collect()
+    b.fabric
+        .switches()
+        .expect("counters")
+        .iter()
+        .map(|s| s.ports.iter().map(|p| p.bytes).sum())
+        .collect()
 }
 
 /// Waits until every packet that entered the graph has come out or was dropped at a full queue.
@@ -89,12 +111,20 @@ pub fn settled(b: &mut Bench) -> Labelled {
 /// Where datagrams go in [`flows_of_the_same_two_hosts_have_lists_of_their_own`].
 const SINK: u16 = 5201;
 
-/// Sends datagrams from a port of one host to [`SINK`] of another, and waits until all have arrived.
+/// Sends datagrams from a port of one host to [`SINK`] of another, and waits until all have
+/// arrived.
 fn datagrams(b: &Bench, t: &Topology, (from, to): (HostId, HostId), port: u16, count: usize) {
     let inside = |host: HostId, bind: u16| {
         let own = &t.hosts[host.index()];
         let name = format!("h{}-{}", own.rack.0, own.index);
-        let ns = b.fabric.network().namespace(&name).expect("a host").as_fd().try_clone_to_owned().expect("a descriptor");
+        let ns = b
+            .fabric
+            .network()
+            .namespace(&name)
+            .expect("a host")
+            .as_fd()
+            .try_clone_to_owned()
+            .expect("a descriptor");
         netns::within(ns.as_fd(), || UdpSocket::bind((host_ip(t, host), bind))).expect("bound")
     };
     let (sender, receiver) = (inside(from, port), inside(to, SINK));
@@ -103,7 +133,9 @@ fn datagrams(b: &Bench, t: &Topology, (from, to): (HostId, HostId), port: u16, c
         sender.send_to(&[k as u8; 1000], (host_ip(t, to), SINK)).expect("sent");
     }
     let mut room = [0; 2000];
-    (0..count).for_each(|k| assert_eq!(receiver.recv(&mut room).expect("it arrives"), 1000, "datagram {k}"));
+    (0..count).for_each(|k| {
+        assert_eq!(receiver.recv(&mut room).expect("it arrives"), 1000, "datagram {k}")
+    });
 }
 
 /// What became of numbered packets.
@@ -116,7 +148,8 @@ struct Numbered {
     late: usize,
 }
 
-/// Sends numbered datagrams from a host to another, 5,000 a second, until `stop`; the queues on their way never fill.
+/// Sends numbered datagrams from a host to another, 5,000 a second, until `stop`; the queues on
+/// their way never fill.
 fn numbered(b: &Bench, from: HostId, to: HostId, stop: Arc<AtomicBool>) -> JoinHandle<Numbered> {
     let t = &b.fabric.network().topology;
     let socket = |host: HostId, at: &str| {
@@ -168,10 +201,20 @@ fn a_route_that_somebody_else_removed_stops_no_change() {
         let over = |spine: u32| Some(List(vec![0, spine, 2]));
         steer(&mut b, HostId(0), HostId(2), over(3)).expect("steered");
         steer(&mut b, HostId(0), HostId(2), over(4)).expect("steered");
-        // The first spine's route is not needed any more, and goes once no packet can be on its way there.
-        let ns = b.fabric.network().namespace("sw3").expect("a switch").as_fd().try_clone_to_owned().expect("a descriptor");
+        // The first spine's route is not needed any more, and goes once no packet can be on its way
+        // there.
+        let ns = b
+            .fabric
+            .network()
+            .namespace("sw3")
+            .expect("a switch")
+            .as_fd()
+            .try_clone_to_owned()
+            .expect("a descriptor");
         let gone = Route { table: Some(HOST_TABLES), ..Route::new((to, 32), None, 0) };
-        Netlink::open(ns.as_fd()).and_then(|mut nl| nl.send(vec![(gone.delete(), 0)])).expect("removed");
+        Netlink::open(ns.as_fd())
+            .and_then(|mut nl| nl.send(vec![(gone.delete(), 0)]))
+            .expect("removed");
         let end = b.clock.now() + drain * 2;
         while b.clock.now() < end {
             steer(&mut b, HostId(0), HostId(1), Some(List(vec![0, 4, 1]))).expect("steered");
@@ -192,9 +235,19 @@ fn servers_relay() {
             steer(&mut b, HostId(0), HostId(15), Some(List(list.clone()))).expect("steered");
             let before = carried(&mut b);
             b.send(&[vec![(0, 15, 400_000, false)]]);
-            let crossed = carried(&mut b).iter().zip(&before).map(|(after, before)| after - before).collect::<Vec<_>>();
-            let seen: BTreeSet<u32> = (0..crossed.len() as u32).filter(|&s| crossed[s as usize] >= 400_000).collect();
-            assert_eq!(seen, [vec![0, 15], list].concat().into_iter().collect(), "{}: {crossed:?}", mechanism.name());
+            let crossed = carried(&mut b)
+                .iter()
+                .zip(&before)
+                .map(|(after, before)| after - before)
+                .collect::<Vec<_>>();
+            let seen: BTreeSet<u32> =
+                (0..crossed.len() as u32).filter(|&s| crossed[s as usize] >= 400_000).collect();
+            assert_eq!(
+                seen,
+                [vec![0, 15], list].concat().into_iter().collect(),
+                "{}: {crossed:?}",
+                mechanism.name()
+            );
         }
         let mistaken = steer(&mut b, HostId(0), HostId(15), Some(List(vec![16, 23])));
         assert!(matches!(mistaken, Err(PathError::List(_))), "{mistaken:?}");
@@ -207,7 +260,11 @@ fn two_links_between_two_switches_share_the_pairs_of_racks() {
         let rate = BitRate::mbit(1000);
         let switch = |k| Switch { name: format!("s{k}"), tier: Tier::Access, rate: None };
         let cables = vec![Cable { ends: (0, 1), rate }, Cable { ends: (1, 0), rate }];
-        let graph = Graph { switches: vec![switch(0), switch(1)], cables, racks: vec![0, 0, 0, 0, 1, 1, 1, 1] };
+        let graph = Graph {
+            switches: vec![switch(0), switch(1)],
+            cables,
+            racks: vec![0, 0, 0, 0, 1, 1, 1, 1],
+        };
         let routes = Routes::new(&graph);
         let mut b = Bench::new(on(graph, 1, rate, 0), mechanism, Admit::Marked);
         const EACH: u64 = 200_000;
@@ -217,9 +274,14 @@ fn two_links_between_two_switches_share_the_pairs_of_racks() {
         for cable in 0..2 {
             let over = |p: &&(u32, u32)| routes.way(RackId(p.0), RackId(p.1))[0].cable == cable;
             let n = pairs.iter().filter(over).count() as u64;
-            let port = |p: &&SwitchPort| matches!(p.to, PortTo::Switch { cable: c, .. } if c == cable);
+            let port =
+                |p: &&SwitchPort| matches!(p.to, PortTo::Switch { cable: c, .. } if c == cable);
             let bytes = sent[0].ports.iter().find(port).expect("a port").bytes;
-            assert!(n > 0 && bytes >= n * EACH && bytes < (n + 1) * EACH, "{}: {n} flows, {bytes} bytes", mechanism.name());
+            assert!(
+                n > 0 && bytes >= n * EACH && bytes < (n + 1) * EACH,
+                "{}: {n} flows, {bytes} bytes",
+                mechanism.name()
+            );
         }
     });
 }
@@ -227,7 +289,12 @@ fn two_links_between_two_switches_share_the_pairs_of_racks() {
 #[test]
 fn an_emulation_of_many_switches_leaves_nothing() {
     each_mechanism("an_emulation_of_many_switches_leaves_nothing", |mechanism| {
-        let t = on(Graph::fat_tree(4, BitRate::mbit(100), Some(BitRate::mbit(300))), 1, BitRate::mbit(100), 1);
+        let t = on(
+            Graph::fat_tree(4, BitRate::mbit(100), Some(BitRate::mbit(300))),
+            1,
+            BitRate::mbit(100),
+            1,
+        );
         let d = Daemon::start("hst-lists", t, CircuitPolicy::default(), mechanism);
         let listener = d.within("h7-0", || TcpListener::bind("10.7.0.2:7777"));
         let mut stream = d.within("h0-0", || TcpStream::connect("10.7.0.2:7777"));
@@ -238,7 +305,9 @@ fn an_emulation_of_many_switches_leaves_nothing() {
         assert_eq!(said, "across five switches");
         // A link that is taken away is missed by its name.
         d.tool("ip", "sw0", "link del cable1");
-        d.wait("the loss of a link", |s| s.failures.iter().any(|f| format!("{f:?}").contains("cable1 of sw")));
+        d.wait("the loss of a link", |s| {
+            s.failures.iter().any(|f| format!("{f:?}").contains("cable1 of sw"))
+        });
     });
 }
 
@@ -255,11 +324,19 @@ fn shipped_graphs_are_built_and_joined() {
             let b = Bench::new(t.clone(), mechanism, Admit::Marked);
             let built = begun.elapsed();
             let last = t.hosts.len() as u32 - 1;
-            b.send(&[vec![(0, last, 100_000, false), (last, 0, 100_000, false), (last / 2, 1, 100_000, false)]]);
+            b.send(&[vec![
+                (0, last, 100_000, false),
+                (last, 0, 100_000, false),
+                (last / 2, 1, 100_000, false),
+            ]]);
             let begun = Instant::now();
             drop(b);
             let each = built / links as u32;
-            println!("{} {name}: {links} links built in {built:?}, {each:?} each, gone in {:?}", mechanism.name(), begun.elapsed());
+            println!(
+                "{} {name}: {links} links built in {built:?}, {each:?} each, gone in {:?}",
+                mechanism.name(),
+                begun.elapsed()
+            );
         }
     });
 }
@@ -274,7 +351,8 @@ mod alone {
         each_mechanism_alone("every_packet_survives_a_thousand_changes_once", |mechanism| {
             let rate = BitRate::mbit(1000);
             let t = on(Graph::fat_tree(4, rate, None), 2, rate, 0);
-            let (net, graph) = (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
+            let (net, graph) =
+                (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
             let mut b = Bench::new(t, mechanism, Admit::Marked);
             let (from, to) = (HostId(0), HostId(15));
             let all = lists(&net, &graph, from, to);
@@ -302,42 +380,63 @@ mod alone {
             for mbit in [10, 100, 1000] {
                 let link = BitRate::mbit(mbit);
                 let nominal = payload_rate(link).0 as f64;
-                // Two racks at each switch of two pods below one root, so that flows cross one, three and five switches.
-                let levels = [2, 2].map(|join| heliostat::topology::graph::Level { join, uplink: link });
+                // Two racks at each switch of two pods below one root, so that flows cross one,
+                // three and five switches.
+                let levels =
+                    [2, 2].map(|join| heliostat::topology::graph::Level { join, uplink: link });
                 let mut t = on(Graph::tree(8, &levels, None), 1, BitRate(link.0 * 2), 0);
                 t.racks.iter_mut().for_each(|r| r.uplink = link);
                 let b = Bench::new(t, mechanism, Admit::Marked);
                 for (to, switches) in [(1, 1), (2, 3), (4, 5)] {
                     let bytes = mbit * 125_000;
-                    let once = || rate(bytes, b.send(&[vec![(0, to, bytes, false)]])[0]) / nominal * 100.0;
-                    // The best of three: other work on the machine takes its part of one now and then.
+                    let once =
+                        || rate(bytes, b.send(&[vec![(0, to, bytes, false)]])[0]) / nominal * 100.0;
+                    // The best of three: other work on the machine takes its part of one now and
+                    // then.
                     let mut share = once();
                     for _ in 0..2 {
                         share = if share < 98.0 { share.max(once()) } else { share };
                     }
-                    println!("{} {mbit} Mb/s through {switches} switches: {share:.2} % of nominal", mechanism.name());
+                    println!(
+                        "{} {mbit} Mb/s through {switches} switches: {share:.2} % of nominal",
+                        mechanism.name()
+                    );
                     assert!(share <= 102.0, "faster than the link: {share}");
                     // At 1 Gb/s a machine with both cores busy is the narrowest link.
                     let least = if mbit < 1000 { 97.0 } else { 50.0 };
-                    in_time!(share >= least, "{mbit} Mb/s through {switches} switches: {share:.2} %");
+                    in_time!(
+                        share >= least,
+                        "{mbit} Mb/s through {switches} switches: {share:.2} %"
+                    );
                 }
             }
             Ok(())
         });
     }
 
-    /// What programs and routes cost: as much TCP as this machine carries over eight links, two flows each way through five switches.
+    /// What programs and routes cost: as much TCP as this machine carries over eight links, two
+    /// flows each way through five switches.
     #[test]
     fn five_switches_carry_as_much_as_this_machine_can() {
         each_mechanism_alone("five_switches_carry_as_much_as_this_machine_can", |mechanism| {
             let link = BitRate::mbit(40_000);
-            let b = Bench::new(on(Graph::fat_tree(4, link, None), 1, link, 0), mechanism, Admit::Marked);
+            let b = Bench::new(
+                on(Graph::fat_tree(4, link, None), 1, link, 0),
+                mechanism,
+                Admit::Marked,
+            );
             const EACH: u64 = 300_000_000;
             // A few tenths of a second each: what one of them takes says little.
-            let mut rates = [0; 5].map(|_| rate(2 * EACH, b.send(&[vec![(0, 7, EACH, false), (7, 0, EACH, false)]])[0]));
+            let mut rates = [0; 5].map(|_| {
+                rate(2 * EACH, b.send(&[vec![(0, 7, EACH, false), (7, 0, EACH, false)]])[0])
+            });
             rates.sort_by(f64::total_cmp);
             let [least, .., most] = rates.map(|r| r / 1e9);
-            println!("{}: {:.1} Gb/s of payload through five switches, {least:.1} to {most:.1}", mechanism.name(), rates[2] / 1e9);
+            println!(
+                "{}: {:.1} Gb/s of payload through five switches, {least:.1} to {most:.1}",
+                mechanism.name(),
+                rates[2] / 1e9
+            );
             in_time!(rates[2] > 1e8, "{rates:?}");
             Ok(())
         });
@@ -354,7 +453,10 @@ mod alone {
             const EACH: u64 = 5_000_000;
             let took = b.send(&[vec![(0, 1, EACH, false), (2, 3, EACH, false)]])[0];
             let share = rate(2 * EACH, took) / payload_rate(spine).0 as f64 * 100.0;
-            println!("{}: two flows have {share:.2} % of what the switch carries", mechanism.name());
+            println!(
+                "{}: two flows have {share:.2} % of what the switch carries",
+                mechanism.name()
+            );
             assert!(share <= 102.0, "more than the switch carries: {share}");
             in_time!(share >= 95.0, "less than the switch carries: {share}");
             Ok(())
@@ -371,12 +473,14 @@ mod quiet {
     fn a_flow_crosses_exactly_the_switches_of_its_list() {
         each_mechanism_quiet("a_flow_crosses_exactly_the_switches_of_its_list", |mechanism| {
             let t = on(Graph::fat_tree(4, BitRate::mbit(1000), None), 2, BitRate::mbit(1000), 0);
-            let (net, graph) = (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
+            let (net, graph) =
+                (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
             let routes = Routes::new(&graph);
             let mut b = Bench::new(t.clone(), mechanism, Admit::Marked);
             let mut random = ChaCha8Rng::seed_from_u64(13);
             const BYTES: u64 = 300_000;
-            // By mechanism 100 lists that were given, and every fifth flow besides takes the default way.
+            // By mechanism 100 lists that were given, and every fifth flow besides takes the
+            // default way.
             let mut given = 0;
             for k in 0.. {
                 if given == 100 {
@@ -387,17 +491,32 @@ mod quiet {
                 if t.rack_of(from) == t.rack_of(to) {
                     continue;
                 }
-                let list = lists(&net, &graph, from, to).choose(&mut random).cloned().filter(|_| k % 5 > 0);
+                let list = lists(&net, &graph, from, to)
+                    .choose(&mut random)
+                    .cloned()
+                    .filter(|_| k % 5 > 0);
                 given += u32::from(list.is_some());
                 let (a, z) = (t.rack_of(from), t.rack_of(to));
-                let default = || List(std::iter::once(net.stands(from)).chain(routes.way(a, z).iter().map(|h| h.to)).collect());
-                let expected: BTreeSet<u32> = list.clone().unwrap_or_else(default).0.into_iter().collect();
+                let default = || {
+                    List(
+                        std::iter::once(net.stands(from))
+                            .chain(routes.way(a, z).iter().map(|h| h.to))
+                            .collect(),
+                    )
+                };
+                let expected: BTreeSet<u32> =
+                    list.clone().unwrap_or_else(default).0.into_iter().collect();
                 steer(&mut b, from, to, list).expect("steered");
                 let before = carried(&mut b);
                 b.send(&[vec![(from.0, to.0, BYTES, false)]]);
-                let crossed = carried(&mut b).iter().zip(&before).map(|(after, before)| after - before).collect::<Vec<_>>();
+                let crossed = carried(&mut b)
+                    .iter()
+                    .zip(&before)
+                    .map(|(after, before)| after - before)
+                    .collect::<Vec<_>>();
                 // Acknowledgements go another way: much less than the data.
-                let seen: BTreeSet<u32> = (0..crossed.len() as u32).filter(|&s| crossed[s as usize] >= BYTES).collect();
+                let seen: BTreeSet<u32> =
+                    (0..crossed.len() as u32).filter(|&s| crossed[s as usize] >= BYTES).collect();
                 assert_eq!(seen, expected, "{} from {from} to {to}: {crossed:?}", mechanism.name());
                 assert!(!crossed.iter().any(|c| (BYTES / 4..BYTES).contains(c)), "{crossed:?}");
             }
@@ -414,11 +533,15 @@ mod quiet {
     fn flows_of_the_same_two_hosts_have_lists_of_their_own() {
         each_mechanism_quiet("flows_of_the_same_two_hosts_have_lists_of_their_own", |mechanism| {
             let t = on(Graph::fat_tree(4, BitRate::mbit(1000), None), 2, BitRate::mbit(1000), 0);
-            let (net, graph) = (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
+            let (net, graph) =
+                (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
             let mut b = Bench::new(t.clone(), mechanism, Admit::Marked);
             let hosts = (HostId(0), HostId(14));
             let all = lists(&net, &graph, hosts.0, hosts.1);
-            let ends = |port: u16| Ends { ports: (port > 0).then_some(Ports { from: port, to: SINK }), ..hosts.into() };
+            let ends = |port: u16| Ends {
+                ports: (port > 0).then_some(Ports { from: port, to: SINK }),
+                ..hosts.into()
+            };
             let give = |b: &mut Bench, port: u16, list: Option<usize>| {
                 let now = b.clock.now();
                 let op = Steer::new(ends(port), list.map(|k| all[k].clone()));
@@ -427,9 +550,16 @@ mod quiet {
             let crosses = |b: &mut Bench, port: u16, list: usize| {
                 let before = carried(b);
                 datagrams(b, &t, hosts, port, 30);
-                let crossed: Vec<u64> = carried(b).iter().zip(&before).map(|(after, before)| after - before).collect();
-                let seen: BTreeSet<u32> = (0..crossed.len() as u32).filter(|&s| crossed[s as usize] >= 30_000).collect();
-                assert_eq!(seen, all[list].0.iter().copied().collect(), "{} port {port}: {crossed:?}", mechanism.name());
+                let crossed: Vec<u64> =
+                    carried(b).iter().zip(&before).map(|(after, before)| after - before).collect();
+                let seen: BTreeSet<u32> =
+                    (0..crossed.len() as u32).filter(|&s| crossed[s as usize] >= 30_000).collect();
+                assert_eq!(
+                    seen,
+                    all[list].0.iter().copied().collect(),
+                    "{} port {port}: {crossed:?}",
+                    mechanism.name()
+                );
             };
             for (port, list) in [(0, 0), (40_001, 1), (40_002, 3)] {
                 give(&mut b, port, Some(list)).expect("steered");
@@ -442,15 +572,22 @@ mod quiet {
             for (port, list) in [(40_000, 2), (40_001, 2), (40_002, 3)] {
                 crosses(&mut b, port, list);
             }
-            assert_eq!(b.fabric.steered(), Lists([(ends(0), all[2].clone()), (ends(40_002), all[3].clone())].into()));
-            // No datagram is lost while the list of its flow, or of its pair, becomes another one or goes.
+            assert_eq!(
+                b.fabric.steered(),
+                Lists([(ends(0), all[2].clone()), (ends(40_002), all[3].clone())].into())
+            );
+            // No datagram is lost while the list of its flow, or of its pair, becomes another one
+            // or goes.
             for k in 0..200 {
                 let (port, list) = if k % 3 == 0 { (0, k % 4) } else { (40_002, (k / 2) % 4) };
                 give(&mut b, port, (k % 7 > 0).then_some(list)).expect("steered");
                 datagrams(&b, &t, hosts, 40_002, 2);
             }
             if mechanism == Mechanism::Timed {
-                (0..16).for_each(|k| give(&mut b, 50_000 + k, Some(1)).unwrap_or_else(|e| assert!(k == 15, "{k}: {e}")));
+                (0..16).for_each(|k| {
+                    give(&mut b, 50_000 + k, Some(1))
+                        .unwrap_or_else(|e| assert!(k == 15, "{k}: {e}"))
+                });
                 let before = b.fabric.steered();
                 assert_eq!(give(&mut b, 60_000, Some(1)), Err(PathError::ManyFlows(16)));
                 assert_eq!(b.fabric.steered(), before);
@@ -467,10 +604,18 @@ mod quiet {
         each_mechanism_quiet("what_has_no_list_is_dropped_and_counted", |mechanism| {
             let t = on(Graph::leaf_spine(3, 2, BitRate::mbit(100), None), 1, BitRate::mbit(100), 1);
             let mut b = Bench::new(t, mechanism, Admit::Marked);
-            let ns = b.fabric.network().namespace("h0-0").expect("a host").as_fd().try_clone_to_owned().expect("a descriptor");
+            let ns = b
+                .fabric
+                .network()
+                .namespace("h0-0")
+                .expect("a host")
+                .as_fd()
+                .try_clone_to_owned()
+                .expect("a descriptor");
             netns::within(ns.as_fd(), || {
                 let s = UdpSocket::bind("0.0.0.0:0")?;
-                // A rack that is not there, a host that is not there, and another address of a host that is.
+                // A rack that is not there, a host that is not there, and another address of a host
+                // that is.
                 for to in ["10.9.0.2:9", "10.1.0.9:9", "10.1.3.2:9"] {
                     s.send_to(b"?", to)?;
                 }
@@ -491,7 +636,11 @@ mod quiet {
             b.connect(&[(0, 2)]);
             b.send(&[vec![(0, 2, 2_000_000, true)]]);
             let seen = b.fabric.observe(b.clock.now()).expect("observed");
-            in_time!(seen.over_ocs.get(RackId(0), RackId(2)) >= 2_000_000, "{} bytes crossed the OCS", seen.over_ocs.total());
+            in_time!(
+                seen.over_ocs.get(RackId(0), RackId(2)) >= 2_000_000,
+                "{} bytes crossed the OCS",
+                seen.over_ocs.total()
+            );
             Ok(())
         });
     }

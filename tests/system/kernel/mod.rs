@@ -1,7 +1,8 @@
 //! The emulated fabric, proved with packets: private network namespaces and real TCP.
 //!
-//! Every test runs over each mechanism that this kernel allows, and prints `SKIP name: reason` for one that it does not. A try that was
-//! too slow is followed by another one (`tries`); a packet that is lost or misdelivered fails the test at once.
+//! Every test runs over each mechanism that this kernel allows, and prints `SKIP name: reason` for
+//! one that it does not. A try that was too slow is followed by another one (`tries`); a packet
+//! that is lost or misdelivered fails the test at once.
 
 mod buffers;
 mod changes;

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use heliostat::kernel::{Clock, netns};
 use heliostat::units::{Span, Time};
-use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
+use pnet::datalink::{
+    self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface,
+};
 use pnet::packet::ip::IpNextHeaderProtocols;
 use pnet::packet::ipv4::{self, MutableIpv4Packet};
 use pnet::util::MacAddr;
@@ -31,7 +33,11 @@ fn open(b: &Bench, rack: usize) -> (Box<dyn DataLinkSender>, Box<dyn DataLinkRec
     let tor = &b.fabric.network().tors[rack];
     let index = tor.ocs[0];
     netns::within(tor.node.ns.as_fd(), || {
-        let socket = socket2::Socket::new(socket2::Domain::PACKET, socket2::Type::DGRAM, Some(i32::from(0x0800u16.to_be()).into()))?;
+        let socket = socket2::Socket::new(
+            socket2::Domain::PACKET,
+            socket2::Type::DGRAM,
+            Some(i32::from(0x0800u16.to_be()).into()),
+        )?;
         socket.set_recv_buffer_size(64 << 20)?;
         let descriptor = socket.as_fd().try_clone_to_owned()?;
         let interface = NetworkInterface {
@@ -61,8 +67,15 @@ fn open(b: &Bench, rack: usize) -> (Box<dyn DataLinkSender>, Box<dyn DataLinkRec
 pub struct Flood(JoinHandle<Vec<Sent>>);
 
 impl Flood {
-    /// `target` says for which rack a packet is that is sent at a time; `grain` is the time between two.
-    pub fn start(b: &Bench, rack: usize, stop: Arc<AtomicBool>, grain: Span, target: impl Fn(Time) -> u32 + Send + 'static) -> Self {
+    /// `target` says for which rack a packet is that is sent at a time; `grain` is the time between
+    /// two.
+    pub fn start(
+        b: &Bench,
+        rack: usize,
+        stop: Arc<AtomicBool>,
+        grain: Span,
+        target: impl Fn(Time) -> u32 + Send + 'static,
+    ) -> Self {
         let (mut tx, ..) = open(b, rack);
         let clock = b.clock;
         Self(std::thread::spawn(move || {
@@ -114,7 +127,8 @@ fn packet(id: u64, from: u8, to: u8) -> [u8; LENGTH] {
     bytes
 }
 
-/// When the numbered packets that came out at a ToR were read: at that time or before, they crossed the OCS.
+/// When the numbered packets that came out at a ToR were read: at that time or before, they crossed
+/// the OCS.
 pub struct Arrivals {
     pub at: HashMap<u64, Time>,
     /// Packets that the kernel dropped at the test's own socket, since the test read too slowly.
@@ -136,7 +150,9 @@ impl Sink {
                 match rx.next() {
                     Ok(p) if p.len() >= ID_AT + 8 => {
                         idle = 0;
-                        let id = u64::from_be_bytes(p[ID_AT..ID_AT + 8].try_into().expect("eight bytes"));
+                        let id = u64::from_be_bytes(
+                            p[ID_AT..ID_AT + 8].try_into().expect("eight bytes"),
+                        );
                         at.entry(id).or_insert_with(|| clock.now());
                     }
                     Ok(_) => {}
@@ -160,8 +176,15 @@ fn dropped(socket: &OwnedFd) -> u32 {
     let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut size = size_of::<libc::tpacket_stats>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `size` bytes, and `stats` has as many.
-    let done =
-        unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, (&raw mut stats).cast(), &raw mut size) };
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut stats).cast(),
+            &raw mut size,
+        )
+    };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     stats.tp_drops
 }

@@ -1,4 +1,5 @@
-//! The API over a running emulation: coflows sent and watched, circuits by hand, policies replaced under way, fabrics side by side.
+//! The API over a running emulation: coflows sent and watched, circuits by hand, policies replaced
+//! under way, fabrics side by side.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -16,7 +17,12 @@ use super::daemon::Daemon;
 use super::support::{each_mechanism, topology};
 
 fn daemon(name: &str, policy: RunPlan, mechanism: Mechanism) -> Daemon {
-    Daemon::start(name, topology(3, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)), policy, mechanism)
+    Daemon::start(
+        name,
+        topology(3, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)),
+        policy,
+        mechanism,
+    )
 }
 
 fn policy(scheduler: SchedulerKind, admit: Admit) -> RunPlan {
@@ -25,7 +31,11 @@ fn policy(scheduler: SchedulerKind, admit: Admit) -> RunPlan {
 }
 
 fn post(d: &Daemon, from: u32, to: u32, bytes: u64, send: bool) -> CoflowId {
-    let (status, made) = d.call("POST", "coflows", Some(&json!({"send": send, "pairs": [{"from": from, "to": to, "bytes": bytes}]})));
+    let (status, made) = d.call(
+        "POST",
+        "coflows",
+        Some(&json!({"send": send, "pairs": [{"from": from, "to": to, "bytes": bytes}]})),
+    );
     assert_eq!(status, 201, "{made}");
     CoflowId(made["id"].as_u64().expect("an id") as u32)
 }
@@ -59,13 +69,23 @@ fn flows_posted_are_counted_one_by_one_and_cancelling_stops_them() {
         let d = daemon("hst-flows", policy(SchedulerKind::Bipartite, Admit::Marked), mechanism);
         let mut events = d.emulation().live.handle.events();
         let sizes = [2_000_000, 300_000, 1, 70_001];
-        let flows: Vec<Value> = sizes.iter().enumerate().map(|(k, b)| json!({"from": k % 3, "to": (k + 1) % 3, "bytes": b})).collect();
-        let (status, made) = d.call("POST", "coflows", Some(&json!({"send": true, "flows": flows})));
+        let flows: Vec<Value> = sizes
+            .iter()
+            .enumerate()
+            .map(|(k, b)| json!({"from": k % 3, "to": (k + 1) % 3, "bytes": b}))
+            .collect();
+        let (status, made) =
+            d.call("POST", "coflows", Some(&json!({"send": true, "flows": flows})));
         assert_eq!(status, 201, "{made}");
         let id = CoflowId(made["id"].as_u64().expect("an id") as u32);
         let c = finished(&d, id);
         let seen = c["flows"].as_array().expect("its flows");
-        assert!(seen.iter().zip(sizes).all(|(f, b)| f["received_bytes"] == b && f["finished_ns"].as_u64() > Some(0)), "{c}");
+        assert!(
+            seen.iter()
+                .zip(sizes)
+                .all(|(f, b)| f["received_bytes"] == b && f["finished_ns"].as_u64() > Some(0)),
+            "{c}"
+        );
         let mut told = vec![0; sizes.len()];
         while let Ok(e) = events.try_recv() {
             if let What::FlowFinished { flow, bytes, .. } = e.what {
@@ -74,7 +94,8 @@ fn flows_posted_are_counted_one_by_one_and_cancelling_stops_them() {
         }
         assert_eq!(told, sizes, "every flow is told once, with what its receiver counted");
 
-        let long = json!({"send": true, "flows": [{"from": 0, "to": 1, "bytes": 100_000_000_000u64}]});
+        let long =
+            json!({"send": true, "flows": [{"from": 0, "to": 1, "bytes": 100_000_000_000u64}]});
         let (_, made) = d.call("POST", "coflows", Some(&long));
         let path = format!("coflows/{}", made["id"]);
         let received = || d.get(&path)["flows"][0]["received_bytes"].as_u64().expect("bytes");
@@ -104,17 +125,27 @@ mod quiet {
             let s = d.wait("progress", |s| s.coflows.iter().any(|c| c.received > Bytes(0)));
             let seen = s.coflows.get(sent).expect("it is shown").finished;
             let c = finished(&d, sent);
-            assert_eq!((&c["state"], &c["received_bytes"]), (&json!("finished"), &json!(40_000_000)), "{c}");
+            assert_eq!(
+                (&c["state"], &c["received_bytes"]),
+                (&json!("finished"), &json!(40_000_000)),
+                "{c}"
+            );
             assert!(c["cct_ns"].as_u64() >= c["bound_ns"].as_u64(), "{c}");
             in_time!(seen.is_none(), "the first bytes were seen after the last ones had come");
-            in_time!(c["over_ocs_bytes"].as_u64() > Some(20_000_000), "most bytes should go over the OCS: {c}");
+            in_time!(
+                c["over_ocs_bytes"].as_u64() > Some(20_000_000),
+                "most bytes should go over the OCS: {c}"
+            );
 
             let watched = post(&d, 1, 2, 3_000_000, false);
             send_by_hand(&d, 1, 2, 1_000_000);
             d.cycles(2);
             let half = d.get(&format!("coflows/{}", watched.0));
             let received = half["received_bytes"].as_u64().expect("bytes");
-            assert!(half["state"] == "active" && (1_000_000..2_000_000).contains(&received), "{half}");
+            assert!(
+                half["state"] == "active" && (1_000_000..2_000_000).contains(&received),
+                "{half}"
+            );
             send_by_hand(&d, 1, 2, 2_000_000);
             let c = finished(&d, watched);
             assert!(c["received_bytes"] == json!(3_000_000) && c["cct_ns"].is_u64(), "{c}");
@@ -146,10 +177,17 @@ mod quiet {
             let c = finished(&d, post(&d, 1, 2, 40_000_000, true));
             p["elephants"]["admit"] = json!("all");
             let (status, problem) = d.call("PUT", "policy", Some(&p));
-            assert!(status == 409 && problem["detail"].as_str().unwrap_or_default().contains("start another run"), "{problem}");
+            assert!(
+                status == 409
+                    && problem["detail"].as_str().unwrap_or_default().contains("start another run"),
+                "{problem}"
+            );
             assert_eq!(d.get("policy")["elephants"]["admit"], json!("marked"));
             in_time!(most > 1_900_000, "of 2 MB, {most} bytes took the circuit");
-            in_time!(c["over_ocs_bytes"].as_u64() > Some(20_000_000), "most bytes should go over the OCS: {c}");
+            in_time!(
+                c["over_ocs_bytes"].as_u64() > Some(20_000_000),
+                "most bytes should go over the OCS: {c}"
+            );
             Ok(())
         });
     }
@@ -163,12 +201,19 @@ mod quiet {
             b.wait("light", |s| s.ports[1].sends_to.is_some());
             let (x, y) = (post(&a, 0, 1, 20_000_000, true), post(&b, 1, 0, 20_000_000, true));
             let (x, y) = (finished(&a, x), finished(&b, y));
-            assert_eq!((&x["received_bytes"], &y["received_bytes"]), (&json!(20_000_000), &json!(20_000_000)));
+            assert_eq!(
+                (&x["received_bytes"], &y["received_bytes"]),
+                (&json!(20_000_000), &json!(20_000_000))
+            );
             for (d, from, to) in [(&a, 0, 1), (&b, 1, 0)] {
                 let s = d.snapshot();
                 for (i, j, bytes) in s.sent.entries() {
                     let data = (i.0, j.0) == (from, to);
-                    assert!(if data { bytes >= 20_000_000 } else { bytes < 2_000_000 }, "{}: {i} -> {j} sent {bytes}", d.name);
+                    assert!(
+                        if data { bytes >= 20_000_000 } else { bytes < 2_000_000 },
+                        "{}: {i} -> {j} sent {bytes}",
+                        d.name
+                    );
                 }
                 assert_eq!(s.coflows.iter().count(), 1);
                 assert_eq!(s.ports.iter().map(|p| p.counters.misdelivered).sum::<u64>(), 0);
@@ -176,8 +221,14 @@ mod quiet {
             drop(a);
             // The other one does not notice.
             let again = finished(&b, post(&b, 1, 0, 2_000_000, true));
-            in_time!(y["over_ocs_bytes"].as_u64() > Some(19_000_000), "most bytes should take its own circuit: {y}");
-            in_time!(again["over_ocs_bytes"].as_u64() > Some(1_900_000), "most bytes should take its own circuit: {again}");
+            in_time!(
+                y["over_ocs_bytes"].as_u64() > Some(19_000_000),
+                "most bytes should take its own circuit: {y}"
+            );
+            in_time!(
+                again["over_ocs_bytes"].as_u64() > Some(1_900_000),
+                "most bytes should take its own circuit: {again}"
+            );
             Ok(())
         });
     }

@@ -1,4 +1,5 @@
-//! All circuits of sixteen racks rotate over three permutations every 100 ms, with 10 ms in the dark: how much of the light is used?
+//! All circuits of sixteen racks rotate over three permutations every 100 ms, with 10 ms in the
+//! dark: how much of the light is used?
 
 use heliostat::coflows::bounds::payload_rate;
 use heliostat::coflows::elephants::Admit;
@@ -16,7 +17,8 @@ use crate::tries::Timing;
 #[test]
 fn elephants_wait_for_their_circuit() {
     each_mechanism("elephants_wait_for_their_circuit", |mechanism| {
-        let small = super::support::topology(2, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10));
+        let small =
+            super::support::topology(2, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10));
         let mut b = Bench::new(small, mechanism, Admit::Wait);
         let bytes = 20_000_000;
         b.launch(&[vec![(0, 1, bytes, true)]]);
@@ -27,7 +29,8 @@ fn elephants_wait_for_their_circuit() {
             seen = b.fabric.observe(b.clock.now()).expect("observed");
         }
         assert_eq!(seen.over_ocs.total(), 0);
-        let received: u64 = b.traffic.progress().iter().flat_map(|(_, pairs)| pairs).map(|p| p.bytes.0).sum();
+        let received: u64 =
+            b.traffic.progress().iter().flat_map(|(_, pairs)| pairs).map(|p| p.bytes.0).sum();
         assert_eq!(received, 0, "over the EPS");
         b.connect(&[(0, 1)]);
         b.finished(1);
@@ -39,31 +42,48 @@ fn elephants_wait_for_their_circuit() {
 #[test]
 fn waiting_needs_one_plane() {
     each_mechanism("waiting_needs_one_plane", |mechanism| {
-        let mut two = super::support::topology(2, BitRate::mbit(100), BitRate::mbit(100), Span::millis(10));
-        two.planes.push(heliostat::topology::Plane { id: heliostat::ids::PlaneId(1), ..two.planes[0].clone() });
-        let net = Network::build(two.into(), "heliostat:test", Some(Tcp::default())).expect("network");
-        let refused = KernelFabric::install(net, mechanism, Admit::Wait, Clock::start()).err().expect("refused").to_string();
+        let mut two =
+            super::support::topology(2, BitRate::mbit(100), BitRate::mbit(100), Span::millis(10));
+        two.planes.push(heliostat::topology::Plane {
+            id: heliostat::ids::PlaneId(1),
+            ..two.planes[0].clone()
+        });
+        let net =
+            Network::build(two.into(), "heliostat:test", Some(Tcp::default())).expect("network");
+        let refused = KernelFabric::install(net, mechanism, Admit::Wait, Clock::start())
+            .err()
+            .expect("refused")
+            .to_string();
         assert!(refused.contains("one OCS plane"), "{refused}");
     });
 }
 
 /// All send to their three next racks all the time.
 fn rotate(mechanism: Mechanism, admit: Admit) -> Timing {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/topologies/hybrid-16x1.yaml")).expect("shipped");
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/topologies/hybrid-16x1.yaml"
+    ))
+    .expect("shipped");
     let topology = heliostat::config::read_topology(&text, "hybrid-16x1.yaml").expect("valid");
     let (racks, plane) = (topology.rack_count() as u32, topology.planes[0].clone());
     let standing = Bench::standing_circuits_carry(topology.clone(), mechanism, admit);
     let mut b = Bench::new(topology, mechanism, admit);
-    let flows = (0..racks).flat_map(|i| (1..4).map(move |s| (i, (i + s) % racks, 10_000_000_000, true))).collect();
+    let flows = (0..racks)
+        .flat_map(|i| (1..4).map(move |s| (i, (i + s) % racks, 10_000_000_000, true)))
+        .collect();
     b.launch(&[flows]);
     let turns = (0..racks).map(|i| (i, (1..4).map(|s| (i + s) % racks).collect())).collect();
     let period = Span::millis(100);
-    let rotation = Rotation { first: b.clock.now() + period * 3, period, delta: plane.delta, turns };
+    let rotation =
+        Rotation { first: b.clock.now() + period * 3, period, delta: plane.delta, turns };
     // Half a second to warm up, then three to measure.
     let (warm, n) = (6, 30);
     rotation.write(&mut b, 0..warm + 2)?;
     rotation.wait(&b, warm);
-    let received = |b: &Bench| b.traffic.progress().iter().flat_map(|(_, pairs)| pairs).map(|p| p.bytes.0).sum::<u64>();
+    let received = |b: &Bench| {
+        b.traffic.progress().iter().flat_map(|(_, pairs)| pairs).map(|p| p.bytes.0).sum::<u64>()
+    };
     let received_before = received(&b);
     let before = b.fabric.observe(b.clock.now()).expect("observed").over_ocs.total();
     rotation.write(&mut b, warm + 2..warm + n)?;
@@ -75,7 +95,9 @@ fn rotate(mechanism: Mechanism, admit: Admit) -> Timing {
     let in_all = rate(received(&b) - received_before, period * n) / f64::from(racks) / 1e6;
     let share = carried as f64 / possible as f64;
     let beside = rate(carried, light) / standing;
-    let sum = |f: fn(&heliostat::fabric::PortCounters) -> u64| seen.ports.iter().flatten().map(f).sum::<u64>();
+    let sum = |f: fn(&heliostat::fabric::PortCounters) -> u64| {
+        seen.ports.iter().flatten().map(f).sum::<u64>()
+    };
     let (late, wrong) = (sum(|p| p.late_packets), sum(|p| p.misdelivered));
     println!(
         "{} rotation of {racks} racks ({admit:?}): {:.1} Gb/s, {:.1} % of the light used, {:.1} % of what circuits that stay carry; {in_all:.0} Mb/s a rack received over both networks; sent back late {late} of {} packets, misdelivered {wrong}{}",
@@ -98,11 +120,15 @@ mod alone {
 
     #[test]
     fn a_rotation_uses_its_light() {
-        each_mechanism_alone("a_rotation_uses_its_light", |mechanism| rotate(mechanism, Admit::Marked));
+        each_mechanism_alone("a_rotation_uses_its_light", |mechanism| {
+            rotate(mechanism, Admit::Marked)
+        });
     }
 
     #[test]
     fn a_rotation_whose_packets_wait_uses_its_light() {
-        each_mechanism_alone("a_rotation_whose_packets_wait_uses_its_light", |mechanism| rotate(mechanism, Admit::Wait));
+        each_mechanism_alone("a_rotation_whose_packets_wait_uses_its_light", |mechanism| {
+            rotate(mechanism, Admit::Wait)
+        });
     }
 }

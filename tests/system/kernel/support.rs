@@ -20,7 +20,9 @@ use heliostat::runtime::settings::RunPlan;
 use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 
-use crate::tries::{TRIES, Timing, alone, is_robbed, quick, skip, together, tries, tries_and_tells};
+use crate::tries::{
+    TRIES, Timing, alone, is_robbed, quick, skip, together, tries, tries_and_tells,
+};
 
 /// A built network with traffic.
 pub struct Bench {
@@ -33,7 +35,8 @@ pub struct Bench {
 /// `racks` racks of one host; circuits of `ocs`, an EPS of `eps`, NICs faster than both.
 pub fn topology(racks: usize, ocs: BitRate, eps: BitRate, delta: Span) -> Topology {
     let nic = BitRate(ocs.0.max(eps.0) * 2);
-    let plane = Plane { id: PlaneId(0), rate: ocs, delta, stop: StopMode::NotAllStop, duplex: false };
+    let plane =
+        Plane { id: PlaneId(0), rate: ocs, delta, stop: StopMode::NotAllStop, duplex: false };
     Topology::uniform("test", racks, 1, nic, eps, vec![plane])
 }
 
@@ -49,27 +52,35 @@ pub fn each_mechanism(name: &str, test: impl Fn(Mechanism)) {
     allowed(name, &BOTH, |_, m| test(m));
 }
 
-/// Runs a test that looks at times over every mechanism that this kernel allows, and where tests are [`quick`] over `timed` alone. Few
-/// tests run beside it. A try that was too slow is followed by another.
+/// Runs a test that looks at times over every mechanism that this kernel allows, and where tests
+/// are [`quick`] over `timed` alone. Few tests run beside it. A try that was too slow is followed
+/// by another.
 pub fn each_mechanism_quiet(name: &str, test: impl Fn(Mechanism) -> Timing) {
     let _turn = together();
     measured(name, test);
 }
 
-/// As [`each_mechanism_quiet`], for a test that measures what the machine can do: no other test runs beside it.
+/// As [`each_mechanism_quiet`], for a test that measures what the machine can do: no other test
+/// runs beside it.
 pub fn each_mechanism_alone(name: &str, test: impl Fn(Mechanism) -> Timing) {
     let _turn = alone();
     measured(name, test);
 }
 
 fn measured(name: &str, test: impl Fn(Mechanism) -> Timing) {
-    allowed(name, if quick() { &[Mechanism::Timed] } else { &BOTH }, |each, m| tries(each, || test(m)));
+    allowed(name, if quick() { &[Mechanism::Timed] } else { &BOTH }, |each, m| {
+        tries(each, || test(m))
+    });
 }
 
 const BOTH: [Mechanism; 2] = [Mechanism::Timed, Mechanism::Netlink];
 
 fn allowed(name: &str, mechanisms: &[Mechanism], test: impl Fn(&str, Mechanism)) {
-    if let Err(e) = Network::build(Arc::new(topology(1, BitRate::mbit(1), BitRate::mbit(1), Span::ZERO)), "heliostat:probe", None) {
+    if let Err(e) = Network::build(
+        Arc::new(topology(1, BitRate::mbit(1), BitRate::mbit(1), Span::ZERO)),
+        "heliostat:probe",
+        None,
+    ) {
         return skip(name, &format!("no network namespaces: {e}"));
     }
     for &m in mechanisms {
@@ -91,7 +102,11 @@ fn only_a_try_that_was_too_slow_is_followed_by_another() {
             begun.set(begun.get() + 1);
             test(begun.get())
         };
-        (catch_unwind(AssertUnwindSafe(|| tries_and_tells("a test of tries", next, |_| {}))).is_ok(), begun.get())
+        (
+            catch_unwind(AssertUnwindSafe(|| tries_and_tells("a test of tries", next, |_| {})))
+                .is_ok(),
+            begun.get(),
+        )
     };
     let slow = |k: u32, fast: u32| -> Timing {
         in_time!(k >= fast, "try {k} is made slow on purpose");
@@ -105,7 +120,8 @@ fn only_a_try_that_was_too_slow_is_followed_by_another() {
 
 #[test]
 fn a_try_counts_unless_the_machine_s_host_took_a_twentieth_of_it() {
-    let robbed = |taken, took| is_robbed(Duration::from_millis(taken), Duration::from_millis(took), 2);
+    let robbed =
+        |taken, took| is_robbed(Duration::from_millis(taken), Duration::from_millis(took), 2);
     assert!(robbed(1000, 10_000) && !robbed(999, 10_000), "of two processors in ten seconds");
     assert!(!robbed(90, 1) && !robbed(0, 0), "one tick in a moment is chance");
 }
@@ -115,18 +131,26 @@ impl Bench {
         let serving = serving.into();
         let topology = Arc::new(topology);
         let clock = Clock::start();
-        let net = Network::build(topology.clone(), "heliostat:test", Some(Tcp::default())).expect("network");
+        let net = Network::build(topology.clone(), "heliostat:test", Some(Tcp::default()))
+            .expect("network");
         let fabric = KernelFabric::install(net, mechanism, serving, clock).expect("fabric");
         let (tx, events) = mpsc::channel();
-        let mut traffic = Traffic::start(topology, fabric.host_namespaces().expect("descriptors"), clock, "cubic", move |e| {
-            let _ = tx.send(e);
-        })
+        let mut traffic = Traffic::start(
+            topology,
+            fabric.host_namespaces().expect("descriptors"),
+            clock,
+            "cubic",
+            move |e| {
+                let _ = tx.send(e);
+            },
+        )
         .expect("traffic");
         traffic.serve(serving.service);
         Self { fabric, traffic, clock, events }
     }
 
-    /// Sets circuits up, from now on, without end, and waits until they carry: the thread that sets them may be late.
+    /// Sets circuits up, from now on, without end, and waits until they carry: the thread that sets
+    /// them may be late.
     pub fn connect(&mut self, pairs: &[(u32, u32)]) -> Time {
         let at = self.clock.now() + self.fabric.notice();
         let delta = self.fabric.network().topology.planes[0].delta;
@@ -156,8 +180,8 @@ impl Bench {
         at + delta
     }
 
-    /// What one circuit from each rack to the next carries of TCP that never ends, in all, in bits a second: what this machine can do
-    /// just now, with which circuits that move are compared.
+    /// What one circuit from each rack to the next carries of TCP that never ends, in all, in bits
+    /// a second: what this machine can do just now, with which circuits that move are compared.
     pub fn standing_circuits_carry(topology: Topology, mechanism: Mechanism, admit: Admit) -> f64 {
         let racks = topology.rack_count() as u32;
         let pairs: Vec<(u32, u32)> = (0..racks).map(|i| (i, (i + 1) % racks)).collect();
@@ -179,14 +203,18 @@ impl Bench {
                 CoflowId::from(k),
                 format!("c{k}"),
                 self.clock.now(),
-                flows.iter().map(|f| FlowSpec { from: HostId(f.0), to: HostId(f.1), bytes: Bytes(f.2) }).collect(),
+                flows
+                    .iter()
+                    .map(|f| FlowSpec { from: HostId(f.0), to: HostId(f.1), bytes: Bytes(f.2) })
+                    .collect(),
             );
             let elephant = flows[0].3;
             self.traffic.launch(&spec, |_, _| elephant);
         }
     }
 
-    /// Sends coflows, each a list of (from host, to host, bytes, elephant), and gives their completion times.
+    /// Sends coflows, each a list of (from host, to host, bytes, elephant), and gives their
+    /// completion times.
     pub fn send(&self, coflows: &[Vec<(u32, u32, u64, bool)>]) -> Vec<Span> {
         let start = self.clock.now();
         self.launch(coflows);
@@ -197,9 +225,15 @@ impl Bench {
     pub fn finished(&self, n: usize) -> Vec<Time> {
         let mut done = BTreeMap::new();
         while done.len() < n {
-            match self.events.recv_timeout(Duration::from_secs(60)).expect("traffic moves within a minute") {
+            match self
+                .events
+                .recv_timeout(Duration::from_secs(60))
+                .expect("traffic moves within a minute")
+            {
                 TrafficEvent::Finished { coflow, at } => drop(done.insert(coflow, at)),
-                TrafficEvent::FlowFinished { coflow, flow, .. } => panic!("no report of {flow} of {coflow} was asked for"),
+                TrafficEvent::FlowFinished { coflow, flow, .. } => {
+                    panic!("no report of {flow} of {coflow} was asked for")
+                }
                 TrafficEvent::Failed { coflow, why } => panic!("{coflow}: {why}"),
             }
         }

@@ -1,4 +1,5 @@
-//! A browser and what tests ask of it. A condition is waited for inside the page, with a deadline, so no test sleeps.
+//! A browser and what tests ask of it. A condition is waited for inside the page, with a deadline,
+//! so no test sleeps.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -24,7 +25,8 @@ pub struct Browser {
     driver: Driver,
 }
 
-/// A WebDriver of Chromium. It ends with the value, and so does what it and its browsers keep in files.
+/// A WebDriver of Chromium. It ends with the value, and so does what it and its browsers keep in
+/// files.
 struct Driver {
     process: Child,
     /// Where it answers.
@@ -34,7 +36,14 @@ struct Driver {
 
 /// What a test needs that some machines lack.
 pub fn missing() -> Option<&'static str> {
-    let there = |tool: &str| Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    let there = |tool: &str| {
+        Command::new(tool)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok()
+    };
     if !there("chromedriver") {
         return Some("chromedriver is not installed (Debian: chromium-driver)");
     }
@@ -42,8 +51,8 @@ pub fn missing() -> Option<&'static str> {
 }
 
 impl Driver {
-    /// Starts a driver. One that ends before it has a port is started again: it looks for a port that is free for IPv4 and IPv6, and
-    /// another process may be faster. What it said is printed.
+    /// Starts a driver. One that ends before it has a port is started again: it looks for a port
+    /// that is free for IPv4 and IPv6, and another process may be faster. What it said is printed.
     fn start() -> Self {
         let more = |said| println!("chromedriver has ended: {said}");
         (0..STARTS).find_map(|_| Self::once().map_err(more).ok()).expect("chromedriver has a port")
@@ -55,16 +64,25 @@ impl Driver {
         let files = tempfile::tempdir().expect("a directory");
         let errors = files.path().join("errors");
         let mut c = Command::new("chromedriver");
-        c.arg("--port=0").env("TMPDIR", files.path()).stdout(Stdio::piped()).stderr(File::create(&errors).expect("a file"));
+        c.arg("--port=0")
+            .env("TMPDIR", files.path())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&errors).expect("a file"));
         let mut process = c.spawn().expect("chromedriver");
-        let (mut lines, mut said) = (BufReader::new(process.stdout.take().expect("piped")).lines().map_while(Result::ok), String::new());
+        let (mut lines, mut said) = (
+            BufReader::new(process.stdout.take().expect("piped")).lines().map_while(Result::ok),
+            String::new(),
+        );
         let port = lines.find_map(|l| {
             said += &l;
             l.split_once("successfully on port ").map(|(_, p)| p.trim_end_matches('.').to_owned())
         });
         let Some(port) = port else {
             let status = process.wait().expect("our child");
-            return Err(format!("{status}: {said} {}", std::fs::read_to_string(&errors).unwrap_or_default()));
+            return Err(format!(
+                "{status}: {said} {}",
+                std::fs::read_to_string(&errors).unwrap_or_default()
+            ));
         };
         // What it says later must go somewhere.
         std::thread::spawn(move || lines.for_each(drop));
@@ -85,7 +103,8 @@ impl Browser {
         Self::with(address, width, height, json!({}))
     }
 
-    /// Starts a browser that shows a page as a phone does, whose windows may be narrower than a desktop's.
+    /// Starts a browser that shows a page as a phone does, whose windows may be narrower than a
+    /// desktop's.
     pub fn phone(address: &str, width: u32, height: u32) -> Self {
         let metrics = json!({"width": width, "height": height, "pixelRatio": 1, "touch": true});
         Self::with(address, width, height, json!({"mobileEmulation": {"deviceMetrics": metrics}}))
@@ -93,17 +112,32 @@ impl Browser {
 
     fn with(address: &str, width: u32, height: u32, mut options: Value) -> Self {
         let driver = Driver::start();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let size = format!("--window-size={width},{height}");
         let mut wants = Capabilities::new();
-        // In a container the sandbox of the browser has no namespaces of its own, and /dev/shm is small.
-        let args = json!(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", size]);
+        // In a container the sandbox of the browser has no namespaces of its own, and /dev/shm is
+        // small.
+        let args = json!([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            size
+        ]);
         options["args"] = args;
         wants.insert("goog:chromeOptions".into(), options);
         wants.insert("goog:loggingPrefs".into(), json!({"browser": "ALL"}));
         let client = runtime.block_on(async {
-            let client = ClientBuilder::new(HttpConnector::new()).capabilities(wants).connect(&driver.url).await.expect("a session");
-            client.update_timeouts(TimeoutConfiguration::new(Some(DEADLINE), Some(DEADLINE), None)).await.expect("timeouts");
+            let client = ClientBuilder::new(HttpConnector::new())
+                .capabilities(wants)
+                .connect(&driver.url)
+                .await
+                .expect("a session");
+            client
+                .update_timeouts(TimeoutConfiguration::new(Some(DEADLINE), Some(DEADLINE), None))
+                .await
+                .expect("timeouts");
             client.goto(address).await.expect("the page loads");
             client
         });
@@ -112,7 +146,9 @@ impl Browser {
 
     /// The value of an expression of JavaScript.
     pub fn value(&self, expression: &str) -> Value {
-        self.runtime.block_on(self.client.execute(&format!("return {expression}"), vec![])).unwrap_or_else(|e| panic!("{expression}: {e}"))
+        self.runtime
+            .block_on(self.client.execute(&format!("return {expression}"), vec![]))
+            .unwrap_or_else(|e| panic!("{expression}: {e}"))
     }
 
     pub fn text(&self, selector: &str) -> String {
@@ -128,7 +164,11 @@ impl Browser {
              look();"
         );
         if let Err(e) = self.runtime.block_on(self.client.execute_async(&script, vec![])) {
-            panic!("waited too long until {condition}: {e}; the page says: {}; its log: {:?}", self.text("body"), self.errors());
+            panic!(
+                "waited too long until {condition}: {e}; the page says: {}; its log: {:?}",
+                self.text("body"),
+                self.errors()
+            );
         }
     }
 
@@ -158,11 +198,17 @@ impl Browser {
         ));
     }
 
-    /// Errors that the page's console has had since this was last asked; those of requests that failed are not the page's.
+    /// Errors that the page's console has had since this was last asked; those of requests that
+    /// failed are not the page's.
     pub fn errors(&self) -> Vec<String> {
-        let session = self.runtime.block_on(self.client.session_id()).expect("a session").expect("an open one");
-        let mut answer =
-            ureq::post(format!("{}/session/{session}/se/log", self.driver.url)).send_json(json!({"type": "browser"})).expect("the log");
+        let session = self
+            .runtime
+            .block_on(self.client.session_id())
+            .expect("a session")
+            .expect("an open one");
+        let mut answer = ureq::post(format!("{}/session/{session}/se/log", self.driver.url))
+            .send_json(json!({"type": "browser"}))
+            .expect("the log");
         let log: Value = answer.body_mut().read_json().expect("JSON");
         let all = log["value"].as_array().cloned().unwrap_or_default();
         let errors = all.iter().filter(|e| e["level"] == "SEVERE" && e["source"] != "network");

@@ -1,4 +1,5 @@
-//! Coflows from the first question to their end by the page's buttons, and what the drawer tells of flows, circuits and the control loop.
+//! Coflows from the first question to their end by the page's buttons, and what the drawer tells of
+//! flows, circuits and the control loop.
 
 use serde_json::{Value, json};
 
@@ -70,11 +71,17 @@ fn a_shuffle_is_placed_what_lost_is_told_and_it_is_confirmed_or_taken_back() {
     for r in told["chosen"]["racks"].as_array().expect("a placement") {
         assert!(answer.contains(&format!("r{} × {}", r["rack"], r["tasks"])), "{r}: {answer}");
     }
-    let lost: Vec<&Value> = ["losers", "excluded"].iter().flat_map(|k| told[*k].as_array().expect("a list")).collect();
+    let lost: Vec<&Value> =
+        ["losers", "excluded"].iter().flat_map(|k| told[*k].as_array().expect("a list")).collect();
     assert!(!lost.is_empty() && answer.contains("What lost, and why"), "{told}");
     for l in lost {
-        let racks = l["racks"].as_array().expect("a placement").iter().map(|r| format!("r{} × {}", r["rack"], r["tasks"]));
-        let (racks, why) = (racks.collect::<Vec<_>>().join(", "), l["why"].as_str().expect("a reason"));
+        let racks = l["racks"]
+            .as_array()
+            .expect("a placement")
+            .iter()
+            .map(|r| format!("r{} × {}", r["rack"], r["tasks"]));
+        let (racks, why) =
+            (racks.collect::<Vec<_>>().join(", "), l["why"].as_str().expect("a reason"));
         let why = why.split(':').next().expect("a part");
         assert!(answer.contains(&racks) && answer.contains(why), "{racks}, {why}: {answer}");
     }
@@ -99,7 +106,12 @@ fn a_shuffle_is_placed_what_lost_is_told_and_it_is_confirmed_or_taken_back() {
     open_coflow(&b, "never");
     press(&b, "#details", "Take back");
     b.until("![...document.querySelectorAll('#coflow-rows tr')].some((r) => /never.*proposed/.test(r.textContent))");
-    let names: Vec<Value> = d.show("coflows")["coflows"].as_array().expect("a list").iter().map(|c| c["name"].clone()).collect();
+    let names: Vec<Value> = d.show("coflows")["coflows"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|c| c["name"].clone())
+        .collect();
     assert_eq!(names, ["at-once", "later"]);
     assert_eq!(b.errors(), Vec::<String>::new());
 }
@@ -124,7 +136,8 @@ fn set_and_release(b: &Browser, d: &Daemon) {
 
 #[test]
 fn flows_have_a_past_circuits_the_demand_that_asked_for_them_and_coflows_an_end_by_hand() {
-    let test = "flows_have_a_past_circuits_the_demand_that_asked_for_them_and_coflows_an_end_by_hand";
+    let test =
+        "flows_have_a_past_circuits_the_demand_that_asked_for_them_and_coflows_an_end_by_hand";
     if !can_run(test) {
         return;
     }
@@ -143,11 +156,15 @@ fn flows_have_a_past_circuits_the_demand_that_asked_for_them_and_coflows_an_end_
     // A circuit tells the demand of its pair that the decision saw, which the event log has too.
     b.until("[...Heliostat.page.store.circuits.values()].some((c) => c.input === 0 && c.output === 2 && c.demand > 0)");
     let decided = b.value("[...Heliostat.page.store.circuits.values()].find((c) => c.input === 0 && c.output === 2 && c.demand > 0)");
-    let line = format!("#fabric-picture [data-key=\"circuit/{}/0/{}\"]", decided["plane"], decided["up"]);
+    let line =
+        format!("#fabric-picture [data-key=\"circuit/{}/0/{}\"]", decided["plane"], decided["up"]);
     b.until(&format!("document.querySelector('{line}')"));
     b.value(&format!("document.querySelector('{line}').dispatchEvent(new MouseEvent('click'))"));
     let said = b.value(&format!("Heliostat.bytes({})", decided["demand"]));
-    b.until_says("#details-body", &format!("demand when it was decided{}", said.as_str().expect("text")));
+    b.until_says(
+        "#details-body",
+        &format!("demand when it was decided{}", said.as_str().expect("text")),
+    );
     // A flow's history began before its drawer was opened.
     let name = format!("coflow-{id}");
     open_coflow(&b, &name);
@@ -159,7 +176,9 @@ fn flows_have_a_past_circuits_the_demand_that_asked_for_them_and_coflows_an_end_
     row_says(&b, &format!("{name}.*finished.*100"));
     b.until_says("#details-body", "100\u{202f}%");
     // Looking back, the flow is as it was then, and so is its line.
-    let seen = format!("Heliostat.page.store.flowSteps.get({id}).find((s) => s.received[0] > 0 && s.received[0] < 3e8)");
+    let seen = format!(
+        "Heliostat.page.store.flowSteps.get({id}).find((s) => s.received[0] > 0 && s.received[0] < 3e8)"
+    );
     look_back(&b, &format!("{seen}.at + 1e8"));
     let part = b.value(&format!("Heliostat.bytes({seen}.received[0])"));
     b.until_says("#details-body", &format!("received{}", part.as_str().expect("text")));
@@ -187,7 +206,8 @@ fn ten_slow_cycles_after_many_are_seen_in_the_control_loop() {
     let d = daemon(&unique("pageloop"), "c-through", &[]);
     let b = page(&d);
     b.until("Heliostat.page.store.course.length > 1");
-    // What the daemon counts, with ten slow cycles in a second more: the percentile since the start does not move.
+    // What the daemon counts, with ten slow cycles in a second more: the percentile since the start
+    // does not move.
     let (before, spike) = {
         let course = b.value(
             "(() => { const s = new Heliostat.Store(); const of = Heliostat.page.store.stats;
@@ -197,12 +217,21 @@ fn ten_slow_cycles_after_many_are_seen_in_the_control_loop() {
                [at(1, 0, 0), at(2, 10000, 0), at(3, 10010, 0), at(4, 10010, 10), at(5, 10010, 10)].forEach((x) => s.setStats(x));
                return s.course.map((x) => x.cycle); })()",
         );
-        let all: Vec<f64> = course.as_array().expect("a list").iter().map(|x| x.as_f64().expect("a number")).collect();
+        let all: Vec<f64> = course
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|x| x.as_f64().expect("a number"))
+            .collect();
         assert_eq!(all.len(), 3, "a second without a cycle tells nothing: {all:?}");
         (all[1], all[2])
     };
     assert!(before <= 1e6 && spike > 5e7, "{before} {spike}");
-    let quantile = |share: &str| b.value(&format!("Heliostat.quantile([10, 20], [5, 10, 0], {share})")).as_f64().expect("a number");
+    let quantile = |share: &str| {
+        b.value(&format!("Heliostat.quantile([10, 20], [5, 10, 0], {share})"))
+            .as_f64()
+            .expect("a number")
+    };
     // Two thirds of the durations are in the second range, the median a quarter into it.
     assert!((quantile("0.5") - 12.5).abs() < 1e-9 && (quantile("1") - 20.0).abs() < 1e-9);
     assert_eq!(b.errors(), Vec::<String>::new());
@@ -225,7 +254,10 @@ fn forms_write_what_is_sent_and_shipped_policies_are_a_choice() {
     b.fill("#dialog .pair:nth-child(2) [name=from]", "2");
     press(&b, "#dialog .pair:nth-child(2)", "✕");
     let text = b.value("JSON.parse(document.querySelector('#dialog textarea').value)");
-    assert_eq!(text, json!({"name": "typed", "send": true, "pairs": [{"from": "r0", "to": "r3", "bytes": "2MB"}]}));
+    assert_eq!(
+        text,
+        json!({"name": "typed", "send": true, "pairs": [{"from": "r0", "to": "r3", "bytes": "2MB"}]})
+    );
     b.click("#dialog button[value=post]");
     b.until_says("#dialog .answer", "typed");
     b.click("#dialog-close");

@@ -7,14 +7,20 @@ use super::views::{can_run, daemon, page};
 use crate::support::{Daemon, together, unique};
 
 fn post(d: &Daemon, name: &str, from: u64, to: u64, bytes: u64) {
-    let body = json!({"name": name, "send": true, "pairs": [{"from": from, "to": to, "bytes": bytes}]});
-    assert_eq!(ureq::post(format!("{}/api/v1/coflows", d.api())).send_json(&body).expect("taken").status(), 201);
+    let body =
+        json!({"name": name, "send": true, "pairs": [{"from": from, "to": to, "bytes": bytes}]});
+    assert_eq!(
+        ureq::post(format!("{}/api/v1/coflows", d.api())).send_json(&body).expect("taken").status(),
+        201
+    );
 }
 
 /// Puts a circuit by hand and waits until it has light.
 fn circuit(d: &Daemon, b: &Browser, input: u64, output: u64) {
     d.call("PUT", &format!("/api/v1/circuits/0/{input}"), Some(&json!({ "output": output })));
-    b.until(&format!("document.querySelector('#fabric-picture [data-key^=\"circuit/0/{input}/\"].up')"));
+    b.until(&format!(
+        "document.querySelector('#fabric-picture [data-key^=\"circuit/0/{input}/\"].up')"
+    ));
 }
 
 #[test]
@@ -57,7 +63,9 @@ fn time_is_linear_rates_are_steps_from_the_start_and_all_coflows_are_counted() {
     let _turn = together();
     let d = daemon(&unique("pagesteps"), "manual", &[]);
     post(&d, "before", 0, 1, 3_000_000);
-    crate::support::until("a coflow ended before the page is opened", || d.show("stats")["coflows_finished"] == 1);
+    crate::support::until("a coflow ended before the page is opened", || {
+        d.show("stats")["coflows_finished"] == 1
+    });
     let b = page(&d);
     circuit(&d, &b, 0, 2);
     for k in 0..13 {
@@ -68,20 +76,27 @@ fn time_is_linear_rates_are_steps_from_the_start_and_all_coflows_are_counted() {
     b.until("Heliostat.page.store.coflowLanes().placed.length >= 11");
     let option = "Heliostat.chartOf(document.querySelector('#timeline')).chart.getOption()";
     b.until(&format!("{option}.yAxis[2].data.at(-1) === 'more'"));
-    b.value("(() => { for (let k = 0; k < 9; k += 1) document.querySelector('#zoom-out').click() })()");
-    // Rates begin with the run; each is a step from one look to the next, and demand has an axis in bytes.
+    b.value(
+        "(() => { for (let k = 0; k < 9; k += 1) document.querySelector('#zoom-out').click() })()",
+    );
+    // Rates begin with the run; each is a step from one look to the next, and demand has an axis in
+    // bytes.
     let eps = format!("{option}.series.find((s) => s.name === 'over the EPS')");
     b.until(&format!("{eps}.data[0][0] === 0 && {eps}.data.some((p) => p[1] > 0 && p[0] < Heliostat.page.store.samples[0].from / 1e6)"));
     assert_eq!(b.value(&format!("{eps}.step")), "end");
     assert_eq!(
-        b.value(&format!("[{option}.yAxis[1].show, {option}.yAxis[1].axisLabel.formatter(2e6).endsWith('MB')]")),
+        b.value(&format!(
+            "[{option}.yAxis[1].show, {option}.yAxis[1].axisLabel.formatter(2e6).endsWith('MB')]"
+        )),
         json!([true, true])
     );
     // A cell of the heat map is as wide as its time.
     let heat = "Heliostat.chartOf(document.querySelector('#utilisation')).chart.getOption()";
     b.until(&format!("{heat}.series?.[0]?.data?.length >= 12"));
     assert_eq!(b.value(&format!("{heat}.xAxis[0].type")), "value");
-    let meets = format!("((cells) => cells.every((c, k) => k < 4 || c[0] === cells[k - 4][1]))({heat}.series[0].data)");
+    let meets = format!(
+        "((cells) => cells.every((c, k) => k < 4 || c[0] === cells[k - 4][1]))({heat}.series[0].data)"
+    );
     assert_eq!(b.value(&meets), true);
     // A circuit that always has light carries what its port does; it does not flicker in the tile.
     b.until("Heliostat.page.store.samples.some((s) => s.lit[0] === 1 && s.port[0] > 1e8)");
@@ -94,7 +109,12 @@ fn time_is_linear_rates_are_steps_from_the_start_and_all_coflows_are_counted() {
     // Racks without traffic are left out on demand.
     b.click("#hide-idle");
     b.until("document.querySelectorAll('#fabric-picture .rack-item').length === 2");
-    assert_eq!(b.value("[...document.querySelectorAll('#fabric-picture .rack-name')].map((t) => t.textContent)"), json!(["r0", "r2"]));
+    assert_eq!(
+        b.value(
+            "[...document.querySelectorAll('#fabric-picture .rack-name')].map((t) => t.textContent)"
+        ),
+        json!(["r0", "r2"])
+    );
     b.until(&format!("{option}.yAxis[3].data.join() === 'r0,r2'"));
     b.click("#hide-idle");
     b.until("document.querySelectorAll('#fabric-picture .rack-item').length === 4");
@@ -154,7 +174,10 @@ fn a_range_is_chosen_linked_to_saved_and_printed() {
         let rows: Vec<&str> = csv.lines().collect();
         assert!(rows.len() > 1, "{file}");
         if !csv.contains('"') {
-            assert!(rows.iter().all(|r| r.matches(',').count() == rows[0].matches(',').count()), "{file}");
+            assert!(
+                rows.iter().all(|r| r.matches(',').count() == rows[0].matches(',').count()),
+                "{file}"
+            );
         }
     }
     assert!(files.to_string().contains("\\\"quoted, \\\"\\\"name\\\"\\\"\\\""), "{files}");

@@ -8,7 +8,13 @@ use crate::support::{Daemon, file, heliostat, together, unique};
 /// A daemon on the shipped network of this name.
 fn daemon(name: &str, topology: &str, policy: &str) -> Daemon {
     let mut c = heliostat();
-    c.arg("run").arg(file(&format!("topologies/{topology}.yaml"))).args(["--name", name, "--listen", "127.0.0.1:0", "--policy"]);
+    c.arg("run").arg(file(&format!("topologies/{topology}.yaml"))).args([
+        "--name",
+        name,
+        "--listen",
+        "127.0.0.1:0",
+        "--policy",
+    ]);
     let d = Daemon::spawn(name, c.arg(file(&format!("policies/{policy}.yaml"))));
     d.until_says("is up");
     d
@@ -34,12 +40,23 @@ fn switches_and_links_show_their_load_and_what_is_down() {
         let of = format!(
             "[...document.querySelectorAll('#fabric-picture .switch-item')].filter((g) => g.getAttribute('aria-label').startsWith('Switch {tier}'))"
         );
-        b.value(&format!("Math.max(...{of}.map((g) => +g.querySelector('.switch').getAttribute('y')))")).as_f64().expect("a place")
+        b.value(&format!(
+            "Math.max(...{of}.map((g) => +g.querySelector('.switch').getAttribute('y')))"
+        ))
+        .as_f64()
+        .expect("a place")
     };
-    assert!(top("core") < top("agg") && top("agg") < top("edge"), "{} {} {}", top("core"), top("agg"), top("edge"));
+    assert!(
+        top("core") < top("agg") && top("agg") < top("edge"),
+        "{} {} {}",
+        top("core"),
+        top("agg"),
+        top("edge")
+    );
     let width = "document.querySelector('#fabric-picture svg').viewBox.baseVal.width";
     assert_eq!(b.value(&format!("{places}.every((p) => p[0] > 0 && p[0] < {width})")), true);
-    // Bytes from the first rack to the last one cross five switches, for longer than this test looks at them.
+    // Bytes from the first rack to the last one cross five switches, for longer than this test
+    // looks at them.
     let body = serde_json::json!({"name": "far", "send": true, "pairs": [{"from": 0, "to": 7, "bytes": 6_000_000_000_u64}]});
     let posted = ureq::post(format!("{}/api/v1/coflows", d.api())).send_json(&body).expect("taken");
     assert_eq!(posted.status(), 201);
@@ -62,18 +79,29 @@ fn switches_and_links_show_their_load_and_what_is_down() {
     b.until("document.querySelectorAll('#details table tbody tr').length >= 3");
     b.click("#details-close");
     // A link that is taken down is marked, in words too, and is well again.
-    let one_end = b.value("Heliostat.page.store.topology.graph.links[0].from").as_u64().expect("a number");
+    let one_end =
+        b.value("Heliostat.page.store.topology.graph.links[0].from").as_u64().expect("a number");
     let link = |state: &str| {
         let ns = format!("{name}-sw{one_end}");
-        let done = Command::new("ip").args(["-n", &ns, "link", "set", "cable0", state]).status().expect("iproute2");
+        let done = Command::new("ip")
+            .args(["-n", &ns, "link", "set", "cable0", state])
+            .status()
+            .expect("iproute2");
         assert!(done.success(), "ip -n {ns} link set cable0 {state}");
     };
     link("down");
     b.until("document.querySelectorAll('#fabric-picture .cable.faulty').length === 1");
-    let marked = b.value("document.querySelector('#fabric-picture .cable.faulty').getAttribute('aria-label')");
+    let marked = b.value(
+        "document.querySelector('#fabric-picture .cable.faulty').getAttribute('aria-label')",
+    );
     let ends = b
         .value("(({ switches, links }) => [links[0].from, links[0].to].map((s) => switches[s].name))(Heliostat.page.store.topology.graph)");
-    let named = |k: usize| marked.as_str().zip(ends[k].as_str()).is_some_and(|(m, end)| m.contains(end) && m.ends_with("down"));
+    let named = |k: usize| {
+        marked
+            .as_str()
+            .zip(ends[k].as_str())
+            .is_some_and(|(m, end)| m.contains(end) && m.ends_with("down"))
+    };
     assert!(named(0) && named(1), "{marked}, not the link of {ends}");
     link("up");
     b.until("!document.querySelector('#fabric-picture .cable.faulty')");
@@ -91,7 +119,10 @@ fn a_network_without_optical_planes_has_no_circuits_to_show() {
     let b = page(&d);
     b.until("document.querySelectorAll('#fabric-picture .switch-item').length === 16");
     let body = serde_json::json!({"name": "far", "send": true, "pairs": [{"from": 0, "to": 63, "bytes": 6_000_000_000_u64}]});
-    assert_eq!(ureq::post(format!("{}/api/v1/coflows", d.api())).send_json(&body).expect("taken").status(), 201);
+    assert_eq!(
+        ureq::post(format!("{}/api/v1/coflows", d.api())).send_json(&body).expect("taken").status(),
+        201
+    );
     b.until("document.querySelectorAll('#fabric-picture .cable.busy').length >= 3");
     b.until("[...document.querySelectorAll('#tiles .sub')].some((e) => e.textContent.endsWith('of bytes'))");
     assert_eq!(b.value("document.querySelectorAll('#tiles .tile').length"), 6);
@@ -111,7 +142,10 @@ fn jobs_show_their_slots_and_how_far_they_are() {
     let b = page(&d);
     assert_eq!(b.value("document.querySelector('#jobs').hidden"), true, "there are no jobs yet");
     let mut c = heliostat();
-    c.arg("schedule").args(["--controller", &d.api(), "--policy"]).arg(file("policies/fair.yaml")).arg("--workload");
+    c.arg("schedule")
+        .args(["--controller", &d.api(), "--policy"])
+        .arg(file("policies/fair.yaml"))
+        .arg("--workload");
     let mut schedule = Daemon::spawn("schedule", c.arg(file("workloads/jobs-8.yaml")));
     b.until("!document.querySelector('#jobs').hidden");
     b.until("[...document.querySelectorAll('#job-rows tr')].some((r) => /compute|waits/.test(r.textContent))");

@@ -2,13 +2,22 @@
 
 use super::browser::{Browser, missing};
 use super::views::can_run;
-use crate::support::{Scratch, assert_nothing_left, file, heliostat, output, said, together, unique};
+use crate::support::{
+    Scratch, assert_nothing_left, file, heliostat, output, said, together, unique,
+};
 
-/// Simulates the demo's workload or jobs under a policy; the result is `NAME.json`, the event log `NAME.jsonl`.
+/// Simulates the demo's workload or jobs under a policy; the result is `NAME.json`, the event log
+/// `NAME.jsonl`.
 fn simulate(d: &Scratch, policy: &str, what: &[&str]) {
     let mut c = heliostat();
-    c.current_dir(file("")).arg("simulate").args(["topologies/hybrid-8x2.yaml", "--policy", &format!("policies/{policy}.yaml")]).args(what);
-    c.arg("--json").arg(d.0.join(format!("{policy}.json"))).arg("--events").arg(d.0.join(format!("{policy}.jsonl")));
+    c.current_dir(file(""))
+        .arg("simulate")
+        .args(["topologies/hybrid-8x2.yaml", "--policy", &format!("policies/{policy}.yaml")])
+        .args(what);
+    c.arg("--json")
+        .arg(d.0.join(format!("{policy}.json")))
+        .arg("--events")
+        .arg(d.0.join(format!("{policy}.jsonl")));
     let o = output(&mut c);
     assert!(o.status.success(), "{policy}: {}", said(&o));
 }
@@ -21,7 +30,13 @@ fn report(d: &Scratch, files: &[&str]) -> Browser {
 fn report_of(d: &Scratch, files: &[&str], charts: u32) -> Browser {
     let to = d.0.join("report.html");
     let mut c = heliostat();
-    let o = output(c.arg("report").args(files.iter().map(|f| d.0.join(f))).arg("--to").arg(&to).args(["--title", "Two runs </script>"]));
+    let o = output(
+        c.arg("report")
+            .args(files.iter().map(|f| d.0.join(f)))
+            .arg("--to")
+            .arg(&to)
+            .args(["--title", "Two runs </script>"]),
+    );
     assert!(o.status.success(), "{}", said(&o));
     let b = Browser::open(&format!("file://{}", to.display()), 1280, 900);
     b.until(&format!("document.querySelectorAll('canvas').length >= {charts}"));
@@ -46,15 +61,29 @@ fn a_report_has_runs_side_by_side_and_asks_for_nothing_else() {
     };
     assert_eq!(row("policy"), "policyc-througheps-only");
     assert_eq!(row("finished"), "finished1414");
-    assert!(row("average CCT").contains('×') && row("OCS share").ends_with("0.0\u{202f}%"), "{} {}", row("average CCT"), row("OCS share"));
+    assert!(
+        row("average CCT").contains('×') && row("OCS share").ends_with("0.0\u{202f}%"),
+        "{} {}",
+        row("average CCT"),
+        row("OCS share")
+    );
     let titles = b.value("[...document.querySelectorAll('h2')].map((h) => h.textContent).join()");
-    for part in ["Coflow completion times", "Utilisation: eps-only", "Circuits: c-through", "Coflows: eps-only", "Coflow by coflow"] {
+    for part in [
+        "Coflow completion times",
+        "Utilisation: eps-only",
+        "Circuits: c-through",
+        "Coflows: eps-only",
+        "Coflow by coflow",
+    ] {
         assert!(titles.as_str().expect("text").contains(part), "{part}: {titles}");
     }
     // What is drawn is drawn of numbers: the bars of the circuits are those of the event log.
     let log = std::fs::read_to_string(d.0.join("c-through.jsonl")).expect("the log");
     let set = log.lines().filter(|l| l.contains("\"circuit-set\"")).count() as u64;
-    let bars = b.value("JSON.parse(document.getElementById('data').textContent).runs[0].circuits.length").as_u64().expect("a number");
+    let bars = b
+        .value("JSON.parse(document.getElementById('data').textContent).runs[0].circuits.length")
+        .as_u64()
+        .expect("a number");
     assert!(bars > 0 && bars <= set, "{bars} circuits of {set}");
     // Everything over time has one axis, for both runs.
     let ends = "[...document.querySelectorAll('.wide .chart')].map((x) => Heliostat.chartOf(x).chart.getOption().xAxis[0]).filter((x) => !x.name).map((x) => x.max)";
@@ -62,9 +91,14 @@ fn a_report_has_runs_side_by_side_and_asks_for_nothing_else() {
     let ends = ends.as_array().expect("a list");
     assert!(ends.len() >= 5 && ends.iter().all(|e| *e == ends[0]), "{ends:?}");
     // The times of the two runs differ by more than a hundred: the axis is logarithmic at once.
-    let pressed = |is: bool| format!("document.querySelector('#log').getAttribute('aria-pressed') === '{is}'");
+    let pressed = |is: bool| {
+        format!("document.querySelector('#log').getAttribute('aria-pressed') === '{is}'")
+    };
     let times = "JSON.parse(document.getElementById('data').textContent).runs.flatMap((r) => r.coflows.map((c) => c.cct_ns))";
-    let wide = b.value(&format!("((t) => Math.max(...t) > 100 * Math.min(...t))({times})")).as_bool().expect("a truth");
+    let wide = b
+        .value(&format!("((t) => Math.max(...t) > 100 * Math.min(...t))({times})"))
+        .as_bool()
+        .expect("a truth");
     b.until(&pressed(wide));
     b.click("#log");
     b.until(&pressed(!wide));
@@ -93,8 +127,13 @@ fn a_report_of_jobs_has_their_tasks() {
 
 /// The text of a row of the report's tables, with a space between its cells.
 fn row(b: &Browser, name: &str) -> String {
-    let found = format!("[...document.querySelectorAll('tr')].find((r) => r.cells[0].textContent === {name:?})");
-    b.value(&format!("[...{found}.cells].map((c) => c.textContent).join(' ')")).as_str().expect("a row").to_owned()
+    let found = format!(
+        "[...document.querySelectorAll('tr')].find((r) => r.cells[0].textContent === {name:?})"
+    );
+    b.value(&format!("[...{found}.cells].map((c) => c.textContent).join(' ')"))
+        .as_str()
+        .expect("a row")
+        .to_owned()
 }
 
 #[test]
@@ -105,15 +144,27 @@ fn a_report_of_a_study_has_means_with_intervals() {
     }
     let d = Scratch::new("reportstudy");
     let mut c = heliostat();
-    c.current_dir(file("")).args(["simulate", "hybrid-8x2", "--policy", "c-through", "--policy", "eps-only", "--workload", "facebook"]);
-    let o = output(c.args(["--coflows", "20", "--repeat", "3"]).arg("--json").arg(d.0.join("study.json")));
+    c.current_dir(file("")).args([
+        "simulate",
+        "hybrid-8x2",
+        "--policy",
+        "c-through",
+        "--policy",
+        "eps-only",
+        "--workload",
+        "facebook",
+    ]);
+    let o = output(
+        c.args(["--coflows", "20", "--repeat", "3"]).arg("--json").arg(d.0.join("study.json")),
+    );
     assert!(o.status.success(), "{}", said(&o));
     let b = report_of(&d, &["study.json"], 1);
     assert_eq!(row(&b, "runs"), "runs 3 3");
     assert_eq!(row(&b, "finished"), "finished 20 ± 0 20 ± 0");
     let mean = row(&b, "average CCT");
     assert_eq!((mean.matches('±').count(), mean.matches('×').count()), (2, 1), "{mean}");
-    let times = "JSON.parse(document.getElementById('data').textContent).runs.map((r) => r.coflows.length)";
+    let times =
+        "JSON.parse(document.getElementById('data').textContent).runs.map((r) => r.coflows.length)";
     assert_eq!(b.value(times), serde_json::json!([60, 60]), "the distribution is that of all runs");
     assert_eq!(b.errors(), Vec::<String>::new());
 }
@@ -129,8 +180,12 @@ fn a_live_and_a_simulated_run_are_in_one_report() {
     let few = ["--workload", "workloads/shuffle-4.yaml", "--coflows", "3"];
     for live in [true, false] {
         let mut c = heliostat();
-        let verb: &[&str] = if live { &["run", "--name", &name, "--listen", "127.0.0.1:0"] } else { &["simulate"] };
-        c.current_dir(file("")).args(verb).args(["topologies/hybrid-4x2.yaml", "--policy", "policies/c-through.yaml"]).args(few);
+        let verb: &[&str] =
+            if live { &["run", "--name", &name, "--listen", "127.0.0.1:0"] } else { &["simulate"] };
+        c.current_dir(file(""))
+            .args(verb)
+            .args(["topologies/hybrid-4x2.yaml", "--policy", "policies/c-through.yaml"])
+            .args(few);
         let to = if live { ["live.json", "live.jsonl"] } else { ["sim.json", "sim.jsonl"] };
         let o = output(c.arg("--json").arg(d.0.join(to[0])).arg("--events").arg(d.0.join(to[1])));
         assert!(o.status.success(), "{to:?}: {}", said(&o));
@@ -141,18 +196,33 @@ fn a_live_and_a_simulated_run_are_in_one_report() {
     assert!(["mechanism timed sim", "mechanism netlink sim"].contains(&&*mechanism), "{mechanism}");
     assert_eq!(row(&b, "finished"), "finished 3 3");
     assert!(row(&b, "dark time achieved, p50, p99").contains("ms"), "only live runs have probes");
-    let data = |what: &str| b.value(&format!("JSON.parse(document.getElementById('data').textContent).runs.map((r) => {what})"));
+    let data = |what: &str| {
+        b.value(&format!(
+            "JSON.parse(document.getElementById('data').textContent).runs.map((r) => {what})"
+        ))
+    };
     assert_eq!(data("r.coflows.length"), serde_json::json!([3, 3]));
-    assert_eq!(data("r.circuits.length > 0 && r.demand.length > 0"), serde_json::json!([true, true]));
-    assert_eq!(data("r.utilisation.links.length > 0"), serde_json::json!([true, true]));
-    // Both event logs are by the clocks of their results: light began within the run, for a demand that the log tells.
     assert_eq!(
-        data("r.circuits.some((c) => c.up < r.ended_ns && c.demand > 0) && r.circuits.every((c) => c.demand !== null)"),
+        data("r.circuits.length > 0 && r.demand.length > 0"),
+        serde_json::json!([true, true])
+    );
+    assert_eq!(data("r.utilisation.links.length > 0"), serde_json::json!([true, true]));
+    // Both event logs are by the clocks of their results: light began within the run, for a demand
+    // that the log tells.
+    assert_eq!(
+        data(
+            "r.circuits.some((c) => c.up < r.ended_ns && c.demand > 0) && r.circuits.every((c) => c.demand !== null)"
+        ),
         serde_json::json!([true, true])
     );
     let titles = b.value("[...document.querySelectorAll('h2')].map((h) => h.textContent).join()");
     let live = mechanism.split(' ').nth(1).expect("a mechanism");
-    for part in [format!("Circuits: {live}"), "Circuits: sim".into(), format!("Utilisation: {live}"), format!("Coflows: {live}")] {
+    for part in [
+        format!("Circuits: {live}"),
+        "Circuits: sim".into(),
+        format!("Utilisation: {live}"),
+        format!("Coflows: {live}"),
+    ] {
         assert!(titles.as_str().expect("text").contains(&part), "{part}: {titles}");
     }
     assert_eq!(b.errors(), Vec::<String>::new());

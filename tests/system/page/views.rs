@@ -5,7 +5,9 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::browser::{Browser, missing};
-use crate::support::{Daemon, assert_nothing_left, file, heliostat, root, together, topology, unique, until};
+use crate::support::{
+    Daemon, assert_nothing_left, file, heliostat, root, together, topology, unique, until,
+};
 
 /// Whether a test with a network and a browser can run; else says that it is skipped.
 pub fn can_run(test: &str) -> bool {
@@ -32,7 +34,9 @@ pub fn page(d: &Daemon) -> Browser {
 
 pub fn circuits(d: &Daemon) -> Vec<(u64, u64, bool)> {
     let all = d.show("circuits");
-    let of = |c: &Value| (c["input"].as_u64().unwrap_or(99), c["output"].as_u64().unwrap_or(99), c["manual"] == true);
+    let of = |c: &Value| {
+        (c["input"].as_u64().unwrap_or(99), c["output"].as_u64().unwrap_or(99), c["manual"] == true)
+    };
     all["circuits"].as_array().unwrap_or(&vec![]).iter().map(of).collect()
 }
 
@@ -111,7 +115,9 @@ fn the_drawer_leads_on_nothing_is_wider_than_the_page_and_little_is_asked_at_res
         b.until(&format!("[...document.querySelectorAll('#details button')].some((x) => x.textContent.startsWith('{text}'))"));
         b.value(&format!("[...document.querySelectorAll('#details button')].find((x) => x.textContent.startsWith('{text}')).click()"));
     };
-    for (button, heading) in [("Hold or move by hand", "ircuit"), ("Its port", ""), ("Set circuit", "ircuit")] {
+    for (button, heading) in
+        [("Hold or move by hand", "ircuit"), ("Its port", ""), ("Set circuit", "ircuit")]
+    {
         press(button);
         if heading.is_empty() {
             b.until_says("#details-h", "Port of r0 on plane 0");
@@ -124,8 +130,9 @@ fn the_drawer_leads_on_nothing_is_wider_than_the_page_and_little_is_asked_at_res
     b.until("document.body.classList.contains('with-details')");
     assert_eq!(b.value(narrow), true, "1280 pixels");
     let right = "document.querySelector('main').getBoundingClientRect().right";
-    let beyond =
-        format!("[...document.querySelectorAll('main select, main table.tight')].every((x) => x.getBoundingClientRect().right <= {right})");
+    let beyond = format!(
+        "[...document.querySelectorAll('main select, main table.tight')].every((x) => x.getBoundingClientRect().right <= {right})"
+    );
     assert_eq!(b.value(&beyond), true);
     // An axis of nothing has its labels: 0 and more.
     b.until("Heliostat.chartOf(document.querySelector('#details .chart')).chart.getModel().getComponent('yAxis').axis.getTicksCoords().length > 2");
@@ -141,7 +148,11 @@ fn the_drawer_leads_on_nothing_is_wider_than_the_page_and_little_is_asked_at_res
     b.until_says("#log-rows", "cancelled");
     b.until("![...document.querySelectorAll('#coflow-rows tr')].some((r) => /active/.test(r.textContent))");
     // What events tell is asked for in one poll of five.
-    let asked = |what: &str| format!("performance.getEntriesByType('resource').filter((x) => x.name.includes('/api/v1/{what}')).length");
+    let asked = |what: &str| {
+        format!(
+            "performance.getEntriesByType('resource').filter((x) => x.name.includes('/api/v1/{what}')).length"
+        )
+    };
     b.until("Heliostat.page.store.told === 0 && (performance.clearResourceTimings(), true)");
     b.until(&format!("{} >= 10", asked("stats")));
     for what in ["circuits", "coflows?state", "coflows?ended", "jobs"] {
@@ -171,14 +182,21 @@ fn the_page_survives_a_restart_of_the_daemon() {
     // Another one, with another policy, at the same address.
     let listen = address.strip_prefix("http://").expect("an address");
     let mut again = heliostat();
-    again.arg("run").arg(topology()).args(["--name", &name, "--listen", listen, "--policy"]).arg(file("policies/round-robin.yaml"));
+    again
+        .arg("run")
+        .arg(topology())
+        .args(["--name", &name, "--listen", listen, "--policy"])
+        .arg(file("policies/round-robin.yaml"));
     let next = Daemon::spawn(&name, &mut again);
     next.until_says("is up");
     b.until("document.querySelector('#state').dataset.state === 'live'");
     b.until_says("#about", "round-robin");
     b.until("document.querySelectorAll('#fabric-picture .circuit.up').length");
     // Nothing of the first one's time is left.
-    let ahead = b.value("Heliostat.page.store.cycles.at(-1).at - Heliostat.page.store.stats.now_ns").as_f64().expect("a number");
+    let ahead = b
+        .value("Heliostat.page.store.cycles.at(-1).at - Heliostat.page.store.stats.now_ns")
+        .as_f64()
+        .expect("a number");
     assert!(ahead < 5e9, "a cycle of the first daemon is still shown, {ahead} ns ahead");
     assert_eq!(b.errors(), Vec::<String>::new());
     drop(next);
@@ -195,8 +213,15 @@ fn time_stops_and_is_looked_back_at_and_keys_do_what_they_say() {
     let d = daemon(&unique("pagetime"), "round-robin", &[]);
     let b = page(&d);
     let body = json!({"name": "past", "send": true, "flows": [{"from": 0, "to": 2, "bytes": 300_000_000}]});
-    assert_eq!(ureq::post(format!("{}/api/v1/coflows", d.api())).send_json(&body).expect("taken").status(), 201);
-    let row = |wanted: &str| format!("[...document.querySelectorAll('#coflow-rows tr')].some((r) => /{wanted}/.test(r.textContent))");
+    assert_eq!(
+        ureq::post(format!("{}/api/v1/coflows", d.api())).send_json(&body).expect("taken").status(),
+        201
+    );
+    let row = |wanted: &str| {
+        format!(
+            "[...document.querySelectorAll('#coflow-rows tr')].some((r) => /{wanted}/.test(r.textContent))"
+        )
+    };
     // Two polls saw it on its way.
     b.until("[...Heliostat.page.store.coflowSteps.values()].some((steps) => steps.length >= 3)");
     b.until(&row("past.*finished.*100"));
@@ -262,7 +287,10 @@ fn time_stops_and_is_looked_back_at_and_keys_do_what_they_say() {
     b.until_says("#details-h", "Rack r1");
     b.keys("#details-h", "\u{e00c}");
     b.until("document.querySelector('#details').hidden && document.activeElement.dataset.key === 'rack/1'");
-    for (select, kinds) in [("#matrix-kind", &["backlog", "sent", "over", "demand"][..]), ("#link-kind", &["up", "down", "0"])] {
+    for (select, kinds) in [
+        ("#matrix-kind", &["backlog", "sent", "over", "demand"][..]),
+        ("#link-kind", &["up", "down", "0"]),
+    ] {
         for kind in kinds {
             b.fill(select, kind);
             b.until(&format!("document.querySelector({select:?}).value === {kind:?}"));
@@ -294,7 +322,10 @@ fn a_policy_is_replaced_only_if_nobody_else_has_replaced_it() {
     b.until_says("#about", "policy mine");
     // Somebody else is faster.
     let other = policy("theirs");
-    let put = ureq::put(format!("{}/api/v1/policy", d.api())).header("if-match", "*").send_json(&other).expect("taken");
+    let put = ureq::put(format!("{}/api/v1/policy", d.api()))
+        .header("if-match", "*")
+        .send_json(&other)
+        .expect("taken");
     assert_eq!(put.status(), 200);
     b.fill("#dialog textarea", &policy("late").to_string());
     b.click("#dialog button[value=put]");
@@ -324,7 +355,10 @@ fn a_faulty_port_is_seen_and_repaired() {
     let d = daemon(&name, "round-robin", &[]);
     let b = page(&d);
     let link = |state: &str| {
-        let done = Command::new("ip").args(["-n", &format!("{name}-ocs0"), "link", "set", "tor1", state]).status().expect("iproute2");
+        let done = Command::new("ip")
+            .args(["-n", &format!("{name}-ocs0"), "link", "set", "tor1", state])
+            .status()
+            .expect("iproute2");
         assert!(done.success(), "ip link set tor1 {state}");
     };
     link("down");
@@ -349,7 +383,10 @@ fn a_faulty_port_is_seen_and_repaired() {
         store.setStats();
         view.slow = 0; })(Heliostat.page)";
     b.value(failed);
-    b.until_says("#trouble", "Write the journal: no space left on device. 1 attempt, the next at 0:09");
+    b.until_says(
+        "#trouble",
+        "Write the journal: no space left on device. 1 attempt, the next at 0:09",
+    );
     b.until_says("#tiles", "1 operation is retried");
     assert_eq!(b.errors(), Vec::<String>::new());
 }

@@ -13,7 +13,8 @@ use crate::units::BitRate;
 use Tier::{Access, Aggregation, Core, Server};
 
 fn find(n: &Switches, from: u32, to: u32, types: &[Tier]) -> Option<Vec<String>> {
-    let (list, _) = cheapest(n, &Load::new(n), (HostId(from), HostId(to)), 1, &Types(types.to_vec()))?;
+    let (list, _) =
+        cheapest(n, &Load::new(n), (HostId(from), HostId(to)), 1, &Types(types.to_vec()))?;
     Some(n.names(&list).into_iter().map(Into::into).collect())
 }
 
@@ -21,14 +22,25 @@ fn find(n: &Switches, from: u32, to: u32, types: &[Tier]) -> Option<Vec<String>>
 fn lists_have_the_tiers_that_are_asked_for_or_there_is_none() {
     let up = [Access, Aggregation, Core, Aggregation, Access];
     let fat = net(Graph::fat_tree(4, BitRate(10), None), 2);
-    assert_eq!(find(&fat, 0, 15, &up).unwrap(), ["edge0-0", "agg0-0", "core0", "agg3-0", "edge3-1"]);
-    assert_eq!(find(&fat, 0, 2, &[Access, Aggregation, Access]).unwrap(), ["edge0-0", "agg0-0", "edge0-1"]);
+    assert_eq!(
+        find(&fat, 0, 15, &up).unwrap(),
+        ["edge0-0", "agg0-0", "core0", "agg3-0", "edge3-1"]
+    );
+    assert_eq!(
+        find(&fat, 0, 2, &[Access, Aggregation, Access]).unwrap(),
+        ["edge0-0", "agg0-0", "edge0-1"]
+    );
     assert_eq!(find(&fat, 0, 2, &up), None, "one aggregation switch of a pod is below a core");
-    assert_eq!(find(&fat, 0, 1, &up), None, "a list that begins and ends at one switch has only that");
+    assert_eq!(
+        find(&fat, 0, 1, &up),
+        None,
+        "a list that begins and ends at one switch has only that"
+    );
     assert_eq!(find(&fat, 0, 1, &[Access]).unwrap(), ["edge0-0"]);
     assert_eq!(find(&fat, 0, 0, &up).unwrap(), [""; 0], "within a host nothing is crossed");
     assert_eq!(find(&fat, 0, 15, &[Access, Aggregation, Access]), None);
-    // In VL2 all aggregation switches are below all cores: two racks that share theirs may go over a core as well.
+    // In VL2 all aggregation switches are below all cores: two racks that share theirs may go over
+    // a core as well.
     let vl2 = net(Graph::vl2(4, 4, BitRate(10), None), 2);
     let near = find(&vl2, 0, 4, &[Access, Aggregation, Access]).unwrap();
     let far = find(&vl2, 0, 4, &up).unwrap();
@@ -44,9 +56,20 @@ fn lists_have_the_tiers_that_are_asked_for_or_there_is_none() {
 fn types_that_no_two_hosts_can_have_are_known() {
     let fat = net(Graph::fat_tree(4, BitRate(10), None), 2);
     let any = |n: &Switches, types: &[Tier]| n.any_has(&Types(types.to_vec()));
-    assert!(any(&fat, &[]) && any(&fat, &[Access]) && any(&fat, &[Access, Aggregation, Core, Aggregation, Access]));
-    assert!(!any(&fat, &[Core]) && !any(&fat, &[Access, Core, Access]) && !any(&fat, &[Access, Aggregation]));
-    assert!(!any(&net(Graph::fat_tree(4, BitRate(10), None), 1), &[Access]), "no rack has a second host");
+    assert!(
+        any(&fat, &[])
+            && any(&fat, &[Access])
+            && any(&fat, &[Access, Aggregation, Core, Aggregation, Access])
+    );
+    assert!(
+        !any(&fat, &[Core])
+            && !any(&fat, &[Access, Core, Access])
+            && !any(&fat, &[Access, Aggregation])
+    );
+    assert!(
+        !any(&net(Graph::fat_tree(4, BitRate(10), None), 1), &[Access]),
+        "no rack has a second host"
+    );
     let too_many = Types(vec![Access; 17]).check().unwrap_err();
     assert_eq!(too_many, ("17 types".into(), "at most 16".into()));
 }
@@ -54,16 +77,27 @@ fn types_that_no_two_hosts_can_have_are_known() {
 #[test]
 fn a_list_of_other_tiers_is_refused_with_its_reason() {
     let n = net(Graph::fat_tree(4, BitRate(10), None), 2);
-    let of = |names: &[&str]| List(names.iter().map(|s| (0..n.len() as u32).find(|&k| n.name(k) == *s).unwrap()).collect());
+    let of = |names: &[&str]| {
+        List(
+            names.iter().map(|s| (0..n.len() as u32).find(|&k| n.name(k) == *s).unwrap()).collect(),
+        )
+    };
     let up = Types(vec![Access, Aggregation, Core, Aggregation, Access]);
-    let check = |names: &[&str], types: &Types| n.check_types(&of(names), types).map_err(|e| e.to_string());
+    let check =
+        |names: &[&str], types: &Types| n.check_types(&of(names), types).map_err(|e| e.to_string());
     let near = ["edge0-0", "agg0-0", "edge0-1"];
     assert_eq!(check(&["edge0-0", "agg0-1", "core2", "agg3-1", "edge3-1"], &up), Ok(()));
     assert_eq!(check(&near, &Types::default()), Ok(()));
     assert_eq!(check(&[], &up), Ok(()));
-    assert_eq!(check(&near, &up).unwrap_err(), "switch 3 of the list, edge0-1, is of the tier access, and the flow's types want core");
+    assert_eq!(
+        check(&near, &up).unwrap_err(),
+        "switch 3 of the list, edge0-1, is of the tier access, and the flow's types want core"
+    );
     let short = check(&["edge0-0"], &up).unwrap_err();
-    assert_eq!(short, "the list has 1 switches, and the flow's types are 5: access, aggregation, core, aggregation, access");
+    assert_eq!(
+        short,
+        "the list has 1 switches, and the flow's types are 5: access, aggregation, core, aggregation, access"
+    );
 }
 
 #[test]
@@ -90,8 +124,9 @@ fn any_types() -> impl Strategy<Value = Types> {
 proptest! {
     #![proptest_config(crate::testing::drawn(256))]
 
-    /// The search finds the least weight of all simple ways whose switches have the types, and nothing where there is none; so does a
-    /// search that is kept for later flows. `any_has` is true just where some two racks have a list of the types.
+    /// The search finds the least weight of all simple ways whose switches have the types, and
+    /// nothing where there is none; so does a search that is kept for later flows. `any_has` is
+    /// true just where some two racks have a list of the types.
     #[test]
     fn the_cheapest_list_of_types_is_the_least_of_all(
         g in shape(),
@@ -138,9 +173,10 @@ proptest! {
         prop_assert_eq!(n.any_has(&types), pairs.into_iter().any(|(a, b)| !fits(a, b).is_empty()));
     }
 
-    /// Flows with types have lists of their types. Those between whose hosts no list has them are counted, and go as flows without types.
-    /// Where switches have no limits, flows do not crowd each other out: those without types have the lists that they would have alone, and
-    /// a second run of the algorithm changes nothing.
+    /// Flows with types have lists of their types. Those between whose hosts no list has them are
+    /// counted, and go as flows without types. Where switches have no limits, flows do not crowd
+    /// each other out: those without types have the lists that they would have alone, and a second
+    /// run of the algorithm changes nothing.
     #[test]
     fn optimising_binds_types(
         flows in prop::collection::vec((0u32..16, 0u32..16, 1u64..100, 1u64..10, prop::option::of(any_types())), 1..24),

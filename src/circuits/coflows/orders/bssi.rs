@@ -5,23 +5,31 @@ use std::collections::BinaryHeap;
 
 use crate::coflows::rates::Demand;
 
-/// Orders coflows from the last to the first: of those that are left, the link with the most to carry is the bottleneck; last
-/// comes the coflow with the least weight for what it puts on that link; the weights of the others shrink by their part in it.
-/// With any order-preserving rates the weighted mean completion time of coflows that are there from the beginning is at most four
-/// times the best.
+/// Orders coflows from the last to the first: of those that are left, the link with the most to
+/// carry is the bottleneck; last comes the coflow with the least weight for what it puts on that
+/// link; the weights of the others shrink by their part in it. With any order-preserving rates the
+/// weighted mean completion time of coflows that are there from the beginning is at most four times
+/// the best.
 ///
 /// `weights` are those of the coflows, one at least each.
 ///
-/// Weights are floating-point, as the method asks for fractions; equal ones go by position, the later one last. A coflow that
-/// has nothing to send goes first. Needs [`Demand::weigh`]. As fast as [`bssi_of`].
+/// Weights are floating-point, as the method asks for fractions; equal ones go by position, the
+/// later one last. A coflow that has nothing to send goes first. Needs [`Demand::weigh`]. As fast
+/// as [`bssi_of`].
 ///
-/// Source: Agarwal et al., *Sincronia: near-optimal network design for coflows*, SIGCOMM 2018, algorithm 1.
+/// Source: Agarwal et al., *Sincronia: near-optimal network design for coflows*, SIGCOMM 2018,
+/// algorithm 1.
 pub fn bssi(demands: &[&Demand], weights: &[u32], capacity: &[u64]) -> Vec<usize> {
-    bssi_of(&demands.iter().map(|d| seconds(d, capacity)).collect::<Vec<_>>(), weights, capacity.len())
+    bssi_of(
+        &demands.iter().map(|d| seconds(d, capacity)).collect::<Vec<_>>(),
+        weights,
+        capacity.len(),
+    )
 }
 
-/// [`bssi`] of coflows of which is known how long each of `links` links takes for what they put on it, above zero, in the order of links.
-/// O(L log links + U) for L such times, and the coflows on the bottlenecks of all steps, U.
+/// [`bssi`] of coflows of which is known how long each of `links` links takes for what they put on
+/// it, above zero, in the order of links. O(L log links + U) for L such times, and the coflows on
+/// the bottlenecks of all steps, U.
 pub fn bssi_of(loads: &[Vec<(u32, f64)>], weights: &[u32], links: usize) -> Vec<usize> {
     let mut total = vec![0.0f64; links];
     let mut users = Users::new(loads, links);
@@ -30,11 +38,16 @@ pub fn bssi_of(loads: &[Vec<(u32, f64)>], weights: &[u32], links: usize) -> Vec<
     let mut heap: BinaryHeap<Busy> = (0..links).map(|l| Busy(total[l], l)).collect();
     let mut weight: Vec<f64> = weights.iter().map(|&w| f64::from(w)).collect();
     let mut waits: Vec<bool> = loads.iter().map(|l| !l.is_empty()).collect();
-    let (mut left, mut last_first) = ((0..loads.len()).filter(|&c| waits[c]).collect::<Vec<_>>(), Vec::with_capacity(loads.len()));
+    let (mut left, mut last_first) = (
+        (0..loads.len()).filter(|&c| waits[c]).collect::<Vec<_>>(),
+        Vec::with_capacity(loads.len()),
+    );
     while let Some(&latest) = left.last() {
         let busiest = loop {
             match heap.pop() {
-                Some(Busy(sum, l)) if sum.total_cmp(&total[l]).is_ne() => heap.push(Busy(total[l], l)),
+                Some(Busy(sum, l)) if sum.total_cmp(&total[l]).is_ne() => {
+                    heap.push(Busy(total[l], l))
+                }
                 Some(Busy(_, l)) => break l,
                 None => break 0,
             }
@@ -86,7 +99,8 @@ impl Users {
     fn new(loads: &[Vec<(u32, f64)>], links: usize) -> Self {
         let mut lengths = vec![0u32; links];
         loads.iter().flatten().for_each(|l| lengths[l.0 as usize] += 1);
-        let mut starts: Vec<u32> = lengths.iter().scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
+        let mut starts: Vec<u32> =
+            lengths.iter().scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
         let mut all = vec![(0, 0.0); loads.iter().map(Vec::len).sum()];
         for (c, list) in loads.iter().enumerate() {
             for &(l, s) in list {
@@ -114,7 +128,8 @@ impl Users {
     }
 }
 
-/// By link: how long it takes for what the coflow puts on it. A link without capacity takes longer than all others.
+/// By link: how long it takes for what the coflow puts on it. A link without capacity takes longer
+/// than all others.
 fn seconds(demand: &Demand, capacity: &[u64]) -> Vec<(u32, f64)> {
     let load = |(l, bits): (u32, u64)| (l, bits as f64 / capacity[l as usize].max(1) as f64);
     demand.loads().map(load).filter(|x| x.1 > 0.0).collect()
@@ -128,7 +143,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn demand(list: &[(u32, u32, u64)]) -> Demand {
-        let group = |&(a, b, bits): &(u32, u32, u64)| Group { path: Path::new(&[a, 4 + b]), left: u128::from(bits) * u128::from(NANOS) };
+        let group = |&(a, b, bits): &(u32, u32, u64)| Group {
+            path: Path::new(&[a, 4 + b]),
+            left: u128::from(bits) * u128::from(NANOS),
+        };
         let mut d = Demand::new(list.iter().map(group));
         d.weigh();
         d
@@ -136,9 +154,11 @@ mod tests {
 
     #[test]
     fn the_costliest_on_the_bottleneck_goes_last() {
-        // Link 0 carries 3 + 4 + 1: of equal weights the coflow with 4 is last. Its weight per bit is 1/4, so the others keep 1/4 and
-        // 3/4. Then link 0 still carries 3 + 1: 1/4 / 3 is less than 3/4 / 1.
-        let (a, b, c) = (demand(&[(0, 1, 3)]), demand(&[(0, 2, 4), (1, 1, 1)]), demand(&[(0, 3, 1)]));
+        // Link 0 carries 3 + 4 + 1: of equal weights the coflow with 4 is last. Its weight per bit
+        // is 1/4, so the others keep 1/4 and 3/4. Then link 0 still carries 3 + 1: 1/4 / 3 is less
+        // than 3/4 / 1.
+        let (a, b, c) =
+            (demand(&[(0, 1, 3)]), demand(&[(0, 2, 4), (1, 1, 1)]), demand(&[(0, 3, 1)]));
         assert_eq!(bssi(&[&a, &b, &c], &[1; 3], &[1; 8]), [2, 0, 1]);
         assert_eq!(bssi(&[&b, &demand(&[]), &c, &a], &[1; 4], &[1; 8]), [1, 2, 3, 0]);
         // Equal coflows keep their order.
@@ -153,7 +173,8 @@ mod tests {
         assert_eq!(bssi(&[&heavy, &light], &[1, 1], &[1; 8]), [1, 0]);
     }
 
-    /// Mean completion time when one link after another is passed in this order: on one link the order is all there is.
+    /// Mean completion time when one link after another is passed in this order: on one link the
+    /// order is all there is.
     fn mean(order: &[usize], sizes: &[u64]) -> u64 {
         order
             .iter()
@@ -173,13 +194,21 @@ mod tests {
         let mut weight: Vec<f64> = weights.iter().map(|&w| f64::from(w)).collect();
         let mut left: Vec<usize> = (0..loads.len()).filter(|&c| !loads[c].is_empty()).collect();
         let mut last_first = Vec::with_capacity(loads.len());
-        let on = |c: usize, b: u32| loads[c].binary_search_by_key(&b, |x| x.0).map_or(0.0, |k| loads[c][k].1);
+        let on = |c: usize, b: u32| {
+            loads[c].binary_search_by_key(&b, |x| x.0).map_or(0.0, |k| loads[c][k].1)
+        };
         while !left.is_empty() {
-            let busiest = (0..total.len()).rev().max_by(|&a, &b| total[a].total_cmp(&total[b])).unwrap_or(0) as u32;
+            let busiest =
+                (0..total.len()).rev().max_by(|&a, &b| total[a].total_cmp(&total[b])).unwrap_or(0)
+                    as u32;
             let cost = |c: usize| weight[c] / on(c, busiest);
-            // No coflow uses a link that only rounding keeps busy: then the latest coflow goes last.
+            // No coflow uses a link that only rounding keeps busy: then the latest coflow goes
+            // last.
             let users = left.iter().copied().filter(|&c| on(c, busiest) > 0.0);
-            let chosen = users.rev().min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(left[left.len() - 1]);
+            let chosen = users
+                .rev()
+                .min_by(|&a, &b| cost(a).total_cmp(&cost(b)))
+                .unwrap_or(left[left.len() - 1]);
             let unit = if on(chosen, busiest) > 0.0 { cost(chosen) } else { 0.0 };
             for &c in left.iter().filter(|&&c| c != chosen) {
                 weight[c] -= unit * on(c, busiest);
@@ -219,7 +248,8 @@ mod tests {
             let mut best = u64::MAX;
             permutations(&mut (0..all.len()).collect(), 0, &mut |p| best = best.min(sum(p)));
             let found = sum(&bssi(&all.iter().collect::<Vec<_>>(), &weights, &[1; 8]));
-            // Equal ratios of weight and size tie in exact arithmetic, and f64 tells some of them apart.
+            // Equal ratios of weight and size tie in exact arithmetic, and f64 tells some of them
+            // apart.
             prop_assert!(found <= best + best / 1_000_000, "{found} against {best}");
         }
 
@@ -244,7 +274,8 @@ mod tests {
             let mut sorted = order.clone();
             sorted.sort_unstable();
             prop_assert_eq!(sorted, [0, 1, 2, 3]);
-            // No order can end a coflow before the load of it and all earlier ones on any one link is through.
+            // No order can end a coflow before the load of it and all earlier ones on any one link
+            // is through.
             let bound = |order: &[usize]| {
                 let ends = (1..=4).map(|k| {
                     let crosses = |p: &(u32, u32), l: u32| p.0 == l || 4 + p.1 == l;

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Span, Time};
 
-/// Aalo's queues: the first holds coflows that have sent less than `first`, each later one `factor` times as much.
+/// Aalo's queues: the first holds coflows that have sent less than `first`, each later one `factor`
+/// times as much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Aalo {
@@ -19,7 +20,8 @@ pub struct Aalo {
     pub factor: u64,
     /// How the queues share the links.
     pub sharing: Sharing,
-    /// Interval at which the coordinator reads what coflows have sent and moves them to their queues; zero: at once.
+    /// Interval at which the coordinator reads what coflows have sent and moves them to their
+    /// queues; zero: at once.
     #[cfg_attr(feature = "serde", serde(default))]
     pub interval: Span,
 }
@@ -32,7 +34,8 @@ pub struct Aalo {
 pub enum Sharing {
     /// A queue takes what it can use, and leaves the rest to the next. So has Aalo's prototype.
     Strict,
-    /// The queue k of K (from zero) has the weight K - k among those that hold coflows; what one does not use goes to the others in order.
+    /// The queue k of K (from zero) has the weight K - k among those that hold coflows; what one
+    /// does not use goes to the others in order.
     #[default]
     Weighted,
 }
@@ -40,7 +43,13 @@ pub enum Sharing {
 impl Default for Aalo {
     fn default() -> Self {
         let interval = Span::millis(10);
-        Self { queues: 10, first: Bytes(10_000_000), factor: 10, sharing: Sharing::default(), interval }
+        Self {
+            queues: 10,
+            first: Bytes(10_000_000),
+            factor: 10,
+            sharing: Sharing::default(),
+            interval,
+        }
     }
 }
 
@@ -64,8 +73,8 @@ impl Aalo {
 
 /// The queue, from zero, of a coflow that has sent `sent` bytes. O(queues).
 ///
-/// Source: Chowdhury and Stoica, *Efficient coflow scheduling without prior knowledge*, SIGCOMM 2015, section 4.2. Within a queue
-/// the earlier coflow goes first.
+/// Source: Chowdhury and Stoica, *Efficient coflow scheduling without prior knowledge*, SIGCOMM
+/// 2015, section 4.2. Within a queue the earlier coflow goes first.
 pub fn queue(sent: Bytes, aalo: &Aalo) -> u32 {
     (0..aalo.queues).find(|&q| aalo.limit(q).is_none_or(|limit| sent < limit)).unwrap_or(0)
 }
@@ -77,12 +86,17 @@ mod tests {
     #[test]
     fn queues_reach_ten_times_as_far_each() {
         let a = Aalo { queues: 3, ..Aalo::default() };
-        let at = [0, 9_999_999, 10_000_000, 99_999_999, 100_000_000, u64::MAX].map(|b| queue(Bytes(b), &a));
+        let at = [0, 9_999_999, 10_000_000, 99_999_999, 100_000_000, u64::MAX]
+            .map(|b| queue(Bytes(b), &a));
         assert_eq!(at, [0, 0, 1, 1, 2, 2]);
         assert_eq!((a.limit(1), a.limit(2)), (Some(Bytes(100_000_000)), None));
         let one = Aalo { queues: 1, ..a };
         assert_eq!(queue(Bytes(u64::MAX), &one), 0);
         let far = Aalo { queues: 64, first: Bytes(1 << 60), ..a };
-        assert_eq!(queue(Bytes(u64::MAX), &far), 63, "limits that do not fit in 64 bits are never reached, and no panic");
+        assert_eq!(
+            queue(Bytes(u64::MAX), &far),
+            63,
+            "limits that do not fit in 64 bits are never reached, and no panic"
+        );
     }
 }

@@ -21,7 +21,8 @@ pub enum Order {
     /// Shortest lower bound first, dark time counted: Sunflow's own, section 4.2.
     #[default]
     Shortest,
-    /// Smallest effective bottleneck first: the busiest port's bytes, dark time not counted (Varys, SIGCOMM 2014).
+    /// Smallest effective bottleneck first: the busiest port's bytes, dark time not counted (Varys,
+    /// SIGCOMM 2014).
     Sebf,
     /// First come, first served.
     Fifo,
@@ -32,8 +33,13 @@ pub enum Order {
 }
 
 impl Order {
-    /// Sorts coflows, each with what it still has to send (bytes, `R x R`), first priority first. O(C R^2 + C log C).
-    pub fn sort<'a>(self, coflows: Vec<(&'a OpenCoflow, DemandMatrix)>, plane: &Plane) -> Vec<(&'a OpenCoflow, DemandMatrix)> {
+    /// Sorts coflows, each with what it still has to send (bytes, `R x R`), first priority first.
+    /// O(C R^2 + C log C).
+    pub fn sort<'a>(
+        self,
+        coflows: Vec<(&'a OpenCoflow, DemandMatrix)>,
+        plane: &Plane,
+    ) -> Vec<(&'a OpenCoflow, DemandMatrix)> {
         let key = |c: &OpenCoflow, m: &DemandMatrix| {
             let bound = |delta| bounds::circuit(m, plane.rate, delta);
             self.key(&bound, plane.delta, c.sent, c.arrival, c.weight)
@@ -43,12 +49,21 @@ impl Order {
         all.into_iter().map(|(_, c, m)| (c, m)).collect()
     }
 
-    /// What a coflow is sorted by, smallest first: `bound` gives the bound of what is left under a dark time, `sent` are the bytes
-    /// that have arrived.
-    pub fn key(self, bound: &dyn Fn(Span) -> Span, delta: Span, sent: u64, arrival: Time, weight: u32) -> Key {
+    /// What a coflow is sorted by, smallest first: `bound` gives the bound of what is left under a
+    /// dark time, `sent` are the bytes that have arrived.
+    pub fn key(
+        self,
+        bound: &dyn Fn(Span) -> Span,
+        delta: Span,
+        sent: u64,
+        arrival: Time,
+        weight: u32,
+    ) -> Key {
         match self {
             Self::Shortest => Key { size: bound(delta).0, weight: 1, arrival: Time::ZERO },
-            Self::Weighted => Key { size: bound(delta).0, weight: weight.max(1), arrival: Time::ZERO },
+            Self::Weighted => {
+                Key { size: bound(delta).0, weight: weight.max(1), arrival: Time::ZERO }
+            }
             Self::Sebf => Key { size: bound(Span::ZERO).0, weight: 1, arrival: Time::ZERO },
             Self::Fifo => Key { size: 0, weight: 1, arrival },
             Self::Las => Key { size: sent, weight: 1, arrival },
@@ -67,7 +82,10 @@ pub struct Key {
 impl Ord for Key {
     /// a / b < c / d is a d < c b.
     fn cmp(&self, other: &Self) -> Ordering {
-        let (x, y) = (u128::from(self.size) * u128::from(other.weight), u128::from(other.size) * u128::from(self.weight));
+        let (x, y) = (
+            u128::from(self.size) * u128::from(other.weight),
+            u128::from(other.size) * u128::from(self.weight),
+        );
         x.cmp(&y).then(self.arrival.cmp(&other.arrival))
     }
 }
@@ -88,7 +106,13 @@ mod tests {
     #[test]
     fn each_order_by_hand() {
         // A byte a nanosecond, 10 ns in the dark.
-        let plane = Plane { id: PlaneId(0), rate: BitRate(8_000_000_000), delta: Span(10), stop: StopMode::NotAllStop, duplex: false };
+        let plane = Plane {
+            id: PlaneId(0),
+            rate: BitRate(8_000_000_000),
+            delta: Span(10),
+            stop: StopMode::NotAllStop,
+            duplex: false,
+        };
         let coflow = |id, arrival, weight, sent, rest: &[(u32, u32, u64)]| OpenCoflow {
             id: CoflowId(id),
             arrival: Time(arrival),
@@ -106,7 +130,10 @@ mod tests {
         ];
         let matrix = |c: &OpenCoflow| crate::demand::declared::sum(3, c.rest.iter().copied());
         let order = |o: Order| -> Vec<u32> {
-            o.sort(all.iter().map(|c| (c, matrix(c))).collect(), &plane).into_iter().map(|(c, _)| c.id.0).collect()
+            o.sort(all.iter().map(|c| (c, matrix(c))).collect(), &plane)
+                .into_iter()
+                .map(|(c, _)| c.id.0)
+                .collect()
         };
         assert_eq!(order(Order::Shortest), [1, 0, 2]);
         assert_eq!(order(Order::Sebf), [0, 1, 2]);

@@ -1,4 +1,5 @@
-//! What one coflow still has to send, laid out so that each rule finds what it asks for without looking at every flow.
+//! What one coflow still has to send, laid out so that each rule finds what it asks for without
+//! looking at every flow.
 
 use super::{Free, Path};
 use crate::units::NANOS;
@@ -21,7 +22,8 @@ use words::{Cell, Word, bit};
 pub struct Group {
     /// Its links.
     pub path: Path,
-    /// What it still has to send: bits per second times nanoseconds, as [`Demand::bits`] rounds up to bits. Zero: done.
+    /// What it still has to send: bits per second times nanoseconds, as [`Demand::bits`] rounds up
+    /// to bits. Zero: done.
     pub left: u128,
 }
 
@@ -60,15 +62,16 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// From groups in the order of their senders' and then their receivers' interfaces, each pair once.
-    /// O(groups + senders x receivers / 64).
+    /// From groups in the order of their senders' and then their receivers' interfaces, each pair
+    /// once. O(groups + senders x receivers / 64).
     ///
     /// # Panics
     /// If they are in another order.
     pub fn new(groups: impl IntoIterator<Item = Group>) -> Self {
         let groups = groups.into_iter();
         let many = groups.size_hint().1.unwrap_or(0);
-        let (mut left, mut ends, mut paths) = (Amounts::with_capacity(many), Vec::with_capacity(many), Vec::new());
+        let (mut left, mut ends, mut paths) =
+            (Amounts::with_capacity(many), Vec::with_capacity(many), Vec::new());
         for Group { path, left: units } in groups {
             let plain = path.links().len() == 2;
             if !plain && paths.is_empty() {
@@ -86,7 +89,10 @@ impl Demand {
         let mut demand = Self {
             left,
             paths,
-            rows: ends.chunk_by(|a, b| a[0] == b[0]).map(|same| Row { up: same[0][0], live: 0 }).collect(),
+            rows: ends
+                .chunk_by(|a, b| a[0] == b[0])
+                .map(|same| Row { up: same[0][0], live: 0 })
+                .collect(),
             ups: Word::of(ends.iter().map(|e| e[0])),
             layout: Layout::of(ends, &downs),
             downs,
@@ -112,14 +118,18 @@ impl Demand {
         }
     }
 
-    /// The group of this row and this word of receivers, between these interfaces, has something to send.
+    /// The group of this row and this word of receivers, between these interfaces, has something to
+    /// send.
     fn open(&mut self, row: usize, place: usize, [up, down]: [u32; 2]) {
         self.live += 1;
         self.rows[row].live += 1;
         self.to[row * self.downs.len() + place] |= bit(down);
         let receiver = &mut self.downs[place];
         receiver.live |= bit(down);
-        let (column, sender) = (receiver.number(bit(down)) as usize, Word::place(&self.ups, up / 64).expect("it is one of them"));
+        let (column, sender) = (
+            receiver.number(bit(down)) as usize,
+            Word::place(&self.ups, up / 64).expect("it is one of them"),
+        );
         self.ups[sender].live |= bit(up);
         self.from[column * self.ups.len() + sender] |= bit(up);
     }
@@ -193,19 +203,22 @@ impl Demand {
     /// Units in whole bits, rounded up.
     pub fn whole_bits(units: u128) -> u64 {
         let up = units + u128::from(NANOS - 1);
-        // Of the factors 2^9 and 5^9 of a second's nanoseconds the first is a shift; then 64 bits nearly always do.
+        // Of the factors 2^9 and 5^9 of a second's nanoseconds the first is a shift; then 64 bits
+        // nearly always do.
         match u64::try_from(up >> 9) {
             Ok(small) => small / (NANOS >> 9),
             Err(_) => u64::try_from(up / u128::from(NANOS)).unwrap_or(u64::MAX),
         }
     }
 
-    /// Up to `n` groups are about to send something: [`Demand::sent`] of many takes less time after this.
+    /// Up to `n` groups are about to send something: [`Demand::sent`] of many takes less time after
+    /// this.
     pub fn expect(&mut self, n: usize) {
         self.loads.expect(n);
     }
 
-    /// A group sent `units` (or all that it had left). Returns what it did not need of them, or `None` if it goes on.
+    /// A group sent `units` (or all that it had left). Returns what it did not need of them, or
+    /// `None` if it goes on.
     #[inline]
     pub fn sent(&mut self, group: u32, units: u128) -> Option<u128> {
         if self.loads.counts(group) {
@@ -241,18 +254,31 @@ impl Demand {
     /// Calls `each(receivers, groups, which of them are live)` for the words of receivers of a row.
     fn each_cell(&self, row: usize, mut each: impl FnMut(&Word, Cell, u64)) {
         let own = &self.to[row * self.downs.len()..(row + 1) * self.downs.len()];
-        self.downs.iter().zip(own).enumerate().for_each(|(place, (w, &live))| each(w, self.cell(row, place), live));
+        self.downs
+            .iter()
+            .zip(own)
+            .enumerate()
+            .for_each(|(place, (w, &live))| each(w, self.cell(row, place), live));
     }
 
-    /// Of the sender at an interface the first live group that `pick(word, its receivers with live groups, as bits)` picks by its bit, and
-    /// its receiver's interface; zero: none of this word.
+    /// Of the sender at an interface the first live group that `pick(word, its receivers with live
+    /// groups, as bits)` picks by its bit, and its receiver's interface; zero: none of this word.
     #[inline]
-    pub fn first_in_row(&self, up: u32, mut pick: impl FnMut(u32, u64) -> u64) -> Option<(u32, u32)> {
+    pub fn first_in_row(
+        &self,
+        up: u32,
+        mut pick: impl FnMut(u32, u64) -> u64,
+    ) -> Option<(u32, u32)> {
         let (row, width) = (Word::find(&self.ups, up)? as usize, self.downs.len());
-        for (place, (receivers, &live)) in self.downs.iter().zip(&self.to[row * width..(row + 1) * width]).enumerate() {
+        for (place, (receivers, &live)) in
+            self.downs.iter().zip(&self.to[row * width..(row + 1) * width]).enumerate()
+        {
             let bit = pick(receivers.index, live);
             if bit != 0 {
-                return Some((64 * receivers.index + bit.trailing_zeros(), self.cell(row, place).number(bit)));
+                return Some((
+                    64 * receivers.index + bit.trailing_zeros(),
+                    self.cell(row, place).number(bit),
+                ));
             }
         }
         None
@@ -260,13 +286,23 @@ impl Demand {
 
     /// The same of the receiver at an interface, with its sender's interface.
     #[inline]
-    pub fn first_in_column(&self, down: u32, mut pick: impl FnMut(u32, u64) -> u64) -> Option<(u32, u32)> {
+    pub fn first_in_column(
+        &self,
+        down: u32,
+        mut pick: impl FnMut(u32, u64) -> u64,
+    ) -> Option<(u32, u32)> {
         let (column, width) = (Word::find(&self.downs, down)? as usize, self.ups.len());
-        for (senders, &live) in self.ups.iter().zip(&self.from[column * width..(column + 1) * width]) {
+        for (senders, &live) in
+            self.ups.iter().zip(&self.from[column * width..(column + 1) * width])
+        {
             let bit = pick(senders.index, live);
             if bit != 0 {
-                let cell = self.cell(senders.number(bit) as usize, Word::place(&self.downs, down / 64)?);
-                return Some((64 * senders.index + bit.trailing_zeros(), cell.number(words::bit(down))));
+                let cell =
+                    self.cell(senders.number(bit) as usize, Word::place(&self.downs, down / 64)?);
+                return Some((
+                    64 * senders.index + bit.trailing_zeros(),
+                    cell.number(words::bit(down)),
+                ));
             }
         }
         None
@@ -306,8 +342,9 @@ impl Demand {
         self.loads.forget();
     }
 
-    /// Calls `each(group, interfaces)` for the live groups that may have room, in their order: those of a sender whose interface has
-    /// nothing left, and those whose receiver's has not, are passed over. `each` may take from `free`.
+    /// Calls `each(group, interfaces)` for the live groups that may have room, in their order:
+    /// those of a sender whose interface has nothing left, and those whose receiver's has not, are
+    /// passed over. `each` may take from `free`.
     pub fn open_groups(&self, free: &mut Free, mut each: impl FnMut(&mut Free, u32, [u32; 2])) {
         if self.downs.iter().all(|w| w.live & free.open(w.index) == 0) {
             return;
@@ -338,20 +375,22 @@ impl Demand {
         }
     }
 
-    /// The links in use, by number, each with the bits that it has to carry, at the last [`Demand::weigh`].
+    /// The links in use, by number, each with the bits that it has to carry, at the last
+    /// [`Demand::weigh`].
     pub fn loads(&self) -> impl Iterator<Item = (u32, u64)> + Clone + '_ {
         self.loads.iter()
     }
 
-    /// The groups that cross a link, those that are done included. Needs [`Demand::index`]. O(log links).
+    /// The groups that cross a link, those that are done included. Needs [`Demand::index`]. O(log
+    /// links).
     pub fn members(&self, link: u32) -> &[u32] {
         let Ok(place) = self.links.binary_search_by_key(&link, |l| l.0) else { return &[] };
         let (_, a, b) = self.links[place];
         &self.members[a as usize..b as usize]
     }
 
-    /// Makes [`Demand::loads`] right for what is left now. O(groups that have sent something since the last time), or O(groups) if those
-    /// are many.
+    /// Makes [`Demand::loads`] right for what is left now. O(groups that have sent something since
+    /// the last time), or O(groups) if those are many.
     pub fn weigh(&mut self) {
         if self.loads.are_kept() {
             let mut loads = std::mem::take(&mut self.loads);
@@ -360,14 +399,22 @@ impl Demand {
             return;
         }
         if self.is_plain() {
-            // Senders' interfaces come before receivers', as a rule: then the place of either is its number.
-            let apart = self.ups.last().zip(self.downs.first()).is_some_and(|(u, d)| u.last() < d.first());
+            // Senders' interfaces come before receivers', as a rule: then the place of either is
+            // its number.
+            let apart =
+                self.ups.last().zip(self.downs.first()).is_some_and(|(u, d)| u.last() < d.first());
             self.loads.set(self.plain_loads(), if apart { self.groups() } else { 0 });
             return;
         }
         self.index();
         let load = |&(l, a, b): &(u32, u32, u32)| {
-            (l, self.members[a as usize..b as usize].iter().map(|&g| self.bits(g)).fold(0, u64::saturating_add))
+            (
+                l,
+                self.members[a as usize..b as usize]
+                    .iter()
+                    .map(|&g| self.bits(g))
+                    .fold(0, u64::saturating_add),
+            )
         };
         self.loads.set(self.links.iter().map(load).collect(), 0);
     }
@@ -399,7 +446,11 @@ impl Demand {
             loads.push((row.up, sum));
         }
         for (w, cells) in self.downs.iter().zip(into.chunks(64)) {
-            loads.extend((0..64).filter(|k| w.all >> k & 1 == 1).map(|k| (64 * w.index + k, cells[k as usize])));
+            loads.extend(
+                (0..64)
+                    .filter(|k| w.all >> k & 1 == 1)
+                    .map(|k| (64 * w.index + k, cells[k as usize])),
+            );
         }
         loads.sort_unstable_by_key(|l| l.0);
         loads

@@ -2,7 +2,8 @@
 
 use super::Path;
 
-/// By link: capacity that no flow has been given yet, in bits per second; and as a set of bits which links have any.
+/// By link: capacity that no flow has been given yet, in bits per second; and as a set of bits
+/// which links have any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Free {
     left: Vec<u64>,
@@ -41,7 +42,8 @@ impl Free {
         self.open[word as usize]
     }
 
-    /// What the links `64 * word ..` have left. [`Free::refresh`] must follow before [`Free::open`] is asked.
+    /// What the links `64 * word ..` have left. [`Free::refresh`] must follow before [`Free::open`]
+    /// is asked.
     pub fn cells(&mut self, word: u32) -> &mut [u64] {
         let from = 64 * word as usize;
         let to = self.left.len().min(from + 64);

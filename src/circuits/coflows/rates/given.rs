@@ -23,8 +23,13 @@ impl Remainder {
     /// Whether it takes less time than another one. No division, and 64 bits nearly always do.
     pub fn is_sooner(&self, other: &Self) -> bool {
         match (u64::try_from(self.units), u64::try_from(other.units)) {
-            (Ok(a), Ok(b)) => u128::from(a) * u128::from(other.rate) < u128::from(b) * u128::from(self.rate),
-            _ => self.units.saturating_mul(u128::from(other.rate)) < other.units.saturating_mul(u128::from(self.rate)),
+            (Ok(a), Ok(b)) => {
+                u128::from(a) * u128::from(other.rate) < u128::from(b) * u128::from(self.rate)
+            }
+            _ => {
+                self.units.saturating_mul(u128::from(other.rate))
+                    < other.units.saturating_mul(u128::from(self.rate))
+            }
         }
     }
 }
@@ -101,7 +106,8 @@ impl Rates {
         self.total = self.total.saturating_sub(before).saturating_add(rate);
     }
 
-    /// Forgets the groups that have stopped, and brings the others into their order. O(n log n) for those that were given something.
+    /// Forgets the groups that have stopped, and brings the others into their order. O(n log n) for
+    /// those that were given something.
     pub fn tidy(&mut self) {
         let of = &self.of;
         self.given.retain(|&g| of[g as usize] > 0);

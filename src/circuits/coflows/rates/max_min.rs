@@ -5,9 +5,9 @@ use std::collections::BinaryHeap;
 
 use super::{Demand, Free, Rates};
 
-/// Gives all live groups of these coflows their max-min fair rates over what is left, and takes those from `free`: all grow
-/// together until a link is full; its groups keep their rate, the others go on. Rates are rounded down to bits per second.
-/// Needs [`Demand::index`].
+/// Gives all live groups of these coflows their max-min fair rates over what is left, and takes
+/// those from `free`: all grow together until a link is full; its groups keep their rate, the
+/// others go on. Rates are rounded down to bits per second. Needs [`Demand::index`].
 ///
 /// O(groups + links log links).
 ///
@@ -25,7 +25,10 @@ pub fn max_min(demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) {
             }
         });
     }
-    let shares = links.iter().enumerate().filter_map(|(l, s)| Some(Reverse((s.0.checked_div(s.1)?, l as u32))));
+    let shares = links
+        .iter()
+        .enumerate()
+        .filter_map(|(l, s)| Some(Reverse((s.0.checked_div(s.1)?, l as u32))));
     let mut heap: BinaryHeap<_> = shares.collect();
     while let Some(Reverse((share, l))) = heap.pop() {
         let (left, growing) = links[l as usize];

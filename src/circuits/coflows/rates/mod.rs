@@ -7,9 +7,10 @@
 //! | [`greedy`](greedy()) | flow after flow takes all that its links have left | Sincronia; what Varys leaves over |
 //! | [`equal_progress`](equal_progress()) | all coflows grow together, each in the proportion of its bytes | HUG, DRF |
 //!
-//! Each is a function of [`Demand`]s and of what is [`Free`] on the links. It takes what it gives from the latter, so rules are
-//! chained by the order in which they are called: coflow after coflow, or one rule after another. Rates are whole bits per
-//! second, so no link is ever above its capacity.
+//! Each is a function of [`Demand`]s and of what is [`Free`] on the links. It takes what it gives
+//! from the latter, so rules are chained by the order in which they are called: coflow after
+//! coflow, or one rule after another. Rates are whole bits per second, so no link is ever above its
+//! capacity.
 
 mod demand;
 mod equal_progress;
@@ -33,7 +34,8 @@ pub use max_min::max_min;
 /// The most links that a flow crosses.
 pub const MAX_HOPS: usize = 15;
 
-/// The links that a flow crosses: first its sender's interface, then its receiver's, then those between.
+/// The links that a flow crosses: first its sender's interface, then its receiver's, then those
+/// between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Path {
     links: [u32; MAX_HOPS],

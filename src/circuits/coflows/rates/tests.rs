@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::units::NANOS;
 
-/// From (sender, receiver, bits), each pair once in any order. Senders are the links 0..4, receivers 4..8; 8 and 9 are two cores
-/// that the flows of sender 3 and to receiver 3 cross, if `cores`.
+/// From (sender, receiver, bits), each pair once in any order. Senders are the links 0..4,
+/// receivers 4..8; 8 and 9 are two cores that the flows of sender 3 and to receiver 3 cross, if
+/// `cores`.
 fn demand(list: &[(u32, u32, u64)], cores: bool) -> Demand {
     let mut by = BTreeMap::new();
     list.iter().for_each(|&(a, b, bits)| *by.entry((a, b)).or_insert(0) += bits);
@@ -54,7 +55,11 @@ fn given(d: &Demand, r: &Rates) -> Vec<(u32, u32, u64)> {
     groups.filter(|x| x.2 > 0).collect()
 }
 
-fn alone(d: &Demand, capacity: &[u64], rule: fn(&Demand, &mut Free, &mut Rates)) -> Vec<(u32, u32, u64)> {
+fn alone(
+    d: &Demand,
+    capacity: &[u64],
+    rule: fn(&Demand, &mut Free, &mut Rates),
+) -> Vec<(u32, u32, u64)> {
     let (mut free, mut rates) = (Free::new(capacity), Rates::new(d.groups()));
     rule(d, &mut free, &mut rates);
     given(d, &rates)
@@ -85,13 +90,21 @@ fn latest(d: &Demand, rates: &Rates) -> Option<u64> {
 
 #[test]
 fn one_coflow_by_hand_under_each_rule() {
-    // Sender 0 has 30 for receiver 0 and 10 for receiver 1; sender 1 has 20 for receiver 0. Links of 100: receiver 0 with 50 bits is the
-    // slowest and takes half a second.
+    // Sender 0 has 30 for receiver 0 and 10 for receiver 1; sender 1 has 20 for receiver 0. Links
+    // of 100: receiver 0 with 50 bits is the slowest and takes half a second.
     let d = demand(&[(0, 0, 30), (0, 1, 10), (1, 0, 20)], false);
     let cap = [100; 10];
     assert_eq!(bottleneck(&d, |_| 100), Some((50, 100)));
-    assert_eq!(alone(&d, &cap, together), [(0, 0, 60), (0, 1, 20), (1, 0, 40)], "all end after half a second");
-    assert_eq!(alone(&d, &cap, greedy), [(0, 0, 100)], "the first fills both its links, and the others wait for them");
+    assert_eq!(
+        alone(&d, &cap, together),
+        [(0, 0, 60), (0, 1, 20), (1, 0, 40)],
+        "all end after half a second"
+    );
+    assert_eq!(
+        alone(&d, &cap, greedy),
+        [(0, 0, 100)],
+        "the first fills both its links, and the others wait for them"
+    );
     assert_eq!(alone(&d, &cap, fair), [(0, 0, 50), (0, 1, 50), (1, 0, 50)]);
     let mut closed = cap;
     closed[1] = 0;
@@ -101,12 +114,17 @@ fn one_coflow_by_hand_under_each_rule() {
 
 #[test]
 fn what_madd_leaves_is_filled_in_order() {
-    let (a, b) = (demand(&[(0, 0, 40), (1, 0, 10)], false), demand(&[(1, 1, 10), (2, 0, 10)], false));
+    let (a, b) =
+        (demand(&[(0, 0, 40), (1, 0, 10)], false), demand(&[(1, 1, 10), (2, 0, 10)], false));
     let (mut free, mut rates) = (Free::new(&[100; 10]), [Rates::new(2), Rates::new(2)]);
     together(&a, &mut free, &mut rates[0]);
     together(&b, &mut free, &mut rates[1]);
     assert_eq!(given(&a, &rates[0]), [(0, 0, 80), (1, 0, 20)]);
-    assert_eq!(given(&b, &rates[1]), [], "receiver 0 is full, and the second coflow waits as a whole");
+    assert_eq!(
+        given(&b, &rates[1]),
+        [],
+        "receiver 0 is full, and the second coflow waits as a whole"
+    );
     greedy(&a, &mut free, &mut rates[0]);
     greedy(&b, &mut free, &mut rates[1]);
     assert_eq!(given(&b, &rates[1]), [(1, 1, 80)], "but sender 1 has room");
@@ -114,28 +132,41 @@ fn what_madd_leaves_is_filled_in_order() {
 
 #[test]
 fn coflows_share_a_link_not_flows() {
-    // Three flows against one on receiver 0: by flow 25 each, by coflow one half each. The second coflow has twice as much for
-    // receiver 1, which is its busiest link: its 25 on receiver 0 are half its pace.
-    let (many, one) = (demand(&[(0, 0, 10), (1, 0, 10), (2, 0, 10)], false), demand(&[(3, 0, 30)], false));
+    // Three flows against one on receiver 0: by flow 25 each, by coflow one half each. The second
+    // coflow has twice as much for receiver 1, which is its busiest link: its 25 on receiver 0 are
+    // half its pace.
+    let (many, one) =
+        (demand(&[(0, 0, 10), (1, 0, 10), (2, 0, 10)], false), demand(&[(3, 0, 30)], false));
     let both = |a: &Demand, b: &Demand, rule: fn(&[&Demand], &mut Free, &mut [Rates])| {
-        let (mut free, mut rates) = (Free::new(&[100; 10]), [Rates::new(a.groups()), Rates::new(b.groups())]);
+        let (mut free, mut rates) =
+            (Free::new(&[100; 10]), [Rates::new(a.groups()), Rates::new(b.groups())]);
         rule(&[a, b], &mut free, &mut rates);
         rates.map(|r| r.total())
     };
     assert_eq!(both(&many, &one, max_min), [75, 25]);
     let [a, b] = both(&many, &one, equally);
-    assert!((47..=50).contains(&a) && (49..=50).contains(&b), "{a} and {b}: half each but for rounding down");
+    assert!(
+        (47..=50).contains(&a) && (49..=50).contains(&b),
+        "{a} and {b}: half each but for rounding down"
+    );
     let skewed = demand(&[(3, 0, 10), (2, 1, 20)], false);
     let [a, b] = both(&many, &skewed, equally);
-    // x for the first and x / 2 for the second on receiver 0: x = 66; then the second goes no further, as it is held there.
+    // x for the first and x / 2 for the second on receiver 0: x = 66; then the second goes no
+    // further, as it is held there.
     assert!((62..=66).contains(&a) && (96..=99).contains(&b), "{a} and {b}");
 }
 
 /// Progressive filling as the book has it: every round looks at everything.
 fn twin_max_min(demands: &[&Demand], capacity: &[u64]) -> Vec<Vec<u64>> {
-    let mut rate: Vec<Vec<Option<u64>>> =
-        demands.iter().map(|d| (0..d.groups() as u32).map(|g| (d.left(g) == 0).then_some(0)).collect()).collect();
-    let all: Vec<(usize, u32)> = demands.iter().enumerate().flat_map(|(c, d)| (0..d.groups() as u32).map(move |g| (c, g))).collect();
+    let mut rate: Vec<Vec<Option<u64>>> = demands
+        .iter()
+        .map(|d| (0..d.groups() as u32).map(|g| (d.left(g) == 0).then_some(0)).collect())
+        .collect();
+    let all: Vec<(usize, u32)> = demands
+        .iter()
+        .enumerate()
+        .flat_map(|(c, d)| (0..d.groups() as u32).map(move |g| (c, g)))
+        .collect();
     // A flow with a dead link never starts.
     for &(c, g) in &all {
         if demands[c].path(g).links().iter().any(|&l| capacity[l as usize] == 0) {
@@ -143,13 +174,17 @@ fn twin_max_min(demands: &[&Demand], capacity: &[u64]) -> Vec<Vec<u64>> {
         }
     }
     loop {
-        let on = |l: u32| all.iter().filter(move |&&(c, g)| demands[c].path(g).links().contains(&l));
+        let on =
+            |l: u32| all.iter().filter(move |&&(c, g)| demands[c].path(g).links().contains(&l));
         let share = |l: u32| {
             let used: u64 = on(l).filter_map(|&(c, g)| rate[c][g as usize]).sum();
             let growing = on(l).filter(|&&(c, g)| rate[c][g as usize].is_none()).count() as u64;
             (capacity[l as usize] - used).checked_div(growing)
         };
-        let Some((s, l)) = (0..capacity.len() as u32).filter_map(|l| Some((share(l)?, l))).min() else { break };
+        let Some((s, l)) = (0..capacity.len() as u32).filter_map(|l| Some((share(l)?, l))).min()
+        else {
+            break;
+        };
         let held: Vec<_> = on(l).copied().filter(|&(c, g)| rate[c][g as usize].is_none()).collect();
         held.into_iter().for_each(|(c, g)| rate[c][g as usize] = Some(s));
     }
@@ -160,7 +195,11 @@ fn twin_max_min(demands: &[&Demand], capacity: &[u64]) -> Vec<Vec<u64>> {
 fn twin_greedy(d: &Demand, left: &mut [u64]) -> Vec<u64> {
     let one = |g| {
         let path = d.path(g);
-        let room = if d.left(g) == 0 { 0 } else { path.links().iter().map(|&l| left[l as usize]).min().unwrap() };
+        let room = if d.left(g) == 0 {
+            0
+        } else {
+            path.links().iter().map(|&l| left[l as usize]).min().unwrap()
+        };
         path.links().iter().for_each(|&l| left[l as usize] -= room);
         room
     };
@@ -171,7 +210,8 @@ fn twin_greedy(d: &Demand, left: &mut [u64]) -> Vec<u64> {
 fn used(demands: &[&Demand], rates: &[Rates], links: usize) -> Vec<u64> {
     let mut used = vec![0; links];
     for (d, r) in demands.iter().zip(rates) {
-        r.running().for_each(|(g, rate)| d.path(g).links().iter().for_each(|&l| used[l as usize] += rate));
+        r.running()
+            .for_each(|(g, rate)| d.path(g).links().iter().for_each(|&l| used[l as usize] += rate));
     }
     used
 }
@@ -235,7 +275,8 @@ proptest! {
         together(&d, &mut free, &mut rates);
         if let Some((bits, room)) = bottleneck(&d, |_| 1 << 40) {
             for (g, rate) in rates.running() {
-                // bits / rate seconds, against the bottleneck's bits / room, rounded down by one bit per second at most.
+                // bits / rate seconds, against the bottleneck's bits / room, rounded down by one
+                // bit per second at most.
                 let (own, exact) = (u128::from(d.bits(g)), u128::from(d.bits(g)) * u128::from(room) / u128::from(bits));
                 prop_assert!(u128::from(rate) <= exact && exact - u128::from(rate) <= 1, "{own} bits at {rate}, not {exact}");
             }

@@ -1,4 +1,5 @@
-//! How blossoms are made, fall apart and turn: the structure that a search changes, without its duals.
+//! How blossoms are made, fall apart and turn: the structure that a search changes, without its
+//! duals.
 
 use super::super::symmetric::Symmetric;
 use super::near::Near;
@@ -59,13 +60,27 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
         let id = self.unused.pop().unwrap_or(self.blossoms.len() as u32);
         let first = self.at(children[0]);
         let (base, via, half) = (first.base, first.via, -self.clock);
-        let largest = children.iter().copied().max_by_key(|&c| self.at(c).size).expect("a cycle has children");
+        let largest = children
+            .iter()
+            .copied()
+            .max_by_key(|&c| self.at(c).size)
+            .expect("a cycle has children");
         let (mark, size) = (self.at(largest).mark, children.iter().map(|&c| self.at(c).size).sum());
         for &c in children.iter().filter(|&&c| c != largest) {
             self.leaves(c).into_iter().for_each(|v| self.marks[v as usize] = mark);
         }
         self.tops[mark as usize] = id;
-        let made = Blossom { size, mark, base, half, label: Label::Outer, via, children, links, ..Blossom::vertex(NONE) };
+        let made = Blossom {
+            size,
+            mark,
+            base,
+            half,
+            label: Label::Outer,
+            via,
+            children,
+            links,
+            ..Blossom::vertex(NONE)
+        };
         if id as usize == self.blossoms.len() {
             self.blossoms.push(made);
         } else {
@@ -88,8 +103,8 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
         self.cycles.push(b);
     }
 
-    /// Brings the new cycle's edges together: those of its outer cycles from their lists, all others vertex by vertex. What
-    /// was inner has become outer and is looked at again.
+    /// Brings the new cycle's edges together: those of its outer cycles from their lists, all
+    /// others vertex by vertex. What was inner has become outer and is looked at again.
     fn become_outer_cycle(&mut self, b: u32) {
         let (mut singles, mut cycles) = (Vec::new(), Vec::new());
         for c in self.at(b).children.clone() {
@@ -139,12 +154,16 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
         (children, links)
     }
 
-    /// An inner cycle without dual falls apart: the even way from where the tree entered it to its base stays in the tree.
+    /// An inner cycle without dual falls apart: the even way from where the tree entered it to its
+    /// base stays in the tree.
     pub(super) fn expand_inner(&mut self, b: u32) {
         let via = self.at(b).via;
         let (children, links) = self.dissolve(b);
         let len = children.len();
-        let entry = children.iter().position(|&c| c == self.top(via.1)).expect("the tree entered through a child");
+        let entry = children
+            .iter()
+            .position(|&c| c == self.top(via.1))
+            .expect("the tree entered through a child");
         let forward = entry % 2 == 1;
         let (mut k, mut via) = (entry, via);
         loop {
@@ -160,7 +179,8 @@ impl<N: Symmetric, G: Graph<N>> Machine<'_, N, G> {
         }
     }
 
-    /// Turns the tree path around from outer vertex `u` to the root: `u` gets `mate` (or is left exposed).
+    /// Turns the tree path around from outer vertex `u` to the root: `u` gets `mate` (or is left
+    /// exposed).
     pub(super) fn flip(&mut self, u: u32, mate: u32) {
         let (mut s, mut partner) = (u, mate);
         loop {

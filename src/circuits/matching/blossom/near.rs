@@ -5,16 +5,20 @@ use super::{Edge, Graph, Label, Machine, NONE};
 use crate::steps;
 
 /// Of an outer cycle: to vertices outside, the edge with the least slack.
-pub(in super::super) trait Near<N: Symmetric, G: Graph<N, Near = Self>>: Default {
-    /// Those of the new cycle `b`, whose vertices are outer: of its vertices `singles`, and of its `cycles`, which lose theirs.
+pub(in super::super) trait Near<N: Symmetric, G: Graph<N, Near = Self>>:
+    Default
+{
+    /// Those of the new cycle `b`, whose vertices are outer: of its vertices `singles`, and of its
+    /// `cycles`, which lose theirs.
     fn of(m: &mut Machine<N, G>, b: u32, singles: &[u32], cycles: &[u32]) -> Self;
 
-    /// The edge with the least slack to another outer vertex, and the slack; among equals the one of the first vertex, to the
-    /// first vertex.
+    /// The edge with the least slack to another outer vertex, and the slack; among equals the one
+    /// of the first vertex, to the first vertex.
     fn rival(&self, m: &Machine<N, G>) -> Option<(N, Edge)>;
 }
 
-/// A list of vertices outside, each with the vertex inside that has least slack to it, and the edge's weight: for graphs with few edges.
+/// A list of vertices outside, each with the vertex inside that has least slack to it, and the
+/// edge's weight: for graphs with few edges.
 pub(in super::super) struct Listed<N>(Vec<(u32, u32, N)>);
 
 impl<N> Default for Listed<N> {
@@ -73,11 +77,12 @@ impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Listed<N> {
 /// A rival is looked for among as many vertices at a time.
 const PART: usize = 64;
 
-/// By vertex, the vertex inside with the least slack to it: for graphs of not too many vertices, since each outer cycle at the top has a
-/// place for each of them.
+/// By vertex, the vertex inside with the least slack to it: for graphs of not too many vertices,
+/// since each outer cycle at the top has a place for each of them.
 pub(in super::super) struct Laid<N> {
-    /// The stored dual of the vertex inside, less twice the edge's weight: by so much its slack and the other end's dual differ. Half of
-    /// the largest number if there is no edge; for vertices inside less than any other key, so that these stay as they are.
+    /// The stored dual of the vertex inside, less twice the edge's weight: by so much its slack and
+    /// the other end's dual differ. Half of the largest number if there is no edge; for vertices
+    /// inside less than any other key, so that these stay as they are.
     keys: Vec<N>,
     from: Vec<u32>,
 }
@@ -110,7 +115,8 @@ impl<N: Symmetric, G: Graph<N, Near = Self>> Near<N, G> for Laid<N> {
             let outer = &m.outer[begin..begin + part.len()];
             let least = N::least_sum(part, outer);
             if least <= best.0 {
-                let equal = part.iter().zip(outer).zip(begin..).filter(|&((&key, &y), _)| key + y == least);
+                let equal =
+                    part.iter().zip(outer).zip(begin..).filter(|&((&key, &y), _)| key + y == least);
                 best = equal.map(|(_, x)| (least, (self.from[x], x as u32))).fold(best, Ord::min);
             }
         }

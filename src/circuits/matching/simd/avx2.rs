@@ -7,8 +7,8 @@ use super::{Offer, plain};
 #[target_feature(enable = "avx2")]
 fn load(s: &[i64], k: usize) -> __m256i {
     debug_assert!(k + 4 <= s.len());
-    // SAFETY: every caller's loop runs while k + 4 <= n, and n is the length of all slices of a scan, as its front has checked; an
-    // unaligned load needs no more.
+    // SAFETY: every caller's loop runs while k + 4 <= n, and n is the length of all slices of a
+    // scan, as its front has checked; an unaligned load needs no more.
     unsafe { _mm256_loadu_si256(s.as_ptr().add(k).cast()) }
 }
 
@@ -68,10 +68,14 @@ pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
         }
         k += 8;
     }
-    let (first, second) = ([lanes(first[0]), lanes(first[1])], [lanes(second[0]), lanes(second[1])]);
+    let (first, second) =
+        ([lanes(first[0]), lanes(first[1])], [lanes(second[0]), lanes(second[1])]);
     let of_lanes = first.as_flattened().iter().zip(second.as_flattened());
     let join = |(a, b): (i64, i64), (x, y): (i64, i64)| (a.max(x), b.max(y).max(a.min(x)));
-    join(of_lanes.fold((i64::MIN, i64::MIN), |so_far, (&x, &y)| join(so_far, (x, y))), plain::two_best(&w[k..], shift, &v[k..]))
+    join(
+        of_lanes.fold((i64::MIN, i64::MIN), |so_far, (&x, &y)| join(so_far, (x, y))),
+        plain::two_best(&w[k..], shift, &v[k..]),
+    )
 }
 
 #[target_feature(enable = "avx2")]
@@ -113,14 +117,18 @@ pub(super) fn lift(w: &[i64], shift: u32, base: i64, v: &mut [i64]) -> bool {
 
 #[target_feature(enable = "avx2")]
 pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
-    let (by, own, base) = (_mm_cvtsi64_si128(o.shift.into()), _mm256_set1_epi64x(o.i), _mm256_set1_epi64x(o.base));
+    let (by, own, base) =
+        (_mm_cvtsi64_si128(o.shift.into()), _mm256_set1_epi64x(o.i), _mm256_set1_epi64x(o.base));
     let (mut least, mut at) = ([_mm256_set1_epi64x(i64::MAX); 2], [_mm256_setzero_si256(); 2]);
     let mut place = _mm256_set_epi64x(3, 2, 1, 0);
     let mut k = 0;
     while k + 8 <= o.w.len() {
         for l in 0..2 {
             let q = k + 4 * l;
-            let d = _mm256_sub_epi64(_mm256_add_epi64(base, load(o.v, q)), _mm256_sll_epi64(load(o.w, q), by));
+            let d = _mm256_sub_epi64(
+                _mm256_add_epi64(base, load(o.v, q)),
+                _mm256_sll_epi64(load(o.w, q), by),
+            );
             let old = load(key, q);
             let less = _mm256_cmpgt_epi64(old, d);
             let new = select(less, d, old);

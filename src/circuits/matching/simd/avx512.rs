@@ -7,8 +7,8 @@ use super::{Bar, Offer, plain};
 #[target_feature(enable = "avx512f,avx512vl")]
 fn load(s: &[i64], k: usize) -> __m512i {
     debug_assert!(k + 8 <= s.len());
-    // SAFETY: every caller's loop runs while k + 8 <= n, and n is the length of all slices of a scan, as its front has checked; an
-    // unaligned load needs no more.
+    // SAFETY: every caller's loop runs while k + 8 <= n, and n is the length of all slices of a
+    // scan, as its front has checked; an unaligned load needs no more.
     unsafe { _mm512_loadu_si512(s.as_ptr().add(k).cast()) }
 }
 
@@ -16,7 +16,8 @@ fn load(s: &[i64], k: usize) -> __m512i {
 #[target_feature(enable = "avx512f,avx512vl")]
 fn load_some(s: &[i64], k: usize, mask: __mmask8) -> __m512i {
     debug_assert!(mask == 0 || k + mask.count_ones() as usize <= s.len());
-    // SAFETY: every caller's mask comes from `rest`, which has no lanes behind the end of a scan; lanes that are masked out are not read.
+    // SAFETY: every caller's mask comes from `rest`, which has no lanes behind the end of a scan;
+    // lanes that are masked out are not read.
     unsafe { _mm512_maskz_loadu_epi64(mask, s.as_ptr().wrapping_add(k).cast()) }
 }
 
@@ -28,7 +29,8 @@ fn rest(k: usize, n: usize) -> __mmask8 {
 #[target_feature(enable = "avx512f,avx512vl")]
 fn store(s: &mut [i64], k: usize, mask: __mmask8, x: __m512i) {
     debug_assert!(mask == 0 || k + 8 - mask.leading_zeros() as usize <= s.len());
-    // SAFETY: as in `load` and `load_some`: the mask has no lanes behind the end; the slice is borrowed for writing.
+    // SAFETY: as in `load` and `load_some`: the mask has no lanes behind the end; the slice is
+    // borrowed for writing.
     unsafe { _mm512_mask_storeu_epi64(s.as_mut_ptr().wrapping_add(k), mask, x) }
 }
 
@@ -39,7 +41,10 @@ fn join_best(first: [__m512i; 2], second: [__m512i; 2]) -> (i64, i64) {
     let b = _mm512_max_epi64(b, _mm512_min_epi64(first[0], first[1]));
     let (a, a2) = (_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1));
     let (b, b2) = (_mm512_castsi512_si256(b), _mm512_extracti64x4_epi64(b, 1));
-    let (a, b) = (_mm256_max_epi64(a, a2), _mm256_max_epi64(_mm256_max_epi64(b, b2), _mm256_min_epi64(a, a2)));
+    let (a, b) = (
+        _mm256_max_epi64(a, a2),
+        _mm256_max_epi64(_mm256_max_epi64(b, b2), _mm256_min_epi64(a, a2)),
+    );
     let (a, a2) = (_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
     let (b, b2) = (_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
     let (a, b) = (_mm_max_epi64(a, a2), _mm_max_epi64(_mm_max_epi64(b, b2), _mm_min_epi64(a, a2)));
@@ -61,7 +66,8 @@ fn join_least(least: [__m512i; 2]) -> __m128i {
 #[target_feature(enable = "avx512f,avx512vl")]
 fn lane_of(value: __m128i, lanes: [__m512i; 2], at: [__m512i; 2]) -> usize {
     let value = _mm512_broadcastq_epi64(value);
-    let equal = [_mm512_cmpeq_epi64_mask(lanes[0], value), _mm512_cmpeq_epi64_mask(lanes[1], value)];
+    let equal =
+        [_mm512_cmpeq_epi64_mask(lanes[0], value), _mm512_cmpeq_epi64_mask(lanes[1], value)];
     let mut places = [0; 16];
     store(&mut places, 0, 0xff, at[0]);
     store(&mut places, 8, 0xff, at[1]);
@@ -70,7 +76,8 @@ fn lane_of(value: __m128i, lanes: [__m512i; 2], at: [__m512i; 2]) -> usize {
     if both & (both - 1) == 0 {
         return places[both.trailing_zeros() as usize] as usize;
     }
-    _mm512_mask_reduce_min_epi64(equal[0], at[0]).min(_mm512_mask_reduce_min_epi64(equal[1], at[1])) as usize
+    _mm512_mask_reduce_min_epi64(equal[0], at[0]).min(_mm512_mask_reduce_min_epi64(equal[1], at[1]))
+        as usize
 }
 
 /// Four vectors of columns at a time stay in registers over all rows.
@@ -81,7 +88,8 @@ pub(super) fn column_max(w: &[i64], shift: u32, v: &mut [i64], best: &mut [i64])
     for begin in (0..n).step_by(8 * WIDTH) {
         let k: [usize; WIDTH] = std::array::from_fn(|l| begin + 8 * l);
         let some = k.map(|k| rest(k, n));
-        let (mut most, mut at) = ([_mm512_set1_epi64(i64::MIN); WIDTH], [_mm512_setzero_si512(); WIDTH]);
+        let (mut most, mut at) =
+            ([_mm512_set1_epi64(i64::MIN); WIDTH], [_mm512_setzero_si512(); WIDTH]);
         for (i, row) in (0..).zip(w.chunks_exact(n)) {
             let own = _mm512_set1_epi64(i);
             for l in 0..WIDTH {
@@ -118,7 +126,10 @@ pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
     for l in 0..2 {
         let (k, some) = (k + 8 * l, rest(k + 8 * l, w.len()));
         if some != 0 {
-            let x = _mm512_sub_epi64(_mm512_sll_epi64(load_some(w, k, some), by), load_some(v, k, some));
+            let x = _mm512_sub_epi64(
+                _mm512_sll_epi64(load_some(w, k, some), by),
+                load_some(v, k, some),
+            );
             let x = _mm512_mask_mov_epi64(low, some, x);
             second[l] = _mm512_max_epi64(second[l], _mm512_min_epi64(x, first[l]));
             first[l] = _mm512_max_epi64(first[l], x);
@@ -143,7 +154,10 @@ pub(super) fn best(w: &[i64], shift: u32, v: &[i64]) -> i64 {
     for (l, most) in most.iter_mut().enumerate() {
         let (k, some) = (k + 8 * l, rest(k + 8 * l, w.len()));
         if some != 0 {
-            let x = _mm512_sub_epi64(_mm512_sll_epi64(load_some(w, k, some), by), load_some(v, k, some));
+            let x = _mm512_sub_epi64(
+                _mm512_sll_epi64(load_some(w, k, some), by),
+                load_some(v, k, some),
+            );
             *most = _mm512_mask_max_epi64(*most, some, *most, x);
         }
     }
@@ -165,7 +179,8 @@ pub(super) fn place_of(value: i64, w: &[i64], shift: u32, v: &[i64]) -> Option<u
     plain::place_of(value, &w[k..], shift, &v[k..]).map(|j| k + j)
 }
 
-/// As one vector, which a scan right after gets from the store buffer; a single number in it would have to reach the cache first.
+/// As one vector, which a scan right after gets from the store buffer; a single number in it would
+/// have to reach the cache first.
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(super) fn raise(v: &mut [i64], j: usize, by: i64) {
     let k = j & !7;
@@ -187,14 +202,18 @@ pub(super) fn lift(w: &[i64], shift: u32, base: i64, v: &mut [i64]) -> bool {
 
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
-    let (by, own, base) = (_mm_cvtsi64_si128(o.shift.into()), _mm512_set1_epi64(o.i), _mm512_set1_epi64(o.base));
+    let (by, own, base) =
+        (_mm_cvtsi64_si128(o.shift.into()), _mm512_set1_epi64(o.i), _mm512_set1_epi64(o.base));
     let (mut least, mut at) = ([_mm512_set1_epi64(i64::MAX); 2], [_mm512_setzero_si512(); 2]);
     let mut place = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
     let mut k = 0;
     while k + 16 <= o.w.len() {
         for l in 0..2 {
             let q = k + 8 * l;
-            let d = _mm512_sub_epi64(_mm512_add_epi64(base, load(o.v, q)), _mm512_sll_epi64(load(o.w, q), by));
+            let d = _mm512_sub_epi64(
+                _mm512_add_epi64(base, load(o.v, q)),
+                _mm512_sll_epi64(load(o.w, q), by),
+            );
             let old = load(key, q);
             let less = _mm512_cmplt_epi64_mask(d, old);
             let new = _mm512_min_epi64(d, old);
@@ -213,7 +232,10 @@ pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize)
         let (q, some) = (k + 8 * l, rest(k + 8 * l, o.w.len()));
         if some != 0 {
             let (w, v) = (load_some(o.w, q, some), load_some(o.v, q, some));
-            let (d, old) = (_mm512_sub_epi64(_mm512_add_epi64(base, v), _mm512_sll_epi64(w, by)), load_some(key, q, some));
+            let (d, old) = (
+                _mm512_sub_epi64(_mm512_add_epi64(base, v), _mm512_sll_epi64(w, by)),
+                load_some(key, q, some),
+            );
             let less = _mm512_mask_cmplt_epi64_mask(some, d, old);
             store(key, q, less, d);
             store(from, q, less, own);
@@ -245,16 +267,18 @@ pub(super) fn gather(row: &[u64], columns: &mut Vec<u32>, bytes: &mut Vec<u64>) 
         }
         bits = _mm512_or_si512(bits, x);
         let place = _mm256_add_epi32(first, _mm256_set1_epi32(8 * k as i32));
-        let (x, place) = (_mm512_maskz_compress_epi64(some, x), _mm256_maskz_compress_epi32(some, place));
-        // SAFETY: both lists have room for this row and eight more, no more than the row's cells are counted as filled, and eight places
-        // from there are written.
+        let (x, place) =
+            (_mm512_maskz_compress_epi64(some, x), _mm256_maskz_compress_epi32(some, place));
+        // SAFETY: both lists have room for this row and eight more, no more than the row's cells
+        // are counted as filled, and eight places from there are written.
         unsafe {
             _mm512_storeu_si512(bytes.as_mut_ptr().add(filled).cast(), x);
             _mm256_storeu_si256(columns.as_mut_ptr().add(filled).cast(), place);
         }
         filled += some.count_ones() as usize;
     }
-    // SAFETY: all places up to `filled` were written above, or held before; both lists have as many.
+    // SAFETY: all places up to `filled` were written above, or held before; both lists have as
+    // many.
     unsafe {
         bytes.set_len(filled);
         columns.set_len(filled);
@@ -276,7 +300,10 @@ pub(super) fn at_least(row: &[u64], threshold: u64, bits: &mut [u64]) {
             let x = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
             some |= u64::from(_mm512_cmpge_epu64_mask(x, least)) << (8 * k);
         }
-        *word = rest.iter().zip(8 * chunks.len()..).fold(some, |some, (&c, k)| some | u64::from(c >= threshold) << k);
+        *word = rest
+            .iter()
+            .zip(8 * chunks.len()..)
+            .fold(some, |some, (&c, k)| some | u64::from(c >= threshold) << k);
     }
 }
 
@@ -291,7 +318,11 @@ pub(super) fn largest_of(row: &[u64], bits: &[u64]) -> u64 {
             most = _mm512_mask_max_epu64(most, (word >> (8 * k)) as u8, most, x);
         }
         let word = word.checked_shr(8 * chunks.len() as u32).unwrap_or(0);
-        rest_of_row = plain::largest_of(rest, if rest.is_empty() { &[] } else { std::slice::from_ref(&word) }).max(rest_of_row);
+        rest_of_row = plain::largest_of(
+            rest,
+            if rest.is_empty() { &[] } else { std::slice::from_ref(&word) },
+        )
+        .max(rest_of_row);
     }
     _mm512_reduce_max_epu64(most).max(rest_of_row)
 }
@@ -303,7 +334,9 @@ pub(super) fn bits(cells: &[u64]) -> u64 {
     for chunk in chunks {
         for (l, bits) in bits.iter_mut().enumerate() {
             // SAFETY: a chunk is thirty-two cells, and l < 4; an unaligned load needs no more.
-            *bits = _mm512_or_si512(*bits, unsafe { _mm512_loadu_si512(chunk.as_ptr().add(8 * l).cast()) });
+            *bits = _mm512_or_si512(*bits, unsafe {
+                _mm512_loadu_si512(chunk.as_ptr().add(8 * l).cast())
+            });
         }
     }
     let all = _mm512_or_si512(_mm512_or_si512(bits[0], bits[1]), _mm512_or_si512(bits[2], bits[3]));
@@ -311,12 +344,19 @@ pub(super) fn bits(cells: &[u64]) -> u64 {
 }
 
 #[target_feature(enable = "avx512f,avx512vl")]
-pub(super) fn edges(row: &[i64], y: &[i64], near: &[i64], bar: Bar<i64>, found: &mut Vec<(u32, i64)>) {
+pub(super) fn edges(
+    row: &[i64],
+    y: &[i64],
+    near: &[i64],
+    bar: Bar<i64>,
+    found: &mut Vec<(u32, i64)>,
+) {
     let (least, own) = (_mm512_set1_epi64(bar.least), _mm512_set1_epi64(bar.own));
     let (most, most_outer) = (_mm512_set1_epi64(bar.most), _mm512_set1_epi64(bar.most_outer));
     for k in (0..row.len()).step_by(8) {
         let some = rest(k, row.len());
-        let (w, y, near) = (load_some(row, k, some), load_some(y, k, some), load_some(near, k, some));
+        let (w, y, near) =
+            (load_some(row, k, some), load_some(y, k, some), load_some(near, k, some));
         let outer = _mm512_cmpeq_epi64_mask(near, _mm512_set1_epi64(i64::MAX));
         let most = _mm512_mask_mov_epi64(_mm512_min_epi64(near, most), outer, most_outer);
         let heavy = _mm512_mask_cmpge_epi64_mask(some, w, least);
@@ -339,11 +379,18 @@ fn turned(r: [__m512i; 8]) -> [__m512i; 8] {
         let mut pairs = [_mm512_setzero_si512(); 4];
         for (k, pair) in pairs.iter_mut().enumerate() {
             let (a, b) = (r[2 * k], r[2 * k + 1]);
-            *pair = if odd == 0 { _mm512_unpacklo_epi64(a, b) } else { _mm512_unpackhi_epi64(a, b) };
+            *pair =
+                if odd == 0 { _mm512_unpacklo_epi64(a, b) } else { _mm512_unpackhi_epi64(a, b) };
         }
         // Every second pair of two lists of pairs, then of the lists that this gives.
-        let upper = [_mm512_shuffle_i64x2(pairs[0], pairs[1], 0x88), _mm512_shuffle_i64x2(pairs[0], pairs[1], 0xdd)];
-        let lower = [_mm512_shuffle_i64x2(pairs[2], pairs[3], 0x88), _mm512_shuffle_i64x2(pairs[2], pairs[3], 0xdd)];
+        let upper = [
+            _mm512_shuffle_i64x2(pairs[0], pairs[1], 0x88),
+            _mm512_shuffle_i64x2(pairs[0], pairs[1], 0xdd),
+        ];
+        let lower = [
+            _mm512_shuffle_i64x2(pairs[2], pairs[3], 0x88),
+            _mm512_shuffle_i64x2(pairs[2], pairs[3], 0xdd),
+        ];
         for two in 0..2 {
             columns[2 * two + odd] = _mm512_shuffle_i64x2(upper[two], lower[two], 0x88);
             columns[2 * two + odd + 4] = _mm512_shuffle_i64x2(upper[two], lower[two], 0xdd);

@@ -11,7 +11,14 @@ pub(super) fn column_max(w: &[i64], shift: u32, v: &mut [i64], best: &mut [i64])
 }
 
 /// One row's part, from place `k` on.
-pub(super) fn column_max_from(k: usize, row: &[i64], shift: u32, i: i64, v: &mut [i64], best: &mut [i64]) {
+pub(super) fn column_max_from(
+    k: usize,
+    row: &[i64],
+    shift: u32,
+    i: i64,
+    v: &mut [i64],
+    best: &mut [i64],
+) {
     for ((w, v), best) in row[k..].iter().zip(&mut v[k..]).zip(&mut best[k..]) {
         let x = w << shift;
         if x > *v {
@@ -53,10 +60,18 @@ pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize)
 }
 
 /// Goes on after `so_far` at place `k`.
-pub(super) fn relax_from(k: usize, o: Offer, key: &mut [i64], from: &mut [i64], so_far: (i64, usize)) -> (i64, usize) {
+pub(super) fn relax_from(
+    k: usize,
+    o: Offer,
+    key: &mut [i64],
+    from: &mut [i64],
+    so_far: (i64, usize),
+) -> (i64, usize) {
     let (mut least, mut at) = so_far;
     let offered = o.w[k..].iter().zip(&o.v[k..]);
-    for (j, ((w, v), (key, from))) in (k..).zip(offered.zip(key[k..].iter_mut().zip(&mut from[k..]))) {
+    for (j, ((w, v), (key, from))) in
+        (k..).zip(offered.zip(key[k..].iter_mut().zip(&mut from[k..])))
+    {
         let d = o.base + v - (w << o.shift);
         if d < *key {
             (*key, *from) = (d, o.i);
@@ -88,7 +103,9 @@ pub(super) fn at_least(row: &[u64], threshold: u64, bits: &mut [u64]) {
 }
 
 pub(super) fn largest_of(row: &[u64], bits: &[u64]) -> u64 {
-    let of_line = |(line, &bits): (&[u64], &u64)| line.iter().zip(0..).map(|(&c, k)| c & (bits >> k & 1).wrapping_neg()).max();
+    let of_line = |(line, &bits): (&[u64], &u64)| {
+        line.iter().zip(0..).map(|(&c, k)| c & (bits >> k & 1).wrapping_neg()).max()
+    };
     row.chunks(64).zip(bits).filter_map(of_line).max().unwrap_or(0)
 }
 
@@ -101,8 +118,19 @@ pub(super) fn bits(cells: &[u64]) -> u64 {
     bits.iter().chain(rest).fold(0, |a, b| a | b)
 }
 
-pub(in super::super) fn edges<N: Num>(row: &[N], y: &[N], near: &[N], bar: Bar<N>, found: &mut Vec<(u32, N)>) {
-    let reach = row.iter().zip(y).zip(near).zip(0..).filter(|&(((&w, &y), &near), _)| bar.is_reached(w, y, near));
+pub(in super::super) fn edges<N: Num>(
+    row: &[N],
+    y: &[N],
+    near: &[N],
+    bar: Bar<N>,
+    found: &mut Vec<(u32, N)>,
+) {
+    let reach = row
+        .iter()
+        .zip(y)
+        .zip(near)
+        .zip(0..)
+        .filter(|&(((&w, &y), &near), _)| bar.is_reached(w, y, near));
     found.extend(reach.map(|(((&w, _), _), v)| (v, w)));
 }
 
@@ -114,7 +142,8 @@ pub(in super::super) fn both_ways<N: Num>(n: usize, cells: &[u64], shift: u32, s
         for left in (0..=top).step_by(TILE) {
             for i in top..(top + TILE).min(n) {
                 for j in left..(left + TILE).min(i + 1) {
-                    let sum = N::shifted(cells[i * n + j], shift) + N::shifted(cells[j * n + i], shift);
+                    let sum =
+                        N::shifted(cells[i * n + j], shift) + N::shifted(cells[j * n + i], shift);
                     (sums[i * n + j], sums[j * n + i]) = (sum, sum);
                 }
             }

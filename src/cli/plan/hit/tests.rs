@@ -4,11 +4,14 @@ use super::*;
 use crate::placement::hit::wave::How;
 
 fn shipped(file: &str) -> Topology {
-    config::read_topology(&crate::testing::shipped(&format!("topologies/{file}.yaml")), file).unwrap()
+    config::read_topology(&crate::testing::shipped(&format!("topologies/{file}.yaml")), file)
+        .unwrap()
 }
 
 fn job(maps: u32, reduces: u32) -> JobList {
-    let text = format!("name: x\njobs: [{{name: a, maps: {maps}, map_time: 1s, shuffle: 60MB, reduces: {reduces}, reduce_time: 1s}}]");
+    let text = format!(
+        "name: x\njobs: [{{name: a, maps: {maps}, map_time: 1s, shuffle: 60MB, reduces: {reduces}, reduce_time: 1s}}]"
+    );
     config::read_jobs(&text, "f").unwrap()
 }
 
@@ -22,7 +25,10 @@ fn planned(jobs: &JobList, t: &Topology, units: Units) -> (Plan, Switches) {
 fn every_task_of_the_first_wave_shows_its_best_hosts_and_no_more_than_fit_a_line() {
     let (t, jobs) = (shipped("tree-64"), job(40, 10));
     let (p, net) = planned(&jobs, &t, Units::default());
-    assert_eq!(p.grades.iter().map(|g| (g.stage, g.saved.len(), g.saved[0].len())).collect::<Vec<_>>(), [(1, 10, 64), (0, 40, 64)]);
+    assert_eq!(
+        p.grades.iter().map(|g| (g.stage, g.saved.len(), g.saved[0].len())).collect::<Vec<_>>(),
+        [(1, 10, 64), (0, 40, 64)]
+    );
     let rows = tasks(&jobs.jobs[0], &p, &t, &net);
     assert_eq!(rows.rows.len(), 50);
     for (row, task) in rows.rows.iter().zip(&p.tasks) {
@@ -55,12 +61,18 @@ fn costs_of_switches_count_and_are_read() {
     let (t, jobs) = (shipped("tree-64"), job(16, 4));
     let (even, net) = planned(&jobs, &t, Units::default());
     let (dear, dear_net) = planned(&jobs, &t, Units { access: 1, aggregation: 5, core: 9 });
-    let cost = |p: &Plan, net: &Switches| p.flows.iter().map(|f| u128::from(f.bytes) * u128::from(net.cost(&f.list))).sum::<u128>();
+    let cost = |p: &Plan, net: &Switches| {
+        p.flows.iter().map(|f| u128::from(f.bytes) * u128::from(net.cost(&f.list))).sum::<u128>()
+    };
     assert_eq!((cost(&even, &net), cost(&dear, &dear_net)), (even.lists.after, dear.lists.after));
     for (p, net) in [(&even, &net), (&dear, &dear_net)] {
-        let crossed: u128 = p.flows.iter().map(|f| u128::from(f.bytes) * f.list.0.len() as u128).sum();
+        let crossed: u128 =
+            p.flows.iter().map(|f| u128::from(f.bytes) * f.list.0.len() as u128).sum();
         let (bytes, each) = crossing(p, net);
-        assert!((each - crossed as f64 / bytes as f64).abs() < 1e-9, "switches are counted whatever they cost");
+        assert!(
+            (each - crossed as f64 / bytes as f64).abs() < 1e-9,
+            "switches are counted whatever they cost"
+        );
     }
     assert!(crossing(&dear, &dear_net).1 <= 5.0);
 }

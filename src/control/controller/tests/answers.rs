@@ -1,4 +1,5 @@
-//! Answers of a fabric that it was not asked for: they are refused or ignored, and none makes the controller panic.
+//! Answers of a fabric that it was not asked for: they are refused or ignored, and none makes the
+//! controller panic.
 
 use proptest::prelude::*;
 
@@ -21,10 +22,16 @@ fn network() -> Topology {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let port = || (number(2), number(4), instant()).prop_map(|(p, i, t)| (PlaneId(p), RackId(i), t));
+    let port =
+        || (number(2), number(4), instant()).prop_map(|(p, i, t)| (PlaneId(p), RackId(i), t));
     prop_oneof![
         reservation().prop_map(Op::Reserve),
-        (port(), instant()).prop_map(|((plane, input, up_from), until)| Op::End { plane, input, up_from, until }),
+        (port(), instant()).prop_map(|((plane, input, up_from), until)| Op::End {
+            plane,
+            input,
+            up_from,
+            until
+        }),
         port().prop_map(|(plane, input, up_from)| Op::Cancel { plane, input, up_from }),
     ]
 }
@@ -32,22 +39,34 @@ fn op() -> impl Strategy<Value = Op> {
 fn applied() -> impl Strategy<Value = Event> {
     let refused = prop_oneof![
         Just(OpError::NoCircuits),
-        (number(2), number(4), instant()).prop_map(|(p, i, t)| OpError::Gone { plane: PlaneId(p), input: RackId(i), up_from: t }),
+        (number(2), number(4), instant()).prop_map(|(p, i, t)| OpError::Gone {
+            plane: PlaneId(p),
+            input: RackId(i),
+            up_from: t
+        }),
     ];
-    let result = (op(), prop_oneof![instant().prop_map(Ok), refused.prop_map(Err)]).prop_map(|(op, outcome)| OpResult { op, outcome });
+    let result = (op(), prop_oneof![instant().prop_map(Ok), refused.prop_map(Err)])
+        .prop_map(|(op, outcome)| OpResult { op, outcome });
     prop::collection::vec(result, 0..4).prop_map(|results| Event::Applied { results })
 }
 
 fn steered() -> impl Strategy<Value = Event> {
     let list = prop::option::of(prop::collection::vec(number(6), 0..5).prop_map(List));
-    let ports = prop::option::weighted(0.2, (any::<u16>(), any::<u16>()).prop_map(|(from, to)| Ports { from, to }));
+    let ports = prop::option::weighted(
+        0.2,
+        (any::<u16>(), any::<u16>()).prop_map(|(from, to)| Ports { from, to }),
+    );
     let refused = prop_oneof![
         Just(PathError::NotHere("here".into())),
         number(4).prop_map(|number| PathError::NoHost { number, last: 3 }),
         Just(PathError::Full(9)),
     ];
-    let op =
-        (number(4), number(4), ports, list).prop_map(|(from, to, ports, list)| Steer { from: HostId(from), to: HostId(to), ports, list });
+    let op = (number(4), number(4), ports, list).prop_map(|(from, to, ports, list)| Steer {
+        from: HostId(from),
+        to: HostId(to),
+        ports,
+        list,
+    });
     let result = (op, prop_oneof![3 => instant().prop_map(Ok), 1 => refused.prop_map(Err)]);
     let result = result.prop_map(|(op, outcome)| SteerResult { op, outcome });
     prop::collection::vec(result, 0..4).prop_map(|results| Event::Steered { results })
@@ -56,15 +75,23 @@ fn steered() -> impl Strategy<Value = Event> {
 fn probed() -> impl Strategy<Value = Event> {
     let found = prop::option::of((number(4).prop_map(RackId), instant()));
     let dark = prop::option::of(any::<u64>().prop_map(Span));
-    (number(2), number(4), number(4), instant(), found, dark).prop_map(|(p, i, o, at, arrived, dark)| {
-        let (plane, input, output) = (PlaneId(p), RackId(i), RackId(o));
-        Event::Probed { report: ProbeReport { plane, input, output, at, arrived, dark } }
-    })
+    (number(2), number(4), number(4), instant(), found, dark).prop_map(
+        |(p, i, o, at, arrived, dark)| {
+            let (plane, input, output) = (PlaneId(p), RackId(i), RackId(o));
+            Event::Probed { report: ProbeReport { plane, input, output, at, arrived, dark } }
+        },
+    )
 }
 
 fn cost() -> impl Strategy<Value = Event> {
-    let span = || prop_oneof![(0..1u64 << 40).prop_map(Span), any::<u64>().prop_map(Span), Just(Span::MAX)];
-    (span(), span(), span()).prop_map(|(poll, decide, apply)| Event::CycleCost { poll, decide, apply })
+    let span = || {
+        prop_oneof![(0..1u64 << 40).prop_map(Span), any::<u64>().prop_map(Span), Just(Span::MAX)]
+    };
+    (span(), span(), span()).prop_map(|(poll, decide, apply)| Event::CycleCost {
+        poll,
+        decide,
+        apply,
+    })
 }
 
 fn answer() -> impl Strategy<Value = Event> {
@@ -72,7 +99,8 @@ fn answer() -> impl Strategy<Value = Event> {
 }
 
 impl World {
-    /// Does what the controller wants; `said` is told instead of the answer of its kind, as often as it is asked for.
+    /// Does what the controller wants; `said` is told instead of the answer of its kind, as often
+    /// as it is asked for.
     fn answer(&mut self, said: Option<&Event>) {
         let mut asked = 0;
         while let Some(action) = self.c.poll_action() {
@@ -90,10 +118,18 @@ impl World {
             let told = match (instead, action) {
                 (Some(said), _) => said.clone(),
                 (None, Action::Observe) => Event::Observed { result: self.observe() },
-                (None, Action::Consult { .. }) => Event::Advised { result: Err("no program".to_owned().into()) },
-                (None, Action::Apply { ops }) => Event::Applied { results: self.fabric.get_mut().apply(&ops, self.now) },
-                (None, Action::Steer { ops }) => Event::Steered { results: self.fabric.get_mut().steer(&ops, self.now) },
-                (None, Action::Probe { .. } | Action::Prioritise { .. } | Action::Log { .. }) => continue,
+                (None, Action::Consult { .. }) => {
+                    Event::Advised { result: Err("no program".to_owned().into()) }
+                }
+                (None, Action::Apply { ops }) => {
+                    Event::Applied { results: self.fabric.get_mut().apply(&ops, self.now) }
+                }
+                (None, Action::Steer { ops }) => {
+                    Event::Steered { results: self.fabric.get_mut().steer(&ops, self.now) }
+                }
+                (None, Action::Probe { .. } | Action::Prioritise { .. } | Action::Log { .. }) => {
+                    continue;
+                }
             };
             self.tell(told).expect("an answer is no request");
         }
@@ -104,16 +140,32 @@ impl World {
 fn busy(policy: CircuitPolicy) -> World {
     let mut w = world_of(CircuitPolicy { paths: PathPolicy::Hit, ..policy }, network());
     w.backlog.set(RackId(0), RackId(1), 90_000_000);
-    let (id, name, bound, priorities) = (CoflowId(1), String::new(), Span::ZERO, Priorities::default());
+    let (id, name, bound, priorities) =
+        (CoflowId(1), String::new(), Span::ZERO, Priorities::default());
     let pairs = vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(1 << 20) }];
-    w.tell(Event::CoflowArrived { id, name, pairs, bound, progress: ProgressBy::Counters, weight: 1, priorities }).unwrap();
+    w.tell(Event::CoflowArrived {
+        id,
+        name,
+        pairs,
+        bound,
+        progress: ProgressBy::Counters,
+        weight: 1,
+        priorities,
+    })
+    .unwrap();
     w.tell(Event::CoflowFlows {
         id,
         flows: vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1 << 20) }],
         types: Default::default(),
     })
     .unwrap();
-    w.tell(Event::ManualList { from: HostId(0), to: HostId(1), ports: None, list: List(vec![0, 5, 1]) }).unwrap();
+    w.tell(Event::ManualList {
+        from: HostId(0),
+        to: HostId(1),
+        ports: None,
+        list: List(vec![0, 5, 1]),
+    })
+    .unwrap();
     w
 }
 
@@ -168,7 +220,13 @@ fn an_answer_to_other_operations_is_a_failure_of_those_that_were_asked_for() {
     w.answer(Some(&said));
     let s = w.snapshot();
     let told: Vec<(Trouble, &str)> = s.failures.iter().map(|f| (f.trouble, &*f.why)).collect();
-    assert_eq!(told, [(Trouble::Port(PlaneId(0), RackId(0)), "the fabric answered to other operations than it was asked for")]);
+    assert_eq!(
+        told,
+        [(
+            Trouble::Port(PlaneId(0), RackId(0)),
+            "the fabric answered to other operations than it was asked for"
+        )]
+    );
     assert_eq!(s.stats.circuits_set, 0);
     w.now = at(200);
     w.tell(Event::Tick).unwrap();

@@ -1,4 +1,5 @@
-//! Planes of all kinds: on those that are all-stop circuits go dark together, on those that are duplex they come in pairs.
+//! Planes of all kinds: on those that are all-stop circuits go dark together, on those that are
+//! duplex they come in pairs.
 
 use proptest::prelude::*;
 
@@ -21,14 +22,23 @@ fn all_kinds() -> Vec<Plane> {
 
 /// When circuits of an input of plane 0 were set.
 fn set(w: &World, input: u32) -> Vec<Time> {
-    w.reserved().iter().filter(|r| (r.plane.0, r.input.0) == (0, input)).map(|r| r.setup_at).collect()
+    w.reserved()
+        .iter()
+        .filter(|r| (r.plane.0, r.input.0) == (0, input))
+        .map(|r| r.setup_at)
+        .collect()
 }
 
 #[test]
 fn a_circuit_set_by_hand_darkens_an_all_stop_plane_once() {
     let one = || vec![plane(0, StopMode::AllStop, false)];
     let beside = || vec![plane(0, StopMode::AllStop, false), plane(1, StopMode::NotAllStop, false)];
-    let schedulers = [SchedulerKind::Bipartite, SchedulerKind::Greedy, SchedulerKind::Sunflow, SchedulerKind::SunflowLas];
+    let schedulers = [
+        SchedulerKind::Bipartite,
+        SchedulerKind::Greedy,
+        SchedulerKind::Sunflow,
+        SchedulerKind::SunflowLas,
+    ];
     for (scheduler, planes) in schedulers.into_iter().flat_map(|s| [(s, one()), (s, beside())]) {
         let mut w = world_of(policy(scheduler), network(planes));
         w.backlog.set(RackId(0), RackId(1), 900_000_000_000);
@@ -36,10 +46,18 @@ fn a_circuit_set_by_hand_darkens_an_all_stop_plane_once() {
         w.run_until(at(150));
         w.tell(Event::ManualConnect { plane: hand.0, input: hand.1, output: hand.2 }).unwrap();
         w.run_until(at(950));
-        assert_eq!((set(&w, 0), set(&w, 2)), (vec![at(107), at(207)], vec![at(207)]), "{scheduler:?}");
+        assert_eq!(
+            (set(&w, 0), set(&w, 2)),
+            (vec![at(107), at(207)], vec![at(207)]),
+            "{scheduler:?}"
+        );
         w.tell(Event::ManualDisconnect { plane: hand.0, input: hand.1 }).unwrap();
         w.run_until(at(1950));
-        assert_eq!((set(&w, 0), set(&w, 2).len()), (vec![at(107), at(207), at(1007)], 1), "{scheduler:?}");
+        assert_eq!(
+            (set(&w, 0), set(&w, 2).len()),
+            (vec![at(107), at(207), at(1007)], 1),
+            "{scheduler:?}"
+        );
         assert!(w.snapshot().failures.is_empty(), "{scheduler:?}");
     }
 }
@@ -53,7 +71,8 @@ fn alone(table: &Timetable, planes: &[Plane]) -> Option<Reservation> {
     table.iter().find(|r| planes[r.plane.index()].duplex && !back(r)).copied()
 }
 
-/// An interval of a generated run: demand, a circuit set by hand, one given back, and a port that is down.
+/// An interval of a generated run: demand, a circuit set by hand, one given back, and a port that
+/// is down.
 #[derive(Debug)]
 struct Step {
     demand: Vec<(u32, u32, u64)>,
@@ -80,12 +99,20 @@ impl World {
         step.demand.iter().for_each(|&(i, j, b)| self.backlog.add(RackId(i), RackId(j), b));
         // Some are refused: a port that is taken, down, or has no circuit.
         if let Some((p, i, j)) = step.hand {
-            let _ = self.tell(Event::ManualConnect { plane: PlaneId(p), input: RackId(i), output: RackId(j) });
+            let _ = self.tell(Event::ManualConnect {
+                plane: PlaneId(p),
+                input: RackId(i),
+                output: RackId(j),
+            });
         }
         if let Some((p, i)) = step.back {
             let _ = self.tell(Event::ManualDisconnect { plane: PlaneId(p), input: RackId(i) });
         }
-        let down = |(p, r)| Damage { what: "gone".into(), port: Some((PlaneId(p), RackId(r))), ..Damage::default() };
+        let down = |(p, r)| Damage {
+            what: "gone".into(),
+            port: Some((PlaneId(p), RackId(r))),
+            ..Damage::default()
+        };
         self.damage = step.down.map(down).into_iter().collect();
         self.run_until(end);
     }
@@ -94,8 +121,8 @@ impl World {
 proptest! {
     #![proptest_config(crate::testing::drawn(256))]
 
-    /// Whatever decides, is set by hand or breaks: the circuits that are wanted, and those that the fabric holds, suit the kind of
-    /// each plane.
+    /// Whatever decides, is set by hand or breaks: the circuits that are wanted, and those that the
+    /// fabric holds, suit the kind of each plane.
     #[test]
     fn what_is_wanted_suits_every_kind_of_plane(
         kind in prop::sample::select(SchedulerKind::ALL.to_vec()), interval in prop_oneof![Just(100u64), Just(8)],
@@ -112,7 +139,8 @@ proptest! {
                 prop_assert_eq!(alone(table, &planes), None, "{:?}: {:?}", kind, table);
             }
         }
-        // Nothing breaks and nothing is wanted any more: what is set by hand stays, all else ends, and no circuit blinks.
+        // Nothing breaks and nothing is wanted any more: what is set by hand stays, all else ends,
+        // and no circuit blinks.
         let rest = Step { demand: vec![], hand: None, back: None, down: None };
         let still = steps.len() as u64 + 400 / interval;
         w.step(&rest, at(100 + interval * still));

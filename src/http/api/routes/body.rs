@@ -1,4 +1,5 @@
-//! Bodies of coflows and of placement requests, checked against the network: what is wrong is told with a JSON pointer.
+//! Bodies of coflows and of placement requests, checked against the network: what is wrong is told
+//! with a JSON pointer.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +61,9 @@ pub(super) struct Content {
 /// Refuses a strict priority that does not exist.
 fn exists_priority(priority: Option<u8>, pointer: impl FnOnce() -> String) -> Reply<()> {
     let wrong = priority.filter(|&p| p > LAST);
-    wrong.map_or(Ok(()), |p| Err(Problem::value(pointer(), format!("no priority {p}: they are 0 (first) to {LAST}"))))
+    wrong.map_or(Ok(()), |p| {
+        Err(Problem::value(pointer(), format!("no priority {p}: they are 0 (first) to {LAST}")))
+    })
 }
 
 /// The change of a coflow of which `flows` flows are sent here.
@@ -74,10 +77,16 @@ pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<Change> {
         exists_priority(Some(f.priority), || format!("/flows/{k}/priority"))?;
         exists("flow", f.flow, flows, || format!("/flows/{k}/flow"))?;
         if !seen.insert(f.flow) {
-            return Err(Problem::value(format!("/flows/{k}/flow"), format!("flow {} is listed twice", f.flow)));
+            return Err(Problem::value(
+                format!("/flows/{k}/flow"),
+                format!("flow {} is listed twice", f.flow),
+            ));
         }
     }
-    Ok(Change { all: body.priority, flows: body.flows.iter().map(|f| (FlowId(f.flow), f.priority)).collect() })
+    Ok(Change {
+        all: body.priority,
+        flows: body.flows.iter().map(|f| (FlowId(f.flow), f.priority)).collect(),
+    })
 }
 
 /// Whether the body makes sense on this network.
@@ -90,37 +99,72 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
         p.pointer = Some("/send".into());
         return Err(p);
     }
-    let bad_name = |n: &String| n.is_empty() || n.chars().count() > MAX_NAME || n.chars().any(text::is_hidden);
+    let bad_name =
+        |n: &String| n.is_empty() || n.chars().count() > MAX_NAME || n.chars().any(text::is_hidden);
     if body.name.as_ref().is_some_and(bad_name) {
         let which = "none of them a control character, or one that turns text or breaks lines";
-        return Err(Problem::value("/name", format!("a name has 1 to {MAX_NAME} characters, {which}")));
+        return Err(Problem::value(
+            "/name",
+            format!("a name has 1 to {MAX_NAME} characters, {which}"),
+        ));
     }
     if body.weight == Some(0) {
         return Err(Problem::value("/weight", "a weight is 1 at least"));
     }
     exists_priority(body.priority, || "/priority".into())?;
     if body.place.is_some() {
-        let given = [("pairs", body.pairs.is_empty()), ("flows", body.flows.is_empty())].into_iter().find(|g| !g.1);
-        let both = |key: &str| Problem::value(format!("/{key}"), "what is sent follows from `place`: leave one of the two out");
+        let given = [("pairs", body.pairs.is_empty()), ("flows", body.flows.is_empty())]
+            .into_iter()
+            .find(|g| !g.1);
+        let both = |key: &str| {
+            Problem::value(
+                format!("/{key}"),
+                "what is sent follows from `place`: leave one of the two out",
+            )
+        };
         if body.priority.is_some() {
-            return Err(Problem::value("/priority", "of a shuffle that is to be placed, the priority is said when it is confirmed"));
+            return Err(Problem::value(
+                "/priority",
+                "of a shuffle that is to be placed, the priority is said when it is confirmed",
+            ));
         }
         if !body.types.is_empty() {
-            return Err(Problem::value("/types", "of a shuffle that is to be placed, the types are said when it is confirmed"));
+            return Err(Problem::value(
+                "/types",
+                "of a shuffle that is to be placed, the types are said when it is confirmed",
+            ));
         }
-        let none = Content { pairs: vec![], flows: vec![], priorities: Priorities::default(), types: Types::default() };
+        let none = Content {
+            pairs: vec![],
+            flows: vec![],
+            priorities: Priorities::default(),
+            types: Types::default(),
+        };
         return given.map_or(Ok(none), |g| Err(both(g.0)));
     }
     let topology = &app.handle.topology;
     match (body.pairs.is_empty(), body.flows.is_empty()) {
-        (true, true) => Err(Problem::value("/pairs", "a coflow has at least one pair of racks, or one of `flows`")),
-        (false, false) => Err(Problem::value("/pairs", "pairs follow from `flows`: give one of the two")),
+        (true, true) => Err(Problem::value(
+            "/pairs",
+            "a coflow has at least one pair of racks, or one of `flows`",
+        )),
+        (false, false) => {
+            Err(Problem::value("/pairs", "pairs follow from `flows`: give one of the two"))
+        }
         (false, true) => {
             let pairs = check_pairs(&body.pairs, topology.rack_count())?;
             if !body.types.is_empty() {
-                return Err(Problem::value("/types", "types are of flows between hosts: give `flows` instead of `pairs`"));
+                return Err(Problem::value(
+                    "/types",
+                    "types are of flows between hosts: give `flows` instead of `pairs`",
+                ));
             }
-            Ok(Content { pairs, flows: vec![], priorities: Priorities { all: body.priority, flows: vec![] }, types: Types::default() })
+            Ok(Content {
+                pairs,
+                flows: vec![],
+                priorities: Priorities { all: body.priority, flows: vec![] },
+                types: Types::default(),
+            })
         }
         (true, false) => {
             let flows = check_flows(&body.flows, topology)?;
@@ -128,7 +172,12 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
             let own = body.flows.iter().map(|f| f.priority);
             let own = if own.clone().any(|p| p.is_some()) { own.collect() } else { vec![] };
             let types = check_types(&body.types, topology)?;
-            Ok(Content { pairs, flows, priorities: Priorities { all: body.priority, flows: own }, types })
+            Ok(Content {
+                pairs,
+                flows,
+                priorities: Priorities { all: body.priority, flows: own },
+                types,
+            })
         }
     }
 }
@@ -136,7 +185,8 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
 /// The types of a coflow's flows, which some two hosts of the network must have.
 fn check_types(types: &[wire::SwitchTier], topology: &Topology) -> Reply<Types> {
     let types = Types(types.iter().map(|&t| t.into()).collect());
-    possible(topology, &types).map_err(|(what, allowed)| Problem::value("/types", format!("{what}: {allowed}")))?;
+    possible(topology, &types)
+        .map_err(|(what, allowed)| Problem::value("/types", format!("{what}: {allowed}")))?;
     Ok(types)
 }
 
@@ -146,10 +196,16 @@ fn check_pairs(pairs: &[wire::PairBody], racks: usize) -> Reply<Vec<RackBytes>> 
         exists("rack", p.from.0, racks, || format!("/pairs/{k}/from"))?;
         exists("rack", p.to.0, racks, || format!("/pairs/{k}/to"))?;
         if p.from == p.to {
-            return Err(Problem::value(format!("/pairs/{k}/to"), "a rack's own traffic does not leave it"));
+            return Err(Problem::value(
+                format!("/pairs/{k}/to"),
+                "a rack's own traffic does not leave it",
+            ));
         }
         if !seen.insert((p.from, p.to)) {
-            return Err(Problem::value(format!("/pairs/{k}"), format!("the pair {} -> {} is listed twice", p.from.0, p.to.0)));
+            return Err(Problem::value(
+                format!("/pairs/{k}"),
+                format!("the pair {} -> {} is listed twice", p.from.0, p.to.0),
+            ));
         }
         add_bytes("pairs", k, p.bytes.0, &mut total)?;
     }
@@ -158,14 +214,22 @@ fn check_pairs(pairs: &[wire::PairBody], racks: usize) -> Reply<Vec<RackBytes>> 
 
 fn check_flows(flows: &[wire::Flow], topology: &Topology) -> Reply<Vec<FlowSpec>> {
     if flows.len() > MAX_FLOWS {
-        return Err(Problem::value("/flows", format!("{} flows: at most {MAX_FLOWS}", flows.len())));
+        return Err(Problem::value(
+            "/flows",
+            format!("{} flows: at most {MAX_FLOWS}", flows.len()),
+        ));
     }
     let (mut total, mut all) = (0, Vec::with_capacity(flows.len()));
     for (k, f) in flows.iter().enumerate() {
-        let host = |h: wire::HostRef, key| h.find(topology).map_err(|why| Problem::value(format!("/flows/{k}/{key}"), why));
+        let host = |h: wire::HostRef, key| {
+            h.find(topology).map_err(|why| Problem::value(format!("/flows/{k}/{key}"), why))
+        };
         let (from, to) = (host(f.from, "from")?, host(f.to, "to")?);
         if from == to {
-            return Err(Problem::value(format!("/flows/{k}/to"), "a host's own bytes do not leave it"));
+            return Err(Problem::value(
+                format!("/flows/{k}/to"),
+                "a host's own bytes do not leave it",
+            ));
         }
         exists_priority(f.priority, || format!("/flows/{k}/priority"))?;
         add_bytes("flows", k, f.bytes.0, &mut total)?;
@@ -174,21 +238,34 @@ fn check_flows(flows: &[wire::Flow], topology: &Topology) -> Reply<Vec<FlowSpec>
     Ok(all)
 }
 
-/// Whether the network has a rack, a plane or another thing (`what`) of this number: they are 0 to `n - 1`.
-pub(super) fn exists(what: &str, number: u32, n: usize, pointer: impl FnOnce() -> String) -> Reply<()> {
+/// Whether the network has a rack, a plane or another thing (`what`) of this number: they are 0 to
+/// `n - 1`.
+pub(super) fn exists(
+    what: &str,
+    number: u32,
+    n: usize,
+    pointer: impl FnOnce() -> String,
+) -> Reply<()> {
     let known = (number as usize) < n;
     let those = || match (n.checked_sub(1), what) {
         (None, _) => "there is none".into(),
         (Some(last), "rack") => format!("they are 0 to {last}, or r0 to r{last}"),
         (Some(last), _) => format!("they are 0 to {last}"),
     };
-    if known { Ok(()) } else { Err(Problem::value(pointer(), format!("no {what} {number}: {}", those()))) }
+    if known {
+        Ok(())
+    } else {
+        Err(Problem::value(pointer(), format!("no {what} {number}: {}", those())))
+    }
 }
 
 fn add_bytes(list: &str, k: usize, bytes: u64, total: &mut u64) -> Reply<()> {
     *total = total.saturating_add(bytes);
     if bytes == 0 || *total > MAX_BYTES {
-        return Err(Problem::value(format!("/{list}/{k}/bytes"), format!("1 to {MAX_BYTES} bytes, all {list} together")));
+        return Err(Problem::value(
+            format!("/{list}/{k}/bytes"),
+            format!("1 to {MAX_BYTES} bytes, all {list} together"),
+        ));
     }
     Ok(())
 }
@@ -205,26 +282,53 @@ pub(super) fn request(app: &App, place: &Place) -> Reply<Request> {
     ahead("deadline_ns", place.deadline_ns)?;
     let hold = hold(Some(place));
     if !(HOLDS.0..=HOLDS.1).contains(&hold) {
-        return Err(Problem::value("/place/hold_ns", format!("{} to {} (in ns: {} to {})", HOLDS.0, HOLDS.1, HOLDS.0.0, HOLDS.1.0)));
+        return Err(Problem::value(
+            "/place/hold_ns",
+            format!("{} to {} (in ns: {} to {})", HOLDS.0, HOLDS.1, HOLDS.0.0, HOLDS.1.0),
+        ));
     }
     let shuffle = match (&place.reduces, place.tasks) {
-        (Some(_), Some(_)) => return Err(Problem::value("/place/tasks", "`reduces` has the tasks already: leave one of the two out")),
+        (Some(_), Some(_)) => {
+            return Err(Problem::value(
+                "/place/tasks",
+                "`reduces` has the tasks already: leave one of the two out",
+            ));
+        }
         (None, None) => {
-            return Err(Problem::value("/place", "where the reduce tasks are (`reduces`), or how many are to be placed (`tasks`)"));
+            return Err(Problem::value(
+                "/place",
+                "where the reduce tasks are (`reduces`), or how many are to be placed (`tasks`)",
+            ));
         }
         (Some(reduces), None) => Shuffle::Placed { maps, reduces: placed(app, place, reduces)? },
         (None, Some(tasks)) => open(app, place, maps, tasks)?,
     };
-    Ok(Request { shuffle, ready: Span(place.ready_ns.0), deadline: place.deadline_ns.map(|l| Span(l.0)) })
+    Ok(Request {
+        shuffle,
+        ready: Span(place.ready_ns.0),
+        deadline: place.deadline_ns.map(|l| Span(l.0)),
+    })
 }
 
 fn ahead(key: &str, ns: Option<wire::Length>) -> Reply<()> {
     let fits = ns.is_none_or(|n| n.0 <= MAX_AHEAD.0);
-    if fits { Ok(()) } else { Err(Problem::value(format!("/place/{key}"), format!("at most {MAX_AHEAD} (in ns: {})", MAX_AHEAD.0))) }
+    if fits {
+        Ok(())
+    } else {
+        Err(Problem::value(
+            format!("/place/{key}"),
+            format!("at most {MAX_AHEAD} (in ns: {})", MAX_AHEAD.0),
+        ))
+    }
 }
 
 /// A rack of a list that has each once.
-fn rack(app: &App, wire::RackRef(rack): wire::RackRef, pointer: String, seen: &mut BTreeSet<u32>) -> Reply<RackId> {
+fn rack(
+    app: &App,
+    wire::RackRef(rack): wire::RackRef,
+    pointer: String,
+    seen: &mut BTreeSet<u32>,
+) -> Reply<RackId> {
     exists("rack", rack, app.handle.topology.rack_count(), || pointer.clone())?;
     if !seen.insert(rack) {
         return Err(Problem::value(pointer, format!("rack {rack} is listed twice")));
@@ -241,7 +345,12 @@ fn maps(app: &App, place: &Place) -> Reply<Vec<(RackId, Bytes)>> {
         let at = rack(app, m.rack, format!("/place/maps/{k}/rack"), &mut seen)?;
         total = total.saturating_add(m.bytes.0);
         let fits = m.bytes.0 > 0 && total <= MAX_BYTES;
-        let wrong = || Problem::value(format!("/place/maps/{k}/bytes"), format!("1 to {MAX_BYTES} bytes, all racks together"));
+        let wrong = || {
+            Problem::value(
+                format!("/place/maps/{k}/bytes"),
+                format!("1 to {MAX_BYTES} bytes, all racks together"),
+            )
+        };
         if fits { Ok((at, Bytes(m.bytes.0))) } else { Err(wrong()) }
     };
     place.maps.iter().enumerate().map(one).collect()
@@ -255,7 +364,10 @@ fn placed(app: &App, place: &Place, reduces: &[wire::PlacedTasks]) -> Reply<Vec<
         (place.at_most.is_some(), "at_most"),
     ] {
         if given {
-            return Err(Problem::value(format!("/place/{key}"), "is for tasks that are to be placed: only with `tasks`"));
+            return Err(Problem::value(
+                format!("/place/{key}"),
+                "is for tasks that are to be placed: only with `tasks`",
+            ));
         }
     }
     if reduces.is_empty() {
@@ -265,7 +377,12 @@ fn placed(app: &App, place: &Place, reduces: &[wire::PlacedTasks]) -> Reply<Vec<
     let one = |(k, r): (usize, &wire::PlacedTasks)| {
         let at = rack(app, r.rack, format!("/place/reduces/{k}/rack"), &mut seen)?;
         total = total.saturating_add(r.tasks);
-        let wrong = || Problem::value(format!("/place/reduces/{k}/tasks"), format!("1 to {MAX_TASKS} tasks, all racks together"));
+        let wrong = || {
+            Problem::value(
+                format!("/place/reduces/{k}/tasks"),
+                format!("1 to {MAX_TASKS} tasks, all racks together"),
+            )
+        };
         if r.tasks > 0 && total <= MAX_TASKS { Ok((at, r.tasks)) } else { Err(wrong()) }
     };
     reduces.iter().enumerate().map(one).collect()
@@ -288,7 +405,8 @@ fn open(app: &App, place: &Place, maps: Vec<(RackId, Bytes)>, reduces: u32) -> R
     };
     let named = |racks: &[wire::RackRef], key: &str| -> Reply<BTreeSet<RackId>> {
         let mut seen = BTreeSet::new();
-        let one = |(k, &r): (usize, &wire::RackRef)| rack(app, r, format!("/place/{key}/{k}"), &mut seen);
+        let one =
+            |(k, &r): (usize, &wire::RackRef)| rack(app, r, format!("/place/{key}/{k}"), &mut seen);
         racks.iter().enumerate().map(one).collect()
     };
     let allowed = place.allowed.as_ref().map(|a| named(a, "allowed")).transpose()?;
@@ -316,7 +434,10 @@ fn given(app: &App, slots: &[wire::RackSlots]) -> Reply<Vec<Vec<Span>>> {
         for (ns, count, pointer) in times {
             total = total.saturating_add(count);
             if total > MAX_TASKS {
-                return Err(Problem::value(pointer, format!("at most {MAX_TASKS} slots, all racks together")));
+                return Err(Problem::value(
+                    pointer,
+                    format!("at most {MAX_TASKS} slots, all racks together"),
+                ));
             }
             free[at.index()].extend(std::iter::repeat_n(Span(ns), count as usize));
         }

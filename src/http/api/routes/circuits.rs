@@ -16,7 +16,11 @@ use crate::ids::{PlaneId, RackId};
 #[utoipa::path(get, path = "/api/v1/circuits", operation_id = "listCircuits", tag = "circuits", responses((status = 200, body = wire::Circuits)))]
 pub async fn list(State(app): State<App>) -> Json<wire::Circuits> {
     let s = app.snapshot();
-    Json(wire::Circuits { revision: s.revision, now_ns: s.now.0, circuits: s.circuits.iter().map(Into::into).collect() })
+    Json(wire::Circuits {
+        revision: s.revision,
+        now_ns: s.now.0,
+        circuits: s.circuits.iter().map(Into::into).collect(),
+    })
 }
 
 /// The circuit of one input port: the one with light, else the next one.
@@ -25,12 +29,17 @@ pub async fn list(State(app): State<App>) -> Json<wire::Circuits> {
     params(("plane" = wire::PlaneRef, Path, description = "The plane"), ("input" = wire::RackRef, Path, description = "Sending rack")),
     responses((status = 200, body = wire::Circuit), (status = 404, body = Problem, description = "No such port, or it is dark"))
 )]
-pub async fn get(State(app): State<App>, Path((plane, input)): Path<(String, String)>) -> Reply<Json<wire::Circuit>> {
+pub async fn get(
+    State(app): State<App>,
+    Path((plane, input)): Path<(String, String)>,
+) -> Reply<Json<wire::Circuit>> {
     let (plane, input) = (app.plane(&plane)?, app.rack(&input)?);
     let s = app.snapshot();
     let of_port = s.circuits.iter().filter(|c| c.plane == plane && c.input == input);
     let found = of_port.min_by_key(|c| (c.state != CircuitState::Up, c.up_from));
-    found.map(|c| Json(c.into())).ok_or_else(|| Problem::not_found(format!("plane {} input {} has no circuit", plane.0, input.0)))
+    found.map(|c| Json(c.into())).ok_or_else(|| {
+        Problem::not_found(format!("plane {} input {} has no circuit", plane.0, input.0))
+    })
 }
 
 /// Sets a circuit by hand; it stays until it is deleted, whatever the policy.
@@ -44,15 +53,20 @@ pub async fn get(State(app): State<App>, Path((plane, input)): Path<(String, Str
         (status = 409, body = Problem, description = "A port is held by another circuit or faulty")
     )
 )]
-pub async fn put(State(app): State<App>, Path((plane, input)): Path<(String, String)>, body: Body<wire::CircuitBody>) -> Reply<StatusCode> {
+pub async fn put(
+    State(app): State<App>,
+    Path((plane, input)): Path<(String, String)>,
+    body: Body<wire::CircuitBody>,
+) -> Reply<StatusCode> {
     let (plane, input) = (app.plane(&plane)?, app.rack(&input)?);
     let output = output(&app, (plane, input), body.value.output.0, || "/output".into())?;
     app.tell(Event::ManualConnect { plane, input, output }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Sets all circuits by hand at one instant: those that stay keep their light, all others change with the next decision, and what is not in
-/// the list is given back to the policy. For controllers that decide elsewhere.
+/// Sets all circuits by hand at one instant: those that stay keep their light, all others change
+/// with the next decision, and what is not in the list is given back to the policy. For controllers
+/// that decide elsewhere.
 #[utoipa::path(
     put, path = "/api/v1/circuits", operation_id = "replaceCircuits", tag = "circuits",
     request_body = wire::ConfigurationBody,
@@ -61,7 +75,10 @@ pub async fn put(State(app): State<App>, Path((plane, input)): Path<(String, Str
         (status = 409, body = Problem, description = "Two circuits need one port, or a port is faulty; nothing is changed")
     )
 )]
-pub async fn replace(State(app): State<App>, body: Body<wire::ConfigurationBody>) -> Reply<StatusCode> {
+pub async fn replace(
+    State(app): State<App>,
+    body: Body<wire::ConfigurationBody>,
+) -> Reply<StatusCode> {
     let circuit = |(k, c): (usize, &wire::ManualCircuit)| {
         let at = |key: &str| format!("/circuits/{k}/{key}");
         body::exists("plane", c.plane.0, app.handle.topology.planes.len(), || at("plane"))?;
@@ -74,10 +91,18 @@ pub async fn replace(State(app): State<App>, body: Body<wire::ConfigurationBody>
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn output(app: &App, (plane, input): (PlaneId, RackId), output: u32, at: impl Fn() -> String) -> Reply<RackId> {
+fn output(
+    app: &App,
+    (plane, input): (PlaneId, RackId),
+    output: u32,
+    at: impl Fn() -> String,
+) -> Reply<RackId> {
     body::exists("rack", output, app.handle.topology.rack_count(), &at)?;
     if output == input.0 {
-        return Err(Problem::value(at(), format!("plane {} does not join rack {output} with itself", plane.0)));
+        return Err(Problem::value(
+            at(),
+            format!("plane {} does not join rack {output} with itself", plane.0),
+        ));
     }
     Ok(RackId(output))
 }
@@ -88,7 +113,10 @@ fn output(app: &App, (plane, input): (PlaneId, RackId), output: u32, at: impl Fn
     params(("plane" = wire::PlaneRef, Path, description = "The plane"), ("input" = wire::RackRef, Path, description = "Sending rack")),
     responses((status = 204, description = "The port is the policy's again"), (status = 404, body = Problem, description = "No such circuit set by hand"))
 )]
-pub async fn delete(State(app): State<App>, Path((plane, input)): Path<(String, String)>) -> Reply<StatusCode> {
+pub async fn delete(
+    State(app): State<App>,
+    Path((plane, input)): Path<(String, String)>,
+) -> Reply<StatusCode> {
     let (plane, input) = (app.plane(&plane)?, app.rack(&input)?);
     app.tell(Event::ManualDisconnect { plane, input }).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -7,10 +7,15 @@ use axum::response::{IntoResponse, Response};
 
 /// Answers 304 to a client that has what a GET would give it, by its tag.
 pub async fn unless_known(request: Request, next: Next) -> Response {
-    let reads = request.method() == axum::http::Method::GET || request.method() == axum::http::Method::HEAD;
+    let reads =
+        request.method() == axum::http::Method::GET || request.method() == axum::http::Method::HEAD;
     let known = list(request.headers(), &header::IF_NONE_MATCH);
     let response = next.run(request).await;
-    let Some(tag) = response.headers().get(header::ETAG).filter(|_| reads && response.status().is_success()) else { return response };
+    let Some(tag) =
+        response.headers().get(header::ETAG).filter(|_| reads && response.status().is_success())
+    else {
+        return response;
+    };
     let strong = |t: &str| t.trim().trim_start_matches("W/").to_owned();
     let own = tag.to_str().map(strong).unwrap_or_default();
     if !known.iter().any(|k| k == "*" || strong(k) == own) {
@@ -20,7 +25,12 @@ pub async fn unless_known(request: Request, next: Next) -> Response {
     let mut unchanged = StatusCode::NOT_MODIFIED.into_response();
     unchanged.headers_mut().insert(header::ETAG, tag);
     for name in [header::CACHE_CONTROL, header::VARY] {
-        response.headers().get(&name).cloned().into_iter().for_each(|v: HeaderValue| drop(unchanged.headers_mut().insert(&name, v)));
+        response
+            .headers()
+            .get(&name)
+            .cloned()
+            .into_iter()
+            .for_each(|v: HeaderValue| drop(unchanged.headers_mut().insert(&name, v)));
     }
     unchanged
 }
@@ -28,16 +38,27 @@ pub async fn unless_known(request: Request, next: Next) -> Response {
 /// The values of a header that is a list, over all its lines.
 fn list(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
     let lines = headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
-    lines.flat_map(|line| line.split(',')).map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+    lines
+        .flat_map(|line| line.split(','))
+        .map(|item| item.trim().to_owned())
+        .filter(|item| !item.is_empty())
+        .collect()
 }
 
-/// Which of some media types a client wants most, as `Accept` says; the first of equals, and the first if it says nothing. `None`: none.
+/// Which of some media types a client wants most, as `Accept` says; the first of equals, and the
+/// first if it says nothing. `None`: none.
 pub fn preferred(headers: &HeaderMap, offered: &[&str]) -> Option<usize> {
     let accepted = list(headers, &header::ACCEPT);
     if accepted.is_empty() {
         return Some(0);
     }
-    let thousandths = |q: &str| q.trim().parse::<f32>().ok().filter(|q| (0.0..=1.0).contains(q)).map_or(0, |q| (q * 1000.0) as u32);
+    let thousandths = |q: &str| {
+        q.trim()
+            .parse::<f32>()
+            .ok()
+            .filter(|q| (0.0..=1.0).contains(q))
+            .map_or(0, |q| (q * 1000.0) as u32)
+    };
     let wants = |kind: &str| {
         let fit = accepted.iter().filter_map(|item| {
             let mut parts = item.split(';').map(str::trim);
@@ -47,7 +68,12 @@ pub fn preferred(headers: &HeaderMap, offered: &[&str]) -> Option<usize> {
             let telling = match range.as_str() {
                 "*/*" => 1,
                 r if r == kind => 3,
-                r if r.strip_suffix("/*").is_some_and(|main| kind.split('/').next() == Some(main)) => 2,
+                r if r
+                    .strip_suffix("/*")
+                    .is_some_and(|main| kind.split('/').next() == Some(main)) =>
+                {
+                    2
+                }
                 _ => return None,
             };
             Some((telling, weight))

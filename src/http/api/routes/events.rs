@@ -28,16 +28,22 @@ impl Wanted {
     fn names(self) -> Result<Vec<&'static str>, Problem> {
         let Some(types) = self.types else { return Ok(wire::What::NAMES.to_vec()) };
         let find = |name: &str| {
-            let known = || Problem::bad(format!("types: no event is called `{name}`: {}", wire::What::NAMES.join(", ")));
+            let known = || {
+                Problem::bad(format!(
+                    "types: no event is called `{name}`: {}",
+                    wire::What::NAMES.join(", ")
+                ))
+            };
             wire::What::NAMES.into_iter().find(|n| *n == name).ok_or_else(known)
         };
         types.split(',').map(|name| find(name.trim())).collect()
     }
 }
 
-/// The event log from now on, or from after `Last-Event-ID`. `types` leaves out all others, which count as received. An event's id is
-/// its number, dense from zero. Where events were forgotten (4096 are kept), an event `gap` without an id says how many. Where the daemon
-/// ends, the last one is `end`, without an id: `{"at_ns":...}`.
+/// The event log from now on, or from after `Last-Event-ID`. `types` leaves out all others, which
+/// count as received. An event's id is its number, dense from zero. Where events were forgotten
+/// (4096 are kept), an event `gap` without an id says how many. Where the daemon ends, the last one
+/// is `end`, without an id: `{"at_ns":...}`.
 #[utoipa::path(get, path = "/api/v1/events", operation_id = "streamEvents", tag = "events",
     params(("types" = Option<String>, Query, description = "Names of events (`event`), with commas between them: only these"),
         ("Last-Event-ID" = Option<u64>, Header, description = "The last event that the client has")),
@@ -60,7 +66,16 @@ pub async fn stream(
         }
     };
     let room = app.door.stream()?;
-    let reader = Reader { _room: room, stopping: app.stopping.clone(), app, newest, last, types, ready: VecDeque::new(), ended: false };
+    let reader = Reader {
+        _room: room,
+        stopping: app.stopping.clone(),
+        app,
+        newest,
+        last,
+        types,
+        ready: VecDeque::new(),
+        ended: false,
+    };
     let events = stream::unfold(reader, |mut r| async move { r.next().await.map(|e| (Ok(e), r)) });
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
@@ -81,7 +96,8 @@ impl Reader {
     /// The next event; once the server stops, what is left, then `end`, then `None`.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            // Seen before the log is read, so that nothing that happened before the stop is left out.
+            // Seen before the log is read, so that nothing that happened before the stop is left
+            // out.
             let stopping = *self.stopping.borrow();
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
@@ -92,12 +108,15 @@ impl Reader {
                 let seq = line.record.seq;
                 let due = self.last.map_or(seq, |l| l + 1);
                 if seq > due {
-                    self.ready.push_back(Event::default().event("gap").data(format!("{{\"missed\":{}}}", seq - due)));
+                    self.ready.push_back(
+                        Event::default().event("gap").data(format!("{{\"missed\":{}}}", seq - due)),
+                    );
                 }
                 self.last = Some(seq);
                 let (name, data) = line.sent();
                 if self.types.contains(&name) {
-                    self.ready.push_back(Event::default().id(seq.to_string()).event(name).data(data));
+                    self.ready
+                        .push_back(Event::default().id(seq.to_string()).event(name).data(data));
                 }
                 continue;
             }

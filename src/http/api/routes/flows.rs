@@ -38,14 +38,21 @@ pub enum FlowState {
     Open,
 }
 
-/// What the flows that Heliostat sends have still to send, by coflow, then flow: one request for all that a scheduler decides by.
+/// What the flows that Heliostat sends have still to send, by coflow, then flow: one request for
+/// all that a scheduler decides by.
 #[utoipa::path(get, path = "/api/v1/flows", operation_id = "listFlows", tag = "coflows", params(Filter),
     responses((status = 200, body = wire::OpenFlows)))]
-pub async fn list(State(app): State<App>, filter: Result<Query<Filter>, QueryRejection>) -> Reply<Response> {
+pub async fn list(
+    State(app): State<App>,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Reply<Response> {
     filter.map_err(|e| Problem::query(&e))?;
     let left = app.sender.as_ref().map(|s| s.left()).unwrap_or_default();
     let begin = format!("{{\"now_ns\":{},\"coflows\":[", app.snapshot().now.0);
-    let coflows = left.into_iter().enumerate().map(|(k, c)| [if k == 0 { "" } else { "," }, &json(&c)].concat());
+    let coflows = left
+        .into_iter()
+        .enumerate()
+        .map(|(k, c)| [if k == 0 { "" } else { "," }, &json(&c)].concat());
     let pieces = std::iter::once(begin).chain(coflows).chain(["]}".to_owned()]);
     let body = Body::from_stream(stream::iter(pieces.map(|p| Ok::<_, Infallible>(Bytes::from(p)))));
     let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -53,6 +60,9 @@ pub async fn list(State(app): State<App>, filter: Result<Query<Filter>, QueryRej
 }
 
 fn json((id, flows): &(CoflowId, Vec<(FlowId, units::Bytes)>)) -> String {
-    let flows = flows.iter().map(|&(flow, left)| wire::FlowLeft { flow: flow.0, left_bytes: left.0 }).collect();
+    let flows = flows
+        .iter()
+        .map(|&(flow, left)| wire::FlowLeft { flow: flow.0, left_bytes: left.0 })
+        .collect();
     serde_json::to_string(&wire::CoflowLeft { id: id.0, flows }).unwrap_or_default()
 }

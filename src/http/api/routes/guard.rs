@@ -29,8 +29,8 @@ impl Guard {
         Self { open: true, token: None, read_token: None }
     }
 
-    /// Over TCP: requests with the token, and with `read_token` those that change nothing; without any token, those that name us by a
-    /// loopback address.
+    /// Over TCP: requests with the token, and with `read_token` those that change nothing; without
+    /// any token, those that name us by a loopback address.
     pub fn tcp(token: Option<String>, read_token: Option<String>) -> Self {
         Self { open: false, token, read_token }
     }
@@ -40,26 +40,42 @@ impl Guard {
             return Ok(());
         }
         if !method.is_safe() && is_foreign(headers) {
-            return Err(Problem::new(StatusCode::FORBIDDEN, "a page of another site may not change anything here"));
+            return Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "a page of another site may not change anything here",
+            ));
         }
         if self.token.is_none() && self.read_token.is_none() {
             // A web page whose name was rebound to 127.0.0.1 still sends that name.
             let named = all(headers, header::HOST).all(|host| host.is_some_and(is_local));
-            let detail = "without a token, requests must go to localhost or a loopback address by that name";
-            return if named { Ok(()) } else { Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail)) };
+            let detail =
+                "without a token, requests must go to localhost or a loopback address by that name";
+            return if named {
+                Ok(())
+            } else {
+                Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
+            };
         }
         // So that the page can ask for the token.
         if page::owns(path) {
             return Ok(());
         }
-        let given = all(headers, header::AUTHORIZATION).next().flatten().and_then(bearer).unwrap_or("");
+        let given =
+            all(headers, header::AUTHORIZATION).next().flatten().and_then(bearer).unwrap_or("");
         // In a time that does not tell how much was right.
-        let is = |token: &Option<String>| token.as_ref().is_some_and(|t| bool::from(given.as_bytes().ct_eq(t.as_bytes())));
+        let is = |token: &Option<String>| {
+            token.as_ref().is_some_and(|t| bool::from(given.as_bytes().ct_eq(t.as_bytes())))
+        };
         match (is(&self.token), is(&self.read_token)) {
             (true, _) => Ok(()),
             (_, true) if method.is_safe() => Ok(()),
-            (_, true) => Err(Problem::new(StatusCode::FORBIDDEN, "this token may read, and change nothing")),
-            _ => Err(Problem::new(StatusCode::UNAUTHORIZED, "this address needs `Authorization: Bearer <token>`")),
+            (_, true) => {
+                Err(Problem::new(StatusCode::FORBIDDEN, "this token may read, and change nothing"))
+            }
+            _ => Err(Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "this address needs `Authorization: Bearer <token>`",
+            )),
         }
     }
 }
@@ -69,17 +85,25 @@ fn all(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Option<&st
     headers.get_all(name).into_iter().map(|v| v.to_str().ok())
 }
 
-/// The token of an `Authorization` header. The scheme's case does not matter (RFC 9110, section 11.1).
+/// The token of an `Authorization` header. The scheme's case does not matter (RFC 9110, section
+/// 11.1).
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-/// Whether a browser says that a page of another site asks: by `Sec-Fetch-Site`, or by an `Origin` that is not the host that is asked.
+/// Whether a browser says that a page of another site asks: by `Sec-Fetch-Site`, or by an `Origin`
+/// that is not the host that is asked.
 fn is_foreign(headers: &HeaderMap) -> bool {
-    let site = all(headers, HeaderName::from_static("sec-fetch-site")).any(|s| !matches!(s, Some("same-origin" | "none")));
+    let site = all(headers, HeaderName::from_static("sec-fetch-site"))
+        .any(|s| !matches!(s, Some("same-origin" | "none")));
     let host = all(headers, header::HOST).next().flatten();
-    let own = |origin: &str| origin.split_once("://").map(|o| o.1).is_some_and(|o| host.is_some_and(|h| h.eq_ignore_ascii_case(o)));
+    let own = |origin: &str| {
+        origin
+            .split_once("://")
+            .map(|o| o.1)
+            .is_some_and(|o| host.is_some_and(|h| h.eq_ignore_ascii_case(o)))
+    };
     site || all(headers, header::ORIGIN).any(|o| !o.is_some_and(own))
 }
 
@@ -102,7 +126,9 @@ pub async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next
             let needs_token = problem.status == 401;
             let mut response = problem.into_response();
             if needs_token {
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+                response
+                    .headers_mut()
+                    .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
             }
             response
         }
@@ -117,10 +143,26 @@ mod tests {
 
     #[test]
     fn only_loopback_names_are_local() {
-        for yes in ["localhost", "localhost:80", "LocalHost", "localhost.:80", "127.0.0.1:7447", "127.1.2.3", "[::1]:1", "[::1]"] {
+        for yes in [
+            "localhost",
+            "localhost:80",
+            "LocalHost",
+            "localhost.:80",
+            "127.0.0.1:7447",
+            "127.1.2.3",
+            "[::1]:1",
+            "[::1]",
+        ] {
             assert!(is_local(yes), "{yes}");
         }
-        for no in ["evil.example", "evil.example:7447", "127.0.0.1.evil.example", "10.0.0.1", "", "localhost.evil:1"] {
+        for no in [
+            "evil.example",
+            "evil.example:7447",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "",
+            "localhost.evil:1",
+        ] {
             assert!(!is_local(no), "{no}");
         }
     }
@@ -128,7 +170,10 @@ mod tests {
     fn status(guard: &Guard, method: Method, headers: &[(&str, &[u8])]) -> u16 {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            map.append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_bytes(value).unwrap());
+            map.append(
+                HeaderName::try_from(*name).unwrap(),
+                HeaderValue::from_bytes(value).unwrap(),
+            );
         }
         guard.admits(&method, &map, "/api/v1/coflows").map_or_else(|p| p.status, |()| 200)
     }
@@ -151,17 +196,33 @@ mod tests {
 
     #[test]
     fn pages_of_other_sites_read_nothing_into_being() {
-        let (host, own) = (("host", &b"127.0.0.1:7447"[..]), ("origin", &b"http://127.0.0.1:7447"[..]));
-        let foreign =
-            [("origin", &b"http://evil.example"[..]), ("origin", b"null"), ("origin", b"\xe9"), ("sec-fetch-site", b"cross-site")];
+        let (host, own) =
+            (("host", &b"127.0.0.1:7447"[..]), ("origin", &b"http://127.0.0.1:7447"[..]));
+        let foreign = [
+            ("origin", &b"http://evil.example"[..]),
+            ("origin", b"null"),
+            ("origin", b"\xe9"),
+            ("sec-fetch-site", b"cross-site"),
+        ];
         for guard in [Guard::tcp(None, None), Guard::tcp(Some("0123456789abcdef".into()), None)] {
             let token = ("authorization", &b"bearer 0123456789abcdef"[..]);
             for f in foreign {
                 assert_eq!(status(&guard, Method::POST, &[host, token, f]), 403, "{f:?}");
                 assert_eq!(status(&guard, Method::DELETE, &[host, token, own, f]), 403, "{f:?}");
-                assert_eq!(status(&guard, Method::GET, &[host, token, f]), 200, "{f:?}: a browser does not show it the answer");
+                assert_eq!(
+                    status(&guard, Method::GET, &[host, token, f]),
+                    200,
+                    "{f:?}: a browser does not show it the answer"
+                );
             }
-            assert_eq!(status(&guard, Method::PUT, &[host, token, own, ("sec-fetch-site", b"same-origin")]), 200);
+            assert_eq!(
+                status(
+                    &guard,
+                    Method::PUT,
+                    &[host, token, own, ("sec-fetch-site", b"same-origin")]
+                ),
+                200
+            );
             assert_eq!(status(&guard, Method::PUT, &[host, token]), 200, "no browser");
         }
     }
@@ -169,8 +230,16 @@ mod tests {
     #[test]
     fn a_token_is_asked_for_and_its_schemes_case_is_not() {
         let guard = Guard::tcp(Some("0123456789abcdef".into()), None);
-        for (value, expected) in [("Bearer 0123456789abcdef", 200), ("BEARER 0123456789abcdef", 200), ("Basic 0123456789abcdef", 401)] {
-            assert_eq!(status(&guard, Method::GET, &[("authorization", value.as_bytes())]), expected, "{value}");
+        for (value, expected) in [
+            ("Bearer 0123456789abcdef", 200),
+            ("BEARER 0123456789abcdef", 200),
+            ("Basic 0123456789abcdef", 401),
+        ] {
+            assert_eq!(
+                status(&guard, Method::GET, &[("authorization", value.as_bytes())]),
+                expected,
+                "{value}"
+            );
         }
         assert_eq!(status(&guard, Method::GET, &[]), 401);
     }

@@ -32,11 +32,15 @@ pub async fn metrics(State(app): State<App>, headers: HeaderMap) -> Reply<impl I
 #[utoipa::path(get, path = "/livez", operation_id = "isLive", tag = "health",
     responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = Problem)))]
 pub async fn live(State(app): State<App>) -> Reply<&'static str> {
-    app.handle.ended().or_else(|| app.handle.hangs()).map_or(Ok("ok\n"), |why| Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, why)))
+    app.handle
+        .ended()
+        .or_else(|| app.handle.hangs())
+        .map_or(Ok("ok\n"), |why| Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, why)))
 }
 
-/// Whether the controller runs, has decided at least once, and could do so in the last cycle: it saw the network, and what it decided could
-/// be carried out; and no coflow's bytes are stuck. Single ports and links that fail do not count: the rest is under control.
+/// Whether the controller runs, has decided at least once, and could do so in the last cycle: it
+/// saw the network, and what it decided could be carried out; and no coflow's bytes are stuck.
+/// Single ports and links that fail do not count: the rest is under control.
 #[utoipa::path(get, path = "/readyz", operation_id = "isReady", tag = "health",
     responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = Problem)))]
 pub async fn ready(State(app): State<App>) -> Reply<&'static str> {
@@ -44,12 +48,17 @@ pub async fn ready(State(app): State<App>) -> Reply<&'static str> {
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, why));
     }
     if app.snapshot().stats.cycles == 0 {
-        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the first cycle has not been decided"));
+        return Err(Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the first cycle has not been decided",
+        ));
     }
     let vital = [Trouble::Observe, Trouble::Follow, Trouble::Plan];
     let is_vital = |what: &Trouble| vital.contains(what) || matches!(what, Trouble::Carry(_));
     match app.snapshot().failures.iter().find(|f| is_vital(&f.trouble)) {
-        Some(f) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("{}: {}", f.trouble, f.why))),
+        Some(f) => {
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("{}: {}", f.trouble, f.why)))
+        }
         None => Ok("ok\n"),
     }
 }

@@ -26,7 +26,10 @@ pub struct Since {
 /// The jobs of the task scheduler that reported last, and who held slots over the last minutes.
 #[utoipa::path(get, path = "/api/v1/jobs", operation_id = "listJobs", tag = "jobs", params(Since),
     responses((status = 200, body = wire::Jobs)))]
-pub async fn list(State(app): State<App>, since: Result<Query<Since>, QueryRejection>) -> Reply<Json<wire::Jobs>> {
+pub async fn list(
+    State(app): State<App>,
+    since: Result<Query<Since>, QueryRejection>,
+) -> Reply<Json<wire::Jobs>> {
     let Query(since) = since.map_err(|e| Problem::query(&e))?;
     Ok(Json(app.board.show(Time(since.after.0), app.snapshot().now)))
 }
@@ -36,5 +39,7 @@ pub async fn list(State(app): State<App>, since: Result<Query<Since>, QueryRejec
     responses((status = 204, description = "Taken in")))]
 pub async fn report(State(app): State<App>, body: Body<wire::JobsReport>) -> Reply<StatusCode> {
     let taken = app.board.take(body.value, app.snapshot().now);
-    taken.map(|()| StatusCode::NO_CONTENT).map_err(|why| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why))
+    taken
+        .map(|()| StatusCode::NO_CONTENT)
+        .map_err(|why| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why))
 }

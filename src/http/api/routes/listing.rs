@@ -1,4 +1,5 @@
-//! The list of coflows, written while it is read: a client that does not read holds an index and one piece, not the whole answer.
+//! The list of coflows, written while it is read: a client that does not read holds an index and
+//! one piece, not the whole answer.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -47,7 +48,9 @@ pub struct Filter {
 impl Filter {
     /// Whether it wants the coflow of this id, state and name.
     fn admits(&self, (id, state, name): (u32, CoflowState, &str)) -> bool {
-        self.state.is_none_or(|s| s == state) && self.name.as_ref().is_none_or(|n| n == name) && self.after.is_none_or(|a| id > a)
+        self.state.is_none_or(|s| s == state)
+            && self.name.as_ref().is_none_or(|n| n == name)
+            && self.after.is_none_or(|a| id > a)
     }
 }
 
@@ -68,8 +71,8 @@ fn at(s: &Snapshot, place: Place) -> Option<wire::Coflow> {
     }
 }
 
-/// What a filter asks of the coflow at a place. Nothing is copied: thousands that have ended may be remembered, and a viewer may want
-/// the open ones each second.
+/// What a filter asks of the coflow at a place. Nothing is copied: thousands that have ended may be
+/// remembered, and a viewer may want the open ones each second.
 fn key(s: &Snapshot, place: Place) -> Option<(u32, CoflowState, &str)> {
     fn of(c: &CoflowView) -> (u32, CoflowState, &str) {
         (c.id.0, c.into(), &c.name)
@@ -77,7 +80,9 @@ fn key(s: &Snapshot, place: Place) -> Option<(u32, CoflowState, &str)> {
     match place {
         Place::Live(id) => s.coflows.live.get(id).map(of),
         Place::Closed(k) => s.coflows.closed.nth(k as usize).map(of),
-        Place::Proposed(k) => s.proposals.get(k as usize).map(|p| (p.id.0, p.state.into(), &*p.name)),
+        Place::Proposed(k) => {
+            s.proposals.get(k as usize).map(|p| (p.id.0, p.state.into(), &*p.name))
+        }
     }
 }
 
@@ -89,10 +94,18 @@ fn places(s: &Snapshot, filter: &Filter) -> Vec<(u32, Place)> {
         None => {
             let open = |&k: &u32| s.proposals[k as usize].state != ProposalState::Confirmed;
             let proposed = (0..s.proposals.len() as u32).filter(open).map(Place::Proposed);
-            Box::new(s.coflows.live.iter().map(|c| Place::Live(c.id)).chain((0..closed).map(Place::Closed)).chain(proposed))
+            Box::new(
+                s.coflows
+                    .live
+                    .iter()
+                    .map(|c| Place::Live(c.id))
+                    .chain((0..closed).map(Place::Closed))
+                    .chain(proposed),
+            )
         }
     };
-    let mut found: Vec<(u32, Place)> = all.filter_map(|p| key(s, p).filter(|k| filter.admits(*k)).map(|k| (k.0, p))).collect();
+    let mut found: Vec<(u32, Place)> =
+        all.filter_map(|p| key(s, p).filter(|k| filter.admits(*k)).map(|k| (k.0, p))).collect();
     found.sort_by_key(|f| f.0);
     found
 }
@@ -100,7 +113,10 @@ fn places(s: &Snapshot, filter: &Filter) -> Vec<(u32, Place)> {
 /// All coflows that are open, those that ended lately, and proposals; by id.
 #[utoipa::path(get, path = "/api/v1/coflows", operation_id = "listCoflows", tag = "coflows", params(Filter),
     responses((status = 200, body = wire::Coflows)))]
-pub async fn list(State(app): State<App>, filter: Result<Query<Filter>, QueryRejection>) -> Reply<Response> {
+pub async fn list(
+    State(app): State<App>,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Reply<Response> {
     let Query(filter) = filter.map_err(|e| Problem::query(&e))?;
     if filter.limit == Some(0) {
         return Err(Problem::bad("limit is how many coflows to list at most; allowed: 1 or more"));
@@ -110,7 +126,13 @@ pub async fn list(State(app): State<App>, filter: Result<Query<Filter>, QueryRej
     let most = filter.limit.map_or(places.len(), |l| l as usize);
     let more = places.len() > most;
     places.truncate(most);
-    let head = wire::Coflows { revision: s.revision, now_ns: s.now.0, ended: s.coflows.closed.total(), more, coflows: vec![] };
+    let head = wire::Coflows {
+        revision: s.revision,
+        now_ns: s.now.0,
+        ended: s.coflows.closed.total(),
+        more,
+        coflows: vec![],
+    };
     Ok(answer(app, s, head, places, filter.flows))
 }
 
@@ -121,7 +143,13 @@ fn with_flows(app: &App, c: wire::Coflow, most: Option<usize>) -> wire::Coflow {
 }
 
 /// The JSON of `head` with the coflows at these places, piece by piece.
-fn answer(app: App, s: Arc<Snapshot>, head: wire::Coflows, places: Vec<(u32, Place)>, flows: Option<usize>) -> Response {
+fn answer(
+    app: App,
+    s: Arc<Snapshot>,
+    head: wire::Coflows,
+    places: Vec<(u32, Place)>,
+    flows: Option<usize>,
+) -> Response {
     let mut text = serde_json::to_string(&head).unwrap_or_default();
     // The list is the last field, and empty.
     let end = text.split_off(text.len().saturating_sub("]}".len()));
@@ -138,7 +166,8 @@ fn answer(app: App, s: Arc<Snapshot>, head: wire::Coflows, places: Vec<(u32, Pla
                 };
                 let comma = if Some(id) == first { "" } else { "," };
                 let coflow = at(&s, place).map(|c| with_flows(&app, c, flows));
-                let coflow = coflow.and_then(|c| serde_json::to_string(&c).ok()).unwrap_or_default();
+                let coflow =
+                    coflow.and_then(|c| serde_json::to_string(&c).ok()).unwrap_or_default();
                 text.push_str(comma);
                 text.push_str(&coflow);
             }

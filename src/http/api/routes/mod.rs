@@ -66,9 +66,9 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(health::ready))
 }
 
-/// A request that may change something is carried out to its end. Hyper drops what it is doing for a client that hangs up, and then half
-/// of it may be done, such as a coflow that is declared and not sent. What was changed is answered once it is in the daemon's journal, if
-/// there is one.
+/// A request that may change something is carried out to its end. Hyper drops what it is doing for
+/// a client that hangs up, and then half of it may be done, such as a coflow that is declared and
+/// not sent. What was changed is answered once it is in the daemon's journal, if there is one.
 async fn committed(State(app): State<App>, request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
@@ -83,7 +83,12 @@ async fn committed(State(app): State<App>, request: Request, next: Next) -> Resp
         drop(slot);
         response
     });
-    let broke = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request broke: the log of the daemon says where");
+    let broke = || {
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the request broke: the log of the daemon says where",
+        )
+    };
     whole.await.unwrap_or_else(|_| broke().into_response())
 }
 
@@ -100,13 +105,16 @@ fn nothing_at(path: &str, known: &[String]) -> Problem {
     let is = |path: &str| {
         known.iter().any(|k| {
             let parts = || k.split('/').zip(path.split('/'));
-            k.matches('/').count() == path.matches('/').count() && parts().all(|(k, p)| k == p || k.starts_with('{') && !p.is_empty())
+            k.matches('/').count() == path.matches('/').count()
+                && parts().all(|(k, p)| k == p || k.starts_with('{') && !p.is_empty())
         })
     };
     let bare = path.trim_end_matches('/');
     let few = path.chars().count() <= text::SHOWN;
     let hint = match nearest(path, known.iter().map(String::as_str).filter(|_| few)) {
-        _ if bare != path && is(bare) => format!(": write it without the slash at its end, {}", text::shown(bare)),
+        _ if bare != path && is(bare) => {
+            format!(": write it without the slash at its end, {}", text::shown(bare))
+        }
         Some(like) => format!(": did you mean {like}?"),
         None => ": what there is stands in /openapi.json, and for people at /docs/".into(),
     };
@@ -117,9 +125,16 @@ fn nothing_at(path: &str, known: &[String]) -> Problem {
 pub fn router(app: App, guard: Guard) -> Router {
     let (router, api) = described().split_for_parts();
     let door = app.door.clone();
-    let paths: Arc<[String]> = api.paths.paths.keys().cloned().chain(["/", "/docs/", "/openapi.json"].map(Into::into)).collect();
+    let paths: Arc<[String]> = api
+        .paths
+        .paths
+        .keys()
+        .cloned()
+        .chain(["/", "/docs/", "/openapi.json"].map(Into::into))
+        .collect();
     let document = Arc::new(openapi::complete(&api));
-    let ui = utoipa_swagger_ui::SwaggerUi::new("/docs").config(utoipa_swagger_ui::Config::new(["/openapi.json"]));
+    let ui = utoipa_swagger_ui::SwaggerUi::new("/docs")
+        .config(utoipa_swagger_ui::Config::new(["/openapi.json"]));
     router
         .layer(middleware::from_fn_with_state(app.clone(), committed))
         .with_state(app)
@@ -127,7 +142,9 @@ pub fn router(app: App, guard: Guard) -> Router {
         .merge(Router::new().merge(ui))
         .merge(page::router())
         .fallback(move |uri: Uri| async move { nothing_at(uri.path(), &paths) })
-        .method_not_allowed_fallback(|| async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this resource has no such method") })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this resource has no such method")
+        })
         .layer(middleware::from_fn(conditional::unless_known))
         .layer(DefaultBodyLimit::max(super::MAX_BODY))
         .layer(middleware::from_fn_with_state(Arc::new(guard), guard::check))

@@ -29,11 +29,15 @@ pub async fn ports(State(app): State<App>) -> Json<wire::Ports> {
         now_ns: s.now.0,
         ports: s.ports.iter().map(Into::into).collect(),
         uplinks_at_ns: at.0,
-        uplinks: links.iter().map(|l| wire::Uplink { up_bytes: l.up, down_bytes: l.down }).collect(),
+        uplinks: links
+            .iter()
+            .map(|l| wire::Uplink { up_bytes: l.up, down_bytes: l.down })
+            .collect(),
     })
 }
 
-/// The queues by strict priority of every port of the packet network, with their counters: of hosts, ToRs and packet switches.
+/// The queues by strict priority of every port of the packet network, with their counters: of
+/// hosts, ToRs and packet switches.
 #[utoipa::path(get, path = "/api/v1/queues", operation_id = "listQueues", tag = "network", responses((status = 200, body = wire::Queues)))]
 pub async fn queues(State(app): State<App>) -> Json<wire::Queues> {
     Json((&*app.snapshot()).into())
@@ -46,7 +50,10 @@ pub async fn queues(State(app): State<App>) -> Json<wire::Queues> {
     responses((status = 204, description = "The port is used again"), (status = 404, body = Problem, description = "No such port, or it has no fault"),
         (status = 409, body = Problem, description = "It is down, and used again when it is up"))
 )]
-pub async fn repair(State(app): State<App>, Path((plane, rack)): Path<(String, String)>) -> Reply<StatusCode> {
+pub async fn repair(
+    State(app): State<App>,
+    Path((plane, rack)): Path<(String, String)>,
+) -> Reply<StatusCode> {
     let (plane, rack) = (app.plane(&plane)?, app.rack(&rack)?);
     app.tell(Event::PortRepaired { plane, rack }).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -63,8 +70,8 @@ pub async fn demand(State(app): State<App>) -> Json<wire::Demand> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Part {
-    /// Where it begins, by the daemon's clock. `from_ns` of the answer is the same, or later: no link is counted before the controller
-    /// starts.
+    /// Where it begins, by the daemon's clock. `from_ns` of the answer is the same, or later: no
+    /// link is counted before the controller starts.
     #[serde(default)]
     #[param(inline)]
     from_ns: wire::Length,
@@ -73,7 +80,10 @@ pub struct Part {
 /// What links to the EPS and planes carried over time, in at most 256 buckets.
 #[utoipa::path(get, path = "/api/v1/utilisation", operation_id = "getUtilisation", tag = "network", params(Part),
     responses((status = 200, body = wire::Utilisation)))]
-pub async fn utilisation(State(app): State<App>, part: Result<Query<Part>, QueryRejection>) -> Reply<Json<wire::Utilisation>> {
+pub async fn utilisation(
+    State(app): State<App>,
+    part: Result<Query<Part>, QueryRejection>,
+) -> Reply<Json<wire::Utilisation>> {
     let Query(part) = part.map_err(|e| Problem::query(&e))?;
     Ok(Json(app.handle.utilisation(Time(part.from_ns.0)).into()))
 }
@@ -83,7 +93,8 @@ pub async fn utilisation(State(app): State<App>, part: Result<Query<Part>, Query
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct Beside {
-    /// With `ranges`: durations counted by ranges. The differences of two answers are what lies between them.
+    /// With `ranges`: durations counted by ranges. The differences of two answers are what lies
+    /// between them.
     #[serde(default)]
     ranges: bool,
 }
@@ -91,10 +102,20 @@ pub struct Beside {
 /// Counters of the control loop, and what failed and is being retried.
 #[utoipa::path(get, path = "/api/v1/stats", operation_id = "getStats", tag = "network", params(Beside),
     responses((status = 200, body = wire::Stats)))]
-pub async fn stats(State(app): State<App>, beside: Result<Query<Beside>, QueryRejection>) -> Reply<Json<wire::Stats>> {
+pub async fn stats(
+    State(app): State<App>,
+    beside: Result<Query<Beside>, QueryRejection>,
+) -> Reply<Json<wire::Stats>> {
     let Query(beside) = beside.map_err(|e| Problem::query(&e))?;
-    let (s, sent_again_bytes) = (app.snapshot(), app.sender.as_ref().and_then(|s| s.sent_again()).map(|b| b.0));
+    let (s, sent_again_bytes) =
+        (app.snapshot(), app.sender.as_ref().and_then(|s| s.sent_again()).map(|b| b.0));
     let ranges = beside.ranges.then(|| (&s.histograms).into());
     let name = app.run.name.clone().unwrap_or_else(|| app.handle.topology.name.clone());
-    Ok(Json(wire::Stats { name, started_at: app.run.started_at.clone(), sent_again_bytes, ranges, ..(&*s).into() }))
+    Ok(Json(wire::Stats {
+        name,
+        started_at: app.run.started_at.clone(),
+        sent_again_bytes,
+        ranges,
+        ..(&*s).into()
+    }))
 }

@@ -33,14 +33,23 @@ fn yes() -> bool {
     true
 }
 
-/// The lists of switches that flows take, the load and capacity of every switch, and the counters of its ports.
+/// The lists of switches that flows take, the load and capacity of every switch, and the counters
+/// of its ports.
 #[utoipa::path(get, path = "/api/v1/paths", operation_id = "listPaths", tag = "paths", params(Listed),
     responses((status = 200, body = wire::Paths),
         (status = 404, body = Problem, description = "The packet network is one switch")))]
-pub async fn list(State(app): State<App>, listed: Result<Query<Listed>, QueryRejection>) -> Reply<Json<wire::Paths>> {
+pub async fn list(
+    State(app): State<App>,
+    listed: Result<Query<Listed>, QueryRejection>,
+) -> Reply<Json<wire::Paths>> {
     let Query(listed) = listed.map_err(|e| Problem::query(&e))?;
     let s = app.snapshot();
-    Ok(Json(wire::Paths::new(&*view(&s)?, s.switches.as_deref(), (s.revision, s.now.0), listed.pairs)))
+    Ok(Json(wire::Paths::new(
+        &*view(&s)?,
+        s.switches.as_deref(),
+        (s.revision, s.now.0),
+        listed.pairs,
+    )))
 }
 
 /// Which flow a list is for, and whether the change is only tried.
@@ -48,8 +57,8 @@ pub async fn list(State(app): State<App>, listed: Result<Query<Listed>, QueryRej
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct Change {
-    /// The TCP or UDP port from which the one flow comes that the list is for; `toPort` must be given with it. Without both the list is
-    /// that of all flows that have none of their own.
+    /// The TCP or UDP port from which the one flow comes that the list is for; `toPort` must be
+    /// given with it. Without both the list is that of all flows that have none of their own.
     #[param(inline, value_type = Option<u16>, minimum = 1)]
     pub from_port: Option<NonZeroU16>,
     /// The port to which that flow goes.
@@ -67,14 +76,18 @@ impl Change {
         let ports = match (c.from_port, c.to_port) {
             (Some(from), Some(to)) => Some(Ports { from: from.get(), to: to.get() }),
             (None, None) => None,
-            _ => return Err(Problem::bad("a flow has two ports: give fromPort and toPort, or neither")),
+            _ => {
+                return Err(Problem::bad(
+                    "a flow has two ports: give fromPort and toPort, or neither",
+                ));
+            }
         };
         Ok((ports, c.dry_run))
     }
 }
 
-/// Sets the list of all flows from one host to another by hand, or of one of them; it stays until it is deleted, whatever the policy.
-/// Answers with what that changes.
+/// Sets the list of all flows from one host to another by hand, or of one of them; it stays until
+/// it is deleted, whatever the policy. Answers with what that changes.
 #[utoipa::path(put, path = "/api/v1/paths/{from}/{to}", operation_id = "setPath", tag = "paths",
     params(("from" = wire::HostRef, Path, description = "The host where flows begin"), ("to" = wire::HostRef, Path, description = "The host where they end"), Change),
     request_body = wire::PathBody,
@@ -95,7 +108,12 @@ pub async fn put(
     let before = view(&app.snapshot())?;
     let number = |(k, name): (usize, &String)| {
         let found = before.switches.iter().position(|s| s.name == *name).map(|k| k as u32);
-        found.ok_or_else(|| Problem::value(format!("/switches/{k}"), format!("no switch `{name}`: see GET /api/v1/paths")))
+        found.ok_or_else(|| {
+            Problem::value(
+                format!("/switches/{k}"),
+                format!("no switch `{name}`: see GET /api/v1/paths"),
+            )
+        })
     };
     let list = List(body.value.switches.iter().enumerate().map(number).collect::<Reply<_>>()?);
     if dry_run {
@@ -105,8 +123,8 @@ pub async fn put(
     Ok(Json(wire::PathChange::new(&before, &*view(&app.snapshot())?, true)))
 }
 
-/// Gives a list that was set by hand back to the policy; the flow of a list of its own takes its pair's again. Answers with what that
-/// changes.
+/// Gives a list that was set by hand back to the policy; the flow of a list of its own takes its
+/// pair's again. Answers with what that changes.
 #[utoipa::path(delete, path = "/api/v1/paths/{from}/{to}", operation_id = "releasePath", tag = "paths",
     params(("from" = wire::HostRef, Path, description = "The host where flows begin"), ("to" = wire::HostRef, Path, description = "The host where they end"), Change),
     responses((status = 200, body = wire::PathChange),
@@ -144,5 +162,7 @@ fn view(s: &Snapshot) -> Reply<Arc<PathsView>> {
 }
 
 fn one_switch() -> Problem {
-    Problem::not_found("the packet network of this topology is one switch: there are no paths to choose")
+    Problem::not_found(
+        "the packet network of this topology is one switch: there are no paths to choose",
+    )
 }

@@ -19,8 +19,8 @@ use crate::placement::advisor::{self, Proposal, Request, Shuffle};
 use crate::topology::types::Types;
 use crate::units::Span;
 
-/// Begins a coflow that was proposed: with the bytes between racks as proposed, or with the flows that are given. Asking again changes
-/// nothing.
+/// Begins a coflow that was proposed: with the bytes between racks as proposed, or with the flows
+/// that are given. Asking again changes nothing.
 #[utoipa::path(post, path = "/api/v1/coflows/{id}/confirm", operation_id = "confirmCoflow", tag = "coflows",
     params(("id" = u32, Path, description = "Its number")), request_body = Option<wire::Confirmation>,
     responses(
@@ -28,18 +28,27 @@ use crate::units::Span;
         (status = 409, body = Problem, description = "It was never a proposal, or this daemon sends nothing"),
         (status = 410, body = Problem, description = "It was not confirmed in time, or was taken back")
     ))]
-pub async fn confirm(State(app): State<App>, Path(id): Path<String>, body: Option<Body<wire::Confirmation>>) -> Reply<Json<wire::Coflow>> {
+pub async fn confirm(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    body: Option<Body<wire::Confirmation>>,
+) -> Reply<Json<wire::Coflow>> {
     let id = parse_id(&id)?;
     let asked = body.map(|b| b.value).unwrap_or_default();
     let _turn = app.ledger.lock().await;
     let there = view(&app, id).ok_or_else(|| missing(&app, id))?;
     if there.proposal.is_none() {
-        return Err(Problem::new(StatusCode::CONFLICT, format!("coflow {} was declared, not proposed: there is nothing to confirm", id.0)));
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            format!("coflow {} was declared, not proposed: there is nothing to confirm", id.0),
+        ));
     }
     match there.state {
         CoflowState::Proposed | CoflowState::Expired => {}
         CoflowState::Active | CoflowState::Finished => return Ok(Json(there)),
-        CoflowState::Cancelled => return Err(Problem::new(StatusCode::GONE, format!("coflow {} was taken back", id.0))),
+        CoflowState::Cancelled => {
+            return Err(Problem::new(StatusCode::GONE, format!("coflow {} was taken back", id.0)));
+        }
     }
     let send = there.send || asked.send;
     let content = content(&app, &there, (asked.flows, asked.priority, asked.types), send)?;
@@ -55,10 +64,28 @@ fn content(
 ) -> Reply<Content> {
     if flows.is_empty() && !send && priority.is_none() && types.is_empty() {
         let pairs = there.pairs.iter().map(Into::into).collect();
-        return Ok(Content { pairs, flows: vec![], priorities: Priorities::default(), types: Types::default() });
+        return Ok(Content {
+            pairs,
+            flows: vec![],
+            priorities: Priorities::default(),
+            types: Types::default(),
+        });
     }
-    let pairs = if flows.is_empty() { there.pairs.iter().map(Into::into).collect() } else { vec![] };
-    check(app, &wire::CoflowBody { name: None, pairs, flows, place: None, send, weight: None, priority, types })
+    let pairs =
+        if flows.is_empty() { there.pairs.iter().map(Into::into).collect() } else { vec![] };
+    check(
+        app,
+        &wire::CoflowBody {
+            name: None,
+            pairs,
+            flows,
+            place: None,
+            send,
+            weight: None,
+            priority,
+            types,
+        },
+    )
 }
 
 /// A proposal, and what it was computed from.
@@ -68,26 +95,39 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Whether the network is still what it was computed from, but for bytes that have passed meanwhile.
+    /// Whether the network is still what it was computed from, but for bytes that have passed
+    /// meanwhile.
     pub fn holds(&self, app: &App) -> bool {
         self.snapshot.standing().is_like(&app.snapshot().standing())
     }
 }
 
 /// What is asked by a body.
-pub(super) fn question(app: &App, what: &wire::CoflowBody, pairs: &[RackBytes]) -> Reply<Arc<Request>> {
+pub(super) fn question(
+    app: &App,
+    what: &wire::CoflowBody,
+    pairs: &[RackBytes],
+) -> Reply<Arc<Request>> {
     let asked = match &what.place {
         Some(place) => body::request(app, place)?,
-        None => Request { shuffle: Shuffle::Pairs(pairs.to_vec()), ready: Span::ZERO, deadline: None },
+        None => {
+            Request { shuffle: Shuffle::Pairs(pairs.to_vec()), ready: Span::ZERO, deadline: None }
+        }
     };
     Ok(Arc::new(asked))
 }
 
 /// What the controller would do now; computed where it keeps no other request waiting.
 pub(super) async fn propose(app: &App, question: &Arc<Request>) -> Reply<Draft> {
-    let (snapshot, topology, question) = (app.snapshot(), app.handle.topology.clone(), question.clone());
-    let work = move || advisor::decide(&topology, &snapshot.standing(), &question).map(|proposal| Draft { proposal, snapshot });
+    let (snapshot, topology, question) =
+        (app.snapshot(), app.handle.topology.clone(), question.clone());
+    let work = move || {
+        advisor::decide(&topology, &snapshot.standing(), &question)
+            .map(|proposal| Draft { proposal, snapshot })
+    };
     let found = tokio::task::spawn_blocking(work).await;
-    let found = found.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the computation of the proposal broke"))?;
+    let found = found.map_err(|_| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the computation of the proposal broke")
+    })?;
     found.map_err(|e| Problem::value("/place/tasks", e.to_string()))
 }

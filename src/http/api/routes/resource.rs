@@ -13,7 +13,13 @@ use crate::text;
 
 /// The coflow number of a path; 404 for what is not a number that a coflow may have.
 pub(super) fn parse_id(text: &str) -> Reply<CoflowId> {
-    id_of(text).ok_or_else(|| Problem::not_found(format!("coflow {} does not exist: {NUMBER} to {}", text::shown(text), u32::MAX)))
+    id_of(text).ok_or_else(|| {
+        Problem::not_found(format!(
+            "coflow {} does not exist: {NUMBER} to {}",
+            text::shown(text),
+            u32::MAX
+        ))
+    })
 }
 
 /// What a coflow is called by in a path.
@@ -26,25 +32,35 @@ fn id_of(text: &str) -> Option<CoflowId> {
 
 /// A number under which a client makes a coflow, below `most`; 400 for another.
 pub(super) fn chosen_id(text: &str, most: u32) -> Reply<CoflowId> {
-    let bad = || Problem::bad(format!("{} cannot be a coflow's id: {NUMBER} to {}", text::shown(text), most - 1));
+    let bad = || {
+        Problem::bad(format!(
+            "{} cannot be a coflow's id: {NUMBER} to {}",
+            text::shown(text),
+            most - 1
+        ))
+    };
     id_of(text).filter(|id| id.0 < most).ok_or_else(bad)
 }
 
 /// What becomes of coflows that are over: see [`crate::control::closed`].
-pub(super) const FORGOTTEN: &str =
-    "its proposal was taken back, or it ended long ago; shown are the last 1000 that ended, and others for 60 s after their end";
+pub(super) const FORGOTTEN: &str = "its proposal was taken back, or it ended long ago; shown are the last 1000 that ended, and others for 60 s after their end";
 
 /// 410 for a coflow that is not remembered any more, 404 for one that never was.
 pub(super) fn missing(app: &App, id: CoflowId) -> Problem {
     let was = app.snapshot().coflows.used.contains(id);
-    if was { Problem::new(StatusCode::GONE, format!("coflow {} is gone: {FORGOTTEN}", id.0)) } else { no_coflow(id.0) }
+    if was {
+        Problem::new(StatusCode::GONE, format!("coflow {} is gone: {FORGOTTEN}", id.0))
+    } else {
+        no_coflow(id.0)
+    }
 }
 
 fn no_coflow(id: impl std::fmt::Display) -> Problem {
     Problem::not_found(format!("coflow {id} does not exist"))
 }
 
-/// A coflow, or a proposal, as the newest snapshot has it, with the progress of its flows where it is sent here.
+/// A coflow, or a proposal, as the newest snapshot has it, with the progress of its flows where it
+/// is sent here.
 pub(super) fn view(app: &App, id: CoflowId) -> Option<wire::Coflow> {
     let s = app.snapshot();
     let promise = s.proposals.binary_search_by_key(&id, |p| p.id).ok().map(|k| &*s.proposals[k]);

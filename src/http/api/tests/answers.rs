@@ -1,4 +1,5 @@
-//! What an answer looks like: its form, none for who has it, and what would be right where there is nothing.
+//! What an answer looks like: its form, none for who has it, and what would be right where there is
+//! nothing.
 
 use super::*;
 
@@ -7,17 +8,29 @@ fn metrics_come_in_the_form_that_is_asked_for() {
     let r = rig();
     r.tick();
     let of = |accept: &str| r.call("GET", "/metrics", &[("accept", accept)], b"");
-    for accept in ["*/*", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", "application/*"] {
+    for accept in [
+        "*/*",
+        "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5",
+        "application/*",
+    ] {
         let a = of(accept);
         assert!(
-            a.header("content-type").starts_with("application/openmetrics-text; version=1.0.0") && a.text.ends_with("# EOF\n"),
+            a.header("content-type").starts_with("application/openmetrics-text; version=1.0.0")
+                && a.text.ends_with("# EOF\n"),
             "{a:?}"
         );
     }
     let a = of("text/plain;version=0.0.4");
-    assert_eq!((a.status, a.header("content-type"), a.header("vary")), (200, "text/plain; version=0.0.4; charset=utf-8", "accept"));
+    assert_eq!(
+        (a.status, a.header("content-type"), a.header("vary")),
+        (200, "text/plain; version=0.0.4; charset=utf-8", "accept")
+    );
     assert!(!a.text.contains("# EOF") && !a.text.contains("# UNIT"), "{}", a.text);
-    assert!(a.text.contains("# TYPE heliostat_cycles_total counter\nheliostat_cycles_total 1\n"), "{}", a.text);
+    assert!(
+        a.text.contains("# TYPE heliostat_cycles_total counter\nheliostat_cycles_total 1\n"),
+        "{}",
+        a.text
+    );
     // Every sample belongs to the family before it, as that format has it.
     let mut family = String::new();
     for line in a.text.lines() {
@@ -41,7 +54,11 @@ fn what_a_client_has_is_not_sent_again() {
         assert_eq!((a.status, a.text.as_str(), a.header("etag")), (304, "", &*tag), "{known}");
     }
     for other in ["\"x\"", "x", ""] {
-        assert_eq!(r.call("GET", "/api/v1/policy", &[("if-none-match", other)], b"").text, first.text, "{other}");
+        assert_eq!(
+            r.call("GET", "/api/v1/policy", &[("if-none-match", other)], b"").text,
+            first.text,
+            "{other}"
+        );
     }
     // Of an answer without a tag nothing is known.
     assert_eq!(r.call("GET", "/api/v1/stats", &[("if-none-match", "*")], b"").status, 200);
@@ -69,9 +86,22 @@ fn where_there_is_nothing_it_is_said_what_would_be_right() {
 fn an_id_is_a_whole_number_and_a_coflow_may_be_taken_back_twice() {
     let r = rig();
     let body = serde_json::json!({"pairs": [{"from": 0, "to": 1, "bytes": 5}]});
-    for id in ["-1", "1.0", "0x10", "007", "9223372036854775807", "18446744073709551615", "2147483648", "4294967295", "x"] {
+    for id in [
+        "-1",
+        "1.0",
+        "0x10",
+        "007",
+        "9223372036854775807",
+        "18446744073709551615",
+        "2147483648",
+        "4294967295",
+        "x",
+    ] {
         let (_, detail) = r.send("PUT", &format!("/api/v1/coflows/{id}"), &body).problem(400);
-        assert!(detail.contains("a coflow's id is a whole number from 0 to 2147483647"), "{id}: {detail}");
+        assert!(
+            detail.contains("a coflow's id is a whole number from 0 to 2147483647"),
+            "{id}: {detail}"
+        );
     }
     for id in ["-1", "18446744073709551615", "x"] {
         let (_, detail) = r.get(&format!("/api/v1/coflows/{id}")).problem(404);

@@ -26,8 +26,13 @@ fn status(s: &mut TcpStream) -> String {
 fn a_crowd_of_readers_locks_no_other_kind_out_and_does_not_keep_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("api.sock");
-    let r = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), socket: Some(socket.clone()), ..Options::default() });
-    let mut streams: Vec<TcpStream> = (0..listeners::TCP.streams).map(|_| asks(&r, "/api/v1/events")).collect();
+    let r = rig_with(Options {
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        socket: Some(socket.clone()),
+        ..Options::default()
+    });
+    let mut streams: Vec<TcpStream> =
+        (0..listeners::TCP.streams).map(|_| asks(&r, "/api/v1/events")).collect();
     assert!(streams.iter_mut().all(|s| status(s) == "HTTP/1.1 200"));
     assert_eq!(status(&mut asks(&r, "/api/v1/events")), "HTTP/1.1 503", "one stream too many");
     assert_eq!(r.get("/livez").status, 200, "other requests are served");
@@ -45,7 +50,11 @@ fn a_crowd_of_readers_locks_no_other_kind_out_and_does_not_keep_the_server() {
         (s, String::from_utf8_lossy(&head).into_owned())
     };
     let own: Vec<_> = (0..listeners::UNIX.streams).map(|_| follow()).collect();
-    assert!(own.iter().all(|s| s.1 == "HTTP/1.1 200"), "{:?}", own.iter().find(|s| s.1 != "HTTP/1.1 200").map(|s| &s.1));
+    assert!(
+        own.iter().all(|s| s.1 == "HTTP/1.1 200"),
+        "{:?}",
+        own.iter().find(|s| s.1 != "HTTP/1.1 200").map(|s| &s.1)
+    );
     assert_eq!(follow().1, "HTTP/1.1 503");
     assert_eq!(over_unix("/livez").status, 200);
     let metrics = over_unix("/metrics").text;
@@ -103,7 +112,8 @@ fn the_list_is_whole_in_pieces_pages_and_by_name() {
     }
     let list = |query: &str| {
         let answer = r.get(&format!("/api/v1/coflows{query}"));
-        serde_json::from_str::<wire::Coflows>(&answer.text).unwrap_or_else(|e| panic!("{query}: {e}: {answer:?}"))
+        serde_json::from_str::<wire::Coflows>(&answer.text)
+            .unwrap_or_else(|e| panic!("{query}: {e}: {answer:?}"))
     };
     let first = list("").coflows[0].id;
     let ids = |l: &wire::Coflows| l.coflows.iter().map(|c| c.id - first).collect::<Vec<_>>();
@@ -123,7 +133,11 @@ fn the_list_is_whole_in_pieces_pages_and_by_name() {
     assert_eq!(ids(&list("?name=a")), [0, 2, 5]);
     assert_eq!(ids(&list(&format!("?name=a&after={first}&limit=1"))), [2]);
     assert_eq!(ids(&list("?name=z")), [0; 0]);
-    assert_eq!(r.send("DELETE", &format!("/api/v1/coflows/{}", first + 2), &serde_json::json!({})).status / 100, 2);
+    assert_eq!(
+        r.send("DELETE", &format!("/api/v1/coflows/{}", first + 2), &serde_json::json!({})).status
+            / 100,
+        2
+    );
     assert_eq!(ids(&list("?name=a&state=cancelled")), [2]);
     let (_, detail) = r.get("/api/v1/coflows?limit=0").problem(400);
     assert!(detail.contains("1 or more"), "{detail}");

@@ -11,15 +11,31 @@ use crate::control::record::{Record, What};
 use crate::ids::CoflowId;
 
 /// Reads `n` events: (id, event, data).
-fn read(r: &Rig, last: Option<&str>, n: usize, ready: impl FnOnce()) -> Vec<(String, String, Value)> {
+fn read(
+    r: &Rig,
+    last: Option<&str>,
+    n: usize,
+    ready: impl FnOnce(),
+) -> Vec<(String, String, Value)> {
     read_of(r, "", last, n, ready)
 }
 
 /// The same of what a query leaves.
-fn read_of(r: &Rig, query: &str, last: Option<&str>, n: usize, ready: impl FnOnce()) -> Vec<(String, String, Value)> {
+fn read_of(
+    r: &Rig,
+    query: &str,
+    last: Option<&str>,
+    n: usize,
+    ready: impl FnOnce(),
+) -> Vec<(String, String, Value)> {
     let mut stream = r.connect();
     let last = last.map(|l| format!("last-event-id: {l}\r\n")).unwrap_or_default();
-    stream.write_all(format!("GET /api/v1/events{query} HTTP/1.1\r\nhost: localhost\r\n{last}\r\n").as_bytes()).unwrap();
+    stream
+        .write_all(
+            format!("GET /api/v1/events{query} HTTP/1.1\r\nhost: localhost\r\n{last}\r\n")
+                .as_bytes(),
+        )
+        .unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     assert!(lines.any(|l| l.is_empty()), "the end of the headers");
     ready();
@@ -29,7 +45,11 @@ fn read_of(r: &Rig, query: &str, last: Option<&str>, n: usize, ready: impl FnOnc
         match line.split_once(": ") {
             Some(("id", v)) => id = v.into(),
             Some(("event", v)) => event = v.into(),
-            Some(("data", v)) => out.push((std::mem::take(&mut id), std::mem::take(&mut event), serde_json::from_str(v).unwrap())),
+            Some(("data", v)) => out.push((
+                std::mem::take(&mut id),
+                std::mem::take(&mut event),
+                serde_json::from_str(v).unwrap(),
+            )),
             _ => {}
         }
     }
@@ -37,7 +57,11 @@ fn read_of(r: &Rig, query: &str, last: Option<&str>, n: usize, ready: impl FnOnc
 }
 
 fn declare(r: &Rig) {
-    assert_eq!(r.send("POST", "/api/v1/coflows", &json!({"pairs": [{"from": 2, "to": 1, "bytes": 5}]})).status, 201);
+    assert_eq!(
+        r.send("POST", "/api/v1/coflows", &json!({"pairs": [{"from": 2, "to": 1, "bytes": 5}]}))
+            .status,
+        201
+    );
 }
 
 #[test]
@@ -49,8 +73,14 @@ fn events_come_with_ids_and_resume() {
         r.call("DELETE", &format!("/api/v1/coflows/{FIRST_POSTED}"), &[], b"");
     });
     let names: Vec<_> = got.iter().map(|e| (e.0.as_str(), e.1.as_str())).collect();
-    assert_eq!(names, [("0", "coflow-arrived"), ("1", "coflow-arrived"), ("2", "coflow-cancelled")]);
-    assert_eq!(got[0].2, json!({"seq": 0, "at_ns": 0, "event": "coflow-arrived", "id": FIRST_POSTED, "asked_bytes": 5}));
+    assert_eq!(
+        names,
+        [("0", "coflow-arrived"), ("1", "coflow-arrived"), ("2", "coflow-cancelled")]
+    );
+    assert_eq!(
+        got[0].2,
+        json!({"seq": 0, "at_ns": 0, "event": "coflow-arrived", "id": FIRST_POSTED, "asked_bytes": 5})
+    );
     assert_eq!(read(&r, Some("0"), 2, || {}), got[1..], "from after the last one seen");
     assert_eq!(read(&r, Some("2"), 1, || declare(&r))[0].0, "3");
     // A number from another life of the controller: from now on.
@@ -72,14 +102,19 @@ fn a_client_names_the_events_that_it_wants() {
     let got = read_of(&r, "?types=coflow-cancelled,coflow-finished", None, 1, happens);
     assert_eq!((got[0].0.as_str(), got[0].1.as_str()), ("1", "coflow-cancelled"));
     let both = read_of(&r, "?types=coflow-cancelled,coflow-arrived", Some("0"), 2, || {});
-    assert_eq!(both.iter().map(|e| e.1.as_str()).collect::<Vec<_>>(), ["coflow-cancelled", "coflow-arrived"], "none is missed by a gap");
+    assert_eq!(
+        both.iter().map(|e| e.1.as_str()).collect::<Vec<_>>(),
+        ["coflow-cancelled", "coflow-arrived"],
+        "none is missed by a gap"
+    );
     for wrong in ["?types=coflow-finish", "?types=", "?type=cycle"] {
         r.call("GET", &format!("/api/v1/events{wrong}"), &[], b"").problem(400);
     }
     // The list is that of the description, which is made from the type.
     let doc = r.get("/openapi.json").json();
     let kinds = doc["components"]["schemas"]["Record"]["oneOf"].as_array().unwrap();
-    let mut tags: Vec<&str> = kinds.iter().map(|k| k["properties"]["event"]["enum"][0].as_str().unwrap()).collect();
+    let mut tags: Vec<&str> =
+        kinds.iter().map(|k| k["properties"]["event"]["enum"][0].as_str().unwrap()).collect();
     let mut names = wire::What::NAMES.to_vec();
     tags.sort_unstable();
     names.sort_unstable();
@@ -90,7 +125,11 @@ fn a_client_names_the_events_that_it_wants() {
 fn forgotten_events_are_a_gap() {
     let log = Log::default();
     for seq in 0..RING as u64 + 10 {
-        log.push(Arc::new(Record { seq, at: Time::ZERO, what: What::CoflowCancelled { id: CoflowId(0), why: None } }));
+        log.push(Arc::new(Record {
+            seq,
+            at: Time::ZERO,
+            what: What::CoflowCancelled { id: CoflowId(0), why: None },
+        }));
     }
     assert_eq!(log.next(None).unwrap().record.seq, 10);
     assert_eq!(log.next(Some(3)).unwrap().record.seq, 10);

@@ -10,7 +10,8 @@ use super::*;
 fn bad_bodies_have_their_status() {
     let r = rig();
     let json = [("content-type", "application/json")];
-    let post = |headers: &[(&str, &str)], body: &[u8]| r.call("POST", "/api/v1/coflows", headers, body);
+    let post =
+        |headers: &[(&str, &str)], body: &[u8]| r.call("POST", "/api/v1/coflows", headers, body);
     post(&json, b"{").problem(400);
     post(&json, b"").problem(400);
     post(&json, br#"{"pairs": []} x"#).problem(400);
@@ -19,7 +20,13 @@ fn bad_bodies_have_their_status() {
     post(&json, format!("{{\"pairs\":{}", "[".repeat(100_000)).as_bytes()).problem(422);
     post(&json, br#"["name", [{"from": 0, "to": 1, "bytes": 1}], false]"#).problem(422);
     let good = br#"{"pairs": [{"from": 0, "to": 1, "bytes": 1}]}"#;
-    for kind in ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonx", "multipart/form-data; boundary=x"] {
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "",
+        "application/jsonx",
+        "multipart/form-data; boundary=x",
+    ] {
         post(&[("content-type", kind)], good).problem(415);
     }
     post(&[], good).problem(415);
@@ -30,10 +37,24 @@ fn bad_bodies_have_their_status() {
 #[test]
 fn unknown_places_and_methods_are_problems() {
     let r = rig();
-    for path in ["/page", "/page/", "/page/../mod.rs", "/api", "/api/v1", "/api/v1/circuit", "/api/v1/coflows/0/x", "/api/v2/topology"] {
+    for path in [
+        "/page",
+        "/page/",
+        "/page/../mod.rs",
+        "/api",
+        "/api/v1",
+        "/api/v1/circuit",
+        "/api/v1/coflows/0/x",
+        "/api/v2/topology",
+    ] {
         r.get(path).problem(404);
     }
-    for (method, path) in [("POST", "/api/v1/topology"), ("DELETE", "/api/v1/coflows"), ("PATCH", "/api/v1/policy"), ("PUT", "/metrics")] {
+    for (method, path) in [
+        ("POST", "/api/v1/topology"),
+        ("DELETE", "/api/v1/coflows"),
+        ("PATCH", "/api/v1/policy"),
+        ("PUT", "/metrics"),
+    ] {
         r.call(method, path, &[], b"").problem(405);
     }
 }
@@ -52,11 +73,18 @@ fn request() -> impl Strategy<Value = (&'static str, String, Vec<u8>)> {
 
 fn body() -> impl Strategy<Value = Vec<u8>> {
     let number = || prop_oneof![0u64..6, any::<u64>()];
-    let pair = (number(), number(), number()).prop_map(|(from, to, bytes)| json!({"from": from, "to": to, "bytes": bytes}));
+    let pair = (number(), number(), number())
+        .prop_map(|(from, to, bytes)| json!({"from": from, "to": to, "bytes": bytes}));
     let coflow = (prop::option::of(".{0,9}"), prop::collection::vec(pair, 0..5), any::<bool>())
         .prop_map(|(name, pairs, send)| json!({"name": name, "pairs": pairs, "send": send}));
     let circuit = number().prop_map(|output| json!({ "output": output }));
-    let scheduler = prop_oneof![Just("edmonds"), Just("bipartite"), Just("round-robin"), Just("manual"), Just("x")];
+    let scheduler = prop_oneof![
+        Just("edmonds"),
+        Just("bipartite"),
+        Just("round-robin"),
+        Just("manual"),
+        Just("x")
+    ];
     let policy = (number(), number(), scheduler, ".{0,6}").prop_map(
         |(interval, lead, s, name)| json!({"name": name, "interval": interval, "lead": lead, "demand": "declared", "scheduler": s}),
     );
@@ -79,7 +107,14 @@ fn no_request_is_answered_by_a_server_error() {
     TestRunner::default()
         .run(&request(), |(method, path, body)| {
             let a = r.call(method, &path, &headers, &body);
-            prop_assert!(a.status < 500, "{} {} {:?}: {:?}", method, path, String::from_utf8_lossy(&body), a);
+            prop_assert!(
+                a.status < 500,
+                "{} {} {:?}: {:?}",
+                method,
+                path,
+                String::from_utf8_lossy(&body),
+                a
+            );
             Ok(())
         })
         .unwrap();
@@ -92,7 +127,17 @@ fn reading_changes_nothing() {
     let r = rig();
     r.tick();
     let before = r.handle.snapshot().revision;
-    for path in ["topology", "ports", "circuits", "circuits/0/0", "demand", "coflows", "coflows/0", "policy", "stats"] {
+    for path in [
+        "topology",
+        "ports",
+        "circuits",
+        "circuits/0/0",
+        "demand",
+        "coflows",
+        "coflows/0",
+        "policy",
+        "stats",
+    ] {
         r.get(&format!("/api/v1/{path}"));
     }
     assert_eq!(r.handle.snapshot().revision, before);

@@ -1,4 +1,5 @@
-//! The beginning of a coflow when things go wrong meanwhile: it breaks before the answer, or the controller is late.
+//! The beginning of a coflow when things go wrong meanwhile: it breaks before the answer, or the
+//! controller is late.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -45,16 +46,31 @@ impl Sender for Breaks {
 #[test]
 fn the_answer_shows_what_was_declared_though_it_broke_before() {
     let breaks = Arc::new(Breaks::default());
-    let r = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), sender: Some(breaks.clone()), ..Options::default() });
+    let r = rig_with(Options {
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        sender: Some(breaks.clone()),
+        ..Options::default()
+    });
     breaks.0.set(r.handle.clone()).ok().expect("once");
     let flows = json!({"name": "sort", "send": true, "flows": [{"from": 0, "to": 2, "bytes": 5}]});
     let shown = |a: &Answer| {
-        let c: wire::Coflow = serde_json::from_str(&a.text).unwrap_or_else(|e| panic!("{e}: {a:?}"));
-        assert_eq!((c.name.as_str(), c.state, c.asked_bytes, c.cct_ns), ("sort", CoflowState::Cancelled, 5, None), "{a:?}");
+        let c: wire::Coflow =
+            serde_json::from_str(&a.text).unwrap_or_else(|e| panic!("{e}: {a:?}"));
+        assert_eq!(
+            (c.name.as_str(), c.state, c.asked_bytes, c.cct_ns),
+            ("sort", CoflowState::Cancelled, 5, None),
+            "{a:?}"
+        );
         a.status
     };
     assert_eq!(shown(&r.send("POST", "/api/v1/coflows", &flows)), 201);
-    assert_eq!((shown(&r.send("PUT", "/api/v1/coflows/3", &flows)), shown(&r.send("PUT", "/api/v1/coflows/3", &flows))), (201, 200));
+    assert_eq!(
+        (
+            shown(&r.send("PUT", "/api/v1/coflows/3", &flows)),
+            shown(&r.send("PUT", "/api/v1/coflows/3", &flows))
+        ),
+        (201, 200)
+    );
     let key = [("content-type", "application/json"), ("idempotency-key", "k")];
     let post = || r.call("POST", "/api/v1/coflows", &key, flows.to_string().as_bytes());
     let (first, again) = (post(), post());
@@ -62,7 +78,8 @@ fn the_answer_shows_what_was_declared_though_it_broke_before() {
     // A proposal that breaks as soon as it is confirmed.
     let place = json!({"name": "sort", "place": {"maps": [{"rack": 0, "bytes": 5}], "reduces": [{"rack": 1, "tasks": 1}]}});
     let made = r.send("POST", "/api/v1/coflows", &place);
-    let confirm = || r.send("POST", &format!("{}/confirm", made.header("location")), &json!({"send": true}));
+    let confirm =
+        || r.send("POST", &format!("{}/confirm", made.header("location")), &json!({"send": true}));
     assert_eq!(shown(&confirm()), 200);
     assert_eq!(confirm().problem(410).1, format!("coflow {} was taken back", made.json()["id"]));
 }
@@ -97,22 +114,42 @@ pub(super) struct Late {
 pub(super) fn late() -> Late {
     let topology = Arc::new(network());
     let policy = CircuitPolicy { scheduler: SchedulerKind::Manual, ..CircuitPolicy::default() };
-    let controller = Controller::new(topology.clone(), policy.clone(), Time(Span::millis(100).0), Span::ZERO);
-    let (handle, ends) = Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"), 0);
+    let controller =
+        Controller::new(topology.clone(), policy.clone(), Time(Span::millis(100).0), Span::ZERO);
+    let (handle, ends) =
+        Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"), 0);
     let (notes, (stop, stopping)) = (Arc::new(Notes::default()), watch::channel(false));
     let sender: Option<Arc<dyn Sender>> = Some(notes.clone());
     let patience = Duration::from_millis(1);
     let (log, ledger, policy_turn) = Default::default();
     let doors = Arc::new(Listeners::default());
-    let (board, journal, door, run) = (Default::default(), None, doors.unix.clone(), Default::default());
-    let app = App { handle, log, sender, ledger, policy_turn, door, doors, board, patience, journal, run, stopping };
+    let (board, journal, door, run) =
+        (Default::default(), None, doors.unix.clone(), Default::default());
+    let app = App {
+        handle,
+        log,
+        sender,
+        ledger,
+        policy_turn,
+        door,
+        doors,
+        board,
+        patience,
+        journal,
+        run,
+        stopping,
+    };
     Late { controller, ends, app, notes, _stop: stop }
 }
 
 impl Late {
     /// The controller takes all that was told so far; says what it answered.
     pub(super) fn wakes(&mut self) -> Vec<bool> {
-        std::iter::from_fn(|| self.ends.commands.try_recv().ok()).collect::<Vec<_>>().into_iter().map(|c| self.takes(c)).collect()
+        std::iter::from_fn(|| self.ends.commands.try_recv().ok())
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|c| self.takes(c))
+            .collect()
     }
 
     /// The controller takes a command, shows what it did, and answers.
@@ -144,7 +181,9 @@ impl Late {
     async fn post(&self, body: wire::CoflowBody) -> Result<u16, Problem> {
         let raw = serde_json::to_vec(&body).unwrap().into();
         let how = axum::extract::Query::try_from_uri(&"http://x/".parse().unwrap()).unwrap();
-        coflows::post(State(self.app.clone()), Ok(how), HeaderMap::new(), Body { value: body, raw }).await.map(|a| a.status().as_u16())
+        coflows::post(State(self.app.clone()), Ok(how), HeaderMap::new(), Body { value: body, raw })
+            .await
+            .map(|a| a.status().as_u16())
     }
 
     async fn delete(&self, id: u32) -> Result<StatusCode, Problem> {
@@ -154,7 +193,9 @@ impl Late {
     async fn confirm(&self, id: u32) -> Result<CoflowState, Problem> {
         let body = wire::Confirmation { send: true, ..Default::default() };
         let body = Body { value: body, raw: axum::body::Bytes::new() };
-        proposals::confirm(State(self.app.clone()), Path(id.to_string()), Some(body)).await.map(|c| c.0.state)
+        proposals::confirm(State(self.app.clone()), Path(id.to_string()), Some(body))
+            .await
+            .map(|c| c.0.state)
     }
 }
 
@@ -163,7 +204,16 @@ async fn a_coflow_that_the_controller_takes_late_is_taken_back() {
     let mut l = late();
     let pairs = [wire::Pair { from: 0, to: 1, bytes: 9 }];
     let pairs = pairs.iter().map(Into::into).collect();
-    let body = wire::CoflowBody { name: None, pairs, flows: vec![], place: None, send: true, weight: None, priority: None, types: vec![] };
+    let body = wire::CoflowBody {
+        name: None,
+        pairs,
+        flows: vec![],
+        place: None,
+        send: true,
+        weight: None,
+        priority: None,
+        types: vec![],
+    };
     assert_eq!(l.post(body).await.unwrap_err().status, 503);
     assert_eq!((l.wakes(), l.said()), (vec![true, true], vec!["arrived", "cancelled"]));
     assert!(l.notes.sent.lock().unwrap().is_empty());
@@ -176,7 +226,10 @@ async fn a_coflow_is_taken_back_after_it_was_sent() {
     let app = l.app.clone();
     let mut deleted = std::pin::pin!(coflows::delete(State(app), Path("7".into())));
     assert!(futures_util::poll!(&mut deleted).is_pending());
-    assert!(l.wakes().is_empty(), "another request makes a coflow, and sends it before the controller hears of this one");
+    assert!(
+        l.wakes().is_empty(),
+        "another request makes a coflow, and sends it before the controller hears of this one"
+    );
     drop(turn);
     assert!(futures_util::poll!(&mut deleted).is_pending());
     assert_eq!(l.wakes(), [false], "there is no coflow 7");
@@ -198,10 +251,17 @@ impl Sender for Busy {
 
 #[test]
 fn numbers_of_the_daemon_s_own_workload_are_not_for_clients() {
-    let r = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), sender: Some(Arc::new(Busy)), ..Options::default() });
+    let r = rig_with(Options {
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        sender: Some(Arc::new(Busy)),
+        ..Options::default()
+    });
     let body = json!({"pairs": [{"from": 0, "to": 1, "bytes": 5}]});
     let put = |id: u32| r.send("PUT", &format!("/api/v1/coflows/{id}"), &body);
-    assert!(put(0).problem(409).1.contains("workload") && put(FIRST_POSTED + 5).problem(409).1.contains("workload"));
+    assert!(
+        put(0).problem(409).1.contains("workload")
+            && put(FIRST_POSTED + 5).problem(409).1.contains("workload")
+    );
     assert_eq!(r.send("POST", "/api/v1/coflows", &body).json()["id"], FIRST_POSTED + 6);
     assert_eq!((put(FIRST_POSTED + 6).status, put(FIRST_POSTED + 7).status), (200, 201));
 }
@@ -209,15 +269,30 @@ fn numbers_of_the_daemon_s_own_workload_are_not_for_clients() {
 #[tokio::test]
 async fn a_confirmation_that_the_controller_takes_late_leaves_no_coflow_without_a_sender() {
     let mut l = late();
-    let shuffle = Shuffle::Placed { maps: vec![(RackId(0), Bytes(9))], reduces: vec![(RackId(1), 1)] };
+    let shuffle =
+        Shuffle::Placed { maps: vec![(RackId(0), Bytes(9))], reduces: vec![(RackId(1), 1)] };
     let request = advisor::Request { shuffle, ready: Span::ZERO, deadline: None };
-    let proposal = advisor::decide(&l.app.handle.topology, &l.app.snapshot().standing(), &request).unwrap();
+    let proposal =
+        advisor::decide(&l.app.handle.topology, &l.app.snapshot().standing(), &request).unwrap();
     let (id, proposal, expires) = (CoflowId(7), Arc::new(proposal), Time(1_000_000));
-    l.app.handle.notify(Event::CoflowProposed { id, name: "p".into(), proposal, weight: 1, expires, send: false });
+    l.app.handle.notify(Event::CoflowProposed {
+        id,
+        name: "p".into(),
+        proposal,
+        weight: 1,
+        expires,
+        send: false,
+    });
     assert_eq!((l.wakes(), l.said()), (vec![true], vec!["proposed"]));
     // Twice, before the controller has looked: neither may be taken without its bytes being sent.
-    assert_eq!((l.confirm(7).await.unwrap_err().status, l.confirm(7).await.unwrap_err().status), (503, 503));
-    assert_eq!((l.wakes(), l.said()), (vec![true, true, false, false], vec!["arrived", "cancelled"]));
+    assert_eq!(
+        (l.confirm(7).await.unwrap_err().status, l.confirm(7).await.unwrap_err().status),
+        (503, 503)
+    );
+    assert_eq!(
+        (l.wakes(), l.said()),
+        (vec![true, true, false, false], vec!["arrived", "cancelled"])
+    );
     assert!(l.notes.sent.lock().unwrap().is_empty());
     assert_eq!(l.confirm(7).await.unwrap_err().status, 410, "a request that is repeated is told");
     assert_eq!(l.app.snapshot().coflows.open, 0);
@@ -240,7 +315,11 @@ async fn a_coflow_that_is_taken_back_late_is_not_sent_any_more() {
     assert_eq!(l.wakes(), [true; 3]);
     assert_eq!(l.delete(7).await.unwrap_err().status, 503);
     let stopped = |l: &Late| std::mem::take(&mut *l.notes.stopped.lock().unwrap());
-    assert_eq!(stopped(&l), [CoflowId(7)], "the controller takes it later, and nothing tells the sender then");
+    assert_eq!(
+        stopped(&l),
+        [CoflowId(7)],
+        "the controller takes it later, and nothing tells the sender then"
+    );
     assert_eq!(l.wakes(), [true]);
     // Another one before the controller has answered, and one of a coflow that has finished.
     for (id, stops) in [(7, vec![CoflowId(7)]), (8, vec![]), (9, vec![])] {
@@ -250,7 +329,11 @@ async fn a_coflow_that_is_taken_back_late_is_not_sent_any_more() {
         assert!(futures_util::poll!(&mut deleted).is_pending());
         assert_eq!(l.wakes(), [false]);
         let status = deleted.await.map_or_else(|p| p.status, |done| done.as_u16());
-        assert_eq!(status, [204, 409, 404][id as usize - 7], "one that was taken back is taken back");
+        assert_eq!(
+            status,
+            [204, 409, 404][id as usize - 7],
+            "one that was taken back is taken back"
+        );
         assert_eq!(stopped(&l), stops, "coflow {id}");
     }
 }

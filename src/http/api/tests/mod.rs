@@ -83,7 +83,12 @@ impl Rig {
     }
 
     fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
-        self.call(method, path, &[("content-type", "application/json")], body.to_string().as_bytes())
+        self.call(
+            method,
+            path,
+            &[("content-type", "application/json")],
+            body.to_string().as_bytes(),
+        )
     }
 
     /// The probes of a circuit come out at a wrong rack: the port is faulty.
@@ -93,7 +98,8 @@ impl Rig {
         self.tick();
         self.tick();
         let arrived = Some((RackId((input.0 + 2) % 4), Time::ZERO));
-        let at = self.handle.snapshot().circuits.iter().find(|c| c.input == input).expect("up").up_from;
+        let at =
+            self.handle.snapshot().circuits.iter().find(|c| c.input == input).expect("up").up_from;
         let report = ProbeReport { plane, input, output, at, arrived, dark: None };
         self.handle.notify(Event::Probed { report: report.clone() });
         self.handle.notify(Event::Probed { report });
@@ -104,7 +110,13 @@ impl Rig {
 }
 
 /// One request, one answer, one connection.
-fn exchange(mut stream: impl Read + Write, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+fn exchange(
+    mut stream: impl Read + Write,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
     let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
     if !headers.iter().any(|h| h.0 == "host") {
         head += "host: localhost\r\n";
@@ -128,10 +140,14 @@ fn parse(bytes: &[u8]) -> Answer {
     let (head, text) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
     let mut lines = head.lines();
     let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    let headers = lines.filter_map(|l| l.split_once(": ")).map(|(k, v)| (k.to_ascii_lowercase(), v.to_string())).collect();
+    let headers = lines
+        .filter_map(|l| l.split_once(": "))
+        .map(|(k, v)| (k.to_ascii_lowercase(), v.to_string()))
+        .collect();
     let answer = Answer { status, headers, text: text.to_string() };
     // Streams of events are read as they come, in their chunks.
-    let in_chunks = answer.header("transfer-encoding") == "chunked" && answer.header("content-type") == "application/json";
+    let in_chunks = answer.header("transfer-encoding") == "chunked"
+        && answer.header("content-type") == "application/json";
     if in_chunks { Answer { text: joined(&answer.text), ..answer } } else { answer }
 }
 

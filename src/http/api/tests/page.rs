@@ -16,11 +16,20 @@ fn the_page_names_only_files_that_are_served_and_forbids_all_others() {
         let a = r.get(path);
         assert_eq!(a.status, 200, "{path}");
         let policy = a.header("content-security-policy");
-        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe") && !policy.contains("http"), "{path}: {policy}");
+        assert!(
+            policy.contains("default-src 'none'")
+                && !policy.contains("unsafe")
+                && !policy.contains("http"),
+            "{path}: {policy}"
+        );
         assert_eq!(a.header("x-content-type-options"), "nosniff", "{path}");
         let tag = a.header("etag");
         let again = r.call("GET", path, &[("if-none-match", tag)], b"");
-        assert_eq!((again.status, again.text.as_str(), again.header("etag")), (304, "", tag), "{path}");
+        assert_eq!(
+            (again.status, again.text.as_str(), again.header("etag")),
+            (304, "", tag),
+            "{path}"
+        );
         r.call("POST", path, &[], b"").problem(405);
     }
     // Neither script nor style inline, nothing from elsewhere.
@@ -34,11 +43,24 @@ fn the_page_names_only_files_that_are_served_and_forbids_all_others() {
 #[test]
 fn the_page_opens_without_the_token_and_nothing_else_does() {
     let listen = Some(([127, 0, 0, 1], 0).into());
-    let r = rig_with(Options { listen, token: Some("a token of many characters".into()), ..Options::default() });
+    let r = rig_with(Options {
+        listen,
+        token: Some("a token of many characters".into()),
+        ..Options::default()
+    });
     for path in ["/", "/page/main.js", "/page/echarts.js"] {
         assert_eq!(r.get(path).status, 200, "{path}");
     }
-    for path in ["/page", "/pages", "/docs/", "/openapi.json", "/metrics", "/api/v1/topology", "//", "/api/v1/page/"] {
+    for path in [
+        "/page",
+        "/pages",
+        "/docs/",
+        "/openapi.json",
+        "/metrics",
+        "/api/v1/topology",
+        "//",
+        "/api/v1/page/",
+    ] {
         r.get(path).problem(401);
     }
     // Without a token the host must be this machine, for the page as for all else.

@@ -13,8 +13,12 @@ const MS: u64 = 1_000_000;
 /// Four racks, circuits by Sunflow; a cycle every 100 ms of the rig's time, elephants from 1 MB.
 fn sunflow() -> Rig {
     let elephant_threshold = Bytes(MB);
-    let policy =
-        CircuitPolicy { scheduler: SchedulerKind::Sunflow, demand: Estimator::Declared, elephant_threshold, ..CircuitPolicy::default() };
+    let policy = CircuitPolicy {
+        scheduler: SchedulerKind::Sunflow,
+        demand: Estimator::Declared,
+        elephant_threshold,
+        ..CircuitPolicy::default()
+    };
     rig_by(policy, Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() })
 }
 
@@ -36,15 +40,30 @@ fn a_dry_run_says_what_would_be_and_changes_nothing() {
     let before = r.handle.snapshot();
     let a = r.send("POST", "/api/v1/coflows?dryRun=true", &ask());
     let p: wire::Proposal = serde_json::from_str(&a.text).unwrap();
-    assert_eq!((a.status, p.chosen.racks[0], p.losers[0].racks[0].rack), (200, wire::RackTasks { rack: 2, tasks: 1 }, 3));
+    assert_eq!(
+        (a.status, p.chosen.racks[0], p.losers[0].racks[0].rack),
+        (200, wire::RackTasks { rack: 2, tasks: 1 }, 3)
+    );
     assert_eq!((p.pairs.len(), p.pairs[0].way, p.circuits[0].output), (1, wire::Way::Ocs, 2));
     let (c, s) = (&p.chosen, p.chosen.score);
-    assert!(c.cct_ns >= c.bound_ns && c.bound_ns > 360 * MS && s.total_ns == s.wait_ns + s.cct_ns + s.others_ns);
-    assert_eq!((p.losers[0].why.as_deref(), &c.why), (Some("as good; on more racks, or found later"), &None));
+    assert!(
+        c.cct_ns >= c.bound_ns
+            && c.bound_ns > 360 * MS
+            && s.total_ns == s.wait_ns + s.cct_ns + s.others_ns
+    );
+    assert_eq!(
+        (p.losers[0].why.as_deref(), &c.why),
+        (Some("as good; on more racks, or found later"), &None)
+    );
     // What-if for a coflow whose pairs are known.
-    let pairs = json!({"pairs": [{"from": 0, "to": 1, "bytes": 5 * MB}, {"from": 1, "to": 0, "bytes": 9}]});
-    let p: wire::Proposal = serde_json::from_str(&r.send("POST", "/api/v1/coflows?dryRun=true", &pairs).text).unwrap();
-    assert_eq!((p.chosen.found_by, p.pairs[1].way, p.losers.len() + p.excluded.len()), (wire::Origin::Given, wire::Way::Eps, 0));
+    let pairs =
+        json!({"pairs": [{"from": 0, "to": 1, "bytes": 5 * MB}, {"from": 1, "to": 0, "bytes": 9}]});
+    let p: wire::Proposal =
+        serde_json::from_str(&r.send("POST", "/api/v1/coflows?dryRun=true", &pairs).text).unwrap();
+    assert_eq!(
+        (p.chosen.found_by, p.pairs[1].way, p.losers.len() + p.excluded.len()),
+        (wire::Origin::Given, wire::Way::Eps, 0)
+    );
     assert_eq!(*r.handle.snapshot(), *before);
     r.send("POST", "/api/v1/coflows?dry=true", &ask()).problem(400);
     r.send("POST", "/api/v1/coflows?dryRun=perhaps", &ask()).problem(400);
@@ -55,12 +74,17 @@ fn what_is_proposed_at_once_is_not_promised_twice() {
     let r = sunflow();
     r.tick();
     let all: Vec<wire::Coflow> = std::thread::scope(|s| {
-        let posts: Vec<_> = (0..8).map(|_| s.spawn(|| coflow(&r.send("POST", "/api/v1/coflows", &ask())))).collect();
+        let posts: Vec<_> = (0..8)
+            .map(|_| s.spawn(|| coflow(&r.send("POST", "/api/v1/coflows", &ask()))))
+            .collect();
         posts.into_iter().map(|p| p.join().unwrap()).collect()
     });
     // All leave by the one port of rack 0: one after the other, as if they had been asked so.
-    let mut spans: Vec<(u64, u64)> =
-        all.iter().flat_map(|c| &c.proposal.as_ref().unwrap().proposal.circuits).map(|c| (c.setup_at_ns, c.until_ns)).collect();
+    let mut spans: Vec<(u64, u64)> = all
+        .iter()
+        .flat_map(|c| &c.proposal.as_ref().unwrap().proposal.circuits)
+        .map(|c| (c.setup_at_ns, c.until_ns))
+        .collect();
     spans.sort_unstable();
     assert!(spans.len() == 8 && spans.windows(2).all(|w| w[0].1 <= w[1].0), "{spans:?}");
     assert_eq!(all.iter().map(|c| c.id).collect::<std::collections::BTreeSet<_>>().len(), 8);
@@ -74,12 +98,23 @@ fn what_is_proposed_is_held_shown_and_seen_by_others() {
     let first = coflow(&a);
     let held = first.proposal.as_ref().unwrap();
     assert_eq!((a.status, first.state, first.asked_bytes), (201, CoflowState::Proposed, 50 * MB));
-    assert_eq!((held.proposal.chosen.racks[0].rack, held.expires_ns - held.proposed_ns), (2, 10_000 * MS));
+    assert_eq!(
+        (held.proposal.chosen.racks[0].rack, held.expires_ns - held.proposed_ns),
+        (2, 10_000 * MS)
+    );
     assert_eq!(coflow(&r.get(a.header("location"))), first);
-    assert_eq!(r.get("/api/v1/coflows?state=proposed").json()["coflows"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        r.get("/api/v1/coflows?state=proposed").json()["coflows"].as_array().unwrap().len(),
+        1
+    );
     assert!(r.get("/metrics").text.contains("heliostat_proposals_held 1"));
     // The port of rack 0 is spoken for: the next one waits, wherever it goes.
-    let dry = || serde_json::from_str::<wire::Proposal>(&r.send("POST", "/api/v1/coflows?dryRun=true", &ask()).text).unwrap();
+    let dry = || {
+        serde_json::from_str::<wire::Proposal>(
+            &r.send("POST", "/api/v1/coflows?dryRun=true", &ask()).text,
+        )
+        .unwrap()
+    };
     let second = dry();
     assert!(second.chosen.cct_ns > held.proposal.chosen.cct_ns + 400 * MS, "{second:?}");
     assert!(second.circuits[0].setup_at_ns >= held.proposal.circuits[0].until_ns);
@@ -88,7 +123,8 @@ fn what_is_proposed_is_held_shown_and_seen_by_others() {
     assert!(r.get(a.header("location")).problem(410).1.contains("its proposal was taken back"));
     assert_eq!(dry().chosen, held.proposal.chosen);
     r.send("POST", &format!("{}/confirm", a.header("location")), &json!({})).problem(410);
-    r.send("PUT", a.header("location"), &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]})).problem(409);
+    r.send("PUT", a.header("location"), &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]}))
+        .problem(409);
 }
 
 #[test]
@@ -99,20 +135,36 @@ fn circuits_follow_what_is_confirmed() {
     let place = a.header("location").to_string();
     r.tick();
     r.tick();
-    assert_eq!(r.get("/api/v1/circuits").json()["circuits"], json!([]), "what is held is no demand yet");
+    assert_eq!(
+        r.get("/api/v1/circuits").json()["circuits"],
+        json!([]),
+        "what is held is no demand yet"
+    );
     let confirm = || r.send("POST", &format!("{place}/confirm"), &json!({}));
     let begun = coflow(&confirm());
-    assert_eq!((begun.state, begun.pairs.len(), begun.arrival_ns), (CoflowState::Active, 1, 300 * MS));
+    assert_eq!(
+        (begun.state, begun.pairs.len(), begun.arrival_ns),
+        (CoflowState::Active, 1, 300 * MS)
+    );
     assert_eq!(begun.proposal, coflow(&a).proposal, "what was promised stays visible");
     assert_eq!(coflow(&confirm()), begun, "asking again changes nothing");
-    assert_eq!(coflow(&r.call("POST", &format!("{place}/confirm"), &[], b"")), begun, "nor without a body");
+    assert_eq!(
+        coflow(&r.call("POST", &format!("{place}/confirm"), &[], b"")),
+        begun,
+        "nor without a body"
+    );
     r.tick();
     r.tick();
     let circuits = r.get("/api/v1/circuits").json();
-    assert_eq!((&circuits["circuits"][0]["input"], &circuits["circuits"][0]["output"]), (&json!(0), &json!(2)), "{circuits}");
+    assert_eq!(
+        (&circuits["circuits"][0]["input"], &circuits["circuits"][0]["output"]),
+        (&json!(0), &json!(2)),
+        "{circuits}"
+    );
     assert_eq!(r.call("DELETE", &place, &[], b"").status, 204);
     // A coflow that was declared was never proposed.
-    let b = r.send("POST", "/api/v1/coflows", &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]}));
+    let b =
+        r.send("POST", "/api/v1/coflows", &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]}));
     r.send("POST", &format!("{}/confirm", b.header("location")), &json!({})).problem(409);
     r.send("POST", "/api/v1/coflows/7/confirm", &json!({})).problem(404);
 }
@@ -130,12 +182,22 @@ fn late_and_repeated_requests_are_safe() {
     let place = a.header("location").to_string();
     r.tick();
     let late = r.send("POST", &format!("{place}/confirm"), &json!({})).problem(410).1;
-    assert!(late.contains("held until 150000000 ns and not confirmed: ask for another one"), "{late}");
+    assert!(
+        late.contains("held until 150000000 ns and not confirmed: ask for another one"),
+        "{late}"
+    );
     assert_eq!(coflow(&r.get(&place)).state, CoflowState::Expired);
-    assert_eq!(coflow(&post()).state, CoflowState::Expired, "the key stays that of the first answer");
+    assert_eq!(
+        coflow(&post()).state,
+        CoflowState::Expired,
+        "the key stays that of the first answer"
+    );
     r.call("DELETE", &place, &[], b"").problem(410);
     // Its ports are free again.
-    let p = serde_json::from_str::<wire::Proposal>(&r.send("POST", "/api/v1/coflows?dryRun=true", &ask()).text).unwrap();
+    let p = serde_json::from_str::<wire::Proposal>(
+        &r.send("POST", "/api/v1/coflows?dryRun=true", &ask()).text,
+    )
+    .unwrap();
     assert!(p.chosen.cct_ns < 600 * MS, "{p:?}");
     r.send("PUT", &place, &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]})).problem(409);
 }
@@ -145,24 +207,56 @@ fn the_coflows_and_circuits_that_there_are_decide() {
     let r = sunflow();
     r.tick();
     // Rack 2 will receive 20 MB before us; rack 3 is as free as it was.
-    assert_eq!(r.send("POST", "/api/v1/coflows", &json!({"pairs": [{"from": 1, "to": 2, "bytes": 20 * MB}]})).status, 201);
-    let p = serde_json::from_str::<wire::Proposal>(&r.send("POST", "/api/v1/coflows?dryRun=true", &ask()).text).unwrap();
+    assert_eq!(
+        r.send(
+            "POST",
+            "/api/v1/coflows",
+            &json!({"pairs": [{"from": 1, "to": 2, "bytes": 20 * MB}]})
+        )
+        .status,
+        201
+    );
+    let p = serde_json::from_str::<wire::Proposal>(
+        &r.send("POST", "/api/v1/coflows?dryRun=true", &ask()).text,
+    )
+    .unwrap();
     let out = &p.excluded[0];
     assert_eq!((p.chosen.racks[0].rack, out.racks[0].rack, p.losers.len()), (3, 2, 0));
-    assert!(out.least_ns > p.chosen.score.total_ns && out.why.starts_with("not estimated: its score is"), "{out:?}");
-    // Slots that are free soon, at most one task a rack, no rack 3, a deadline that no placement meets.
+    assert!(
+        out.least_ns > p.chosen.score.total_ns
+            && out.why.starts_with("not estimated: its score is"),
+        "{out:?}"
+    );
+    // Slots that are free soon, at most one task a rack, no rack 3, a deadline that no placement
+    // meets.
     let mut body = ask();
     body["place"] = json!({"maps": [{"rack": 0, "bytes": 50 * MB}], "tasks": 2, "at_most": 1, "forbidden": [3], "deadline_ns": 1,
         "slots": [{"rack": 1, "soon": [{"in_ns": 5000 * MS, "slots": 4}]}, {"rack": 2, "free": 3}, {"rack": 3, "free": 9}]});
-    let p = serde_json::from_str::<wire::Proposal>(&r.send("POST", "/api/v1/coflows?dryRun=true", &body).text).unwrap();
+    let p = serde_json::from_str::<wire::Proposal>(
+        &r.send("POST", "/api/v1/coflows?dryRun=true", &body).text,
+    )
+    .unwrap();
     let racks: Vec<(u32, u32)> = p.chosen.racks.iter().map(|x| (x.rack, x.tasks)).collect();
-    assert_eq!((racks, p.chosen.score.wait_ns, p.chosen.on_time), (vec![(1, 1), (2, 1)], 5000 * MS, false));
+    assert_eq!(
+        (racks, p.chosen.score.wait_ns, p.chosen.on_time),
+        (vec![(1, 1), (2, 1)], 5000 * MS, false)
+    );
     // Tasks that are placed already, and all of the topology's slots.
     body["place"] = json!({"maps": [{"rack": 0, "bytes": 50 * MB}], "reduces": [{"rack": 0, "tasks": 1}, {"rack": 1, "tasks": 1}]});
-    let p = serde_json::from_str::<wire::Proposal>(&r.send("POST", "/api/v1/coflows?dryRun=true", &body).text).unwrap();
-    assert_eq!((p.chosen.found_by, p.pairs.len(), p.pairs[0].bytes), (wire::Origin::Given, 1, 25 * MB));
-    body["place"] = json!({"maps": [{"rack": 0, "bytes": 50 * MB}], "tasks": 8, "allowed": [0, 1, 2, 3]});
-    let p = serde_json::from_str::<wire::Proposal>(&r.send("POST", "/api/v1/coflows?dryRun=true", &body).text).unwrap();
+    let p = serde_json::from_str::<wire::Proposal>(
+        &r.send("POST", "/api/v1/coflows?dryRun=true", &body).text,
+    )
+    .unwrap();
+    assert_eq!(
+        (p.chosen.found_by, p.pairs.len(), p.pairs[0].bytes),
+        (wire::Origin::Given, 1, 25 * MB)
+    );
+    body["place"] =
+        json!({"maps": [{"rack": 0, "bytes": 50 * MB}], "tasks": 8, "allowed": [0, 1, 2, 3]});
+    let p = serde_json::from_str::<wire::Proposal>(
+        &r.send("POST", "/api/v1/coflows?dryRun=true", &body).text,
+    )
+    .unwrap();
     assert_eq!(p.chosen.racks.iter().map(|x| x.tasks).sum::<u32>(), 8);
 }
 
@@ -176,28 +270,73 @@ fn impossible_shuffles_are_refused_with_a_pointer() {
     };
     let maps = || json!([{"rack": 0, "bytes": 9}]);
     assert_eq!(post(json!({"maps": [], "tasks": 1}), 422), "/place/maps");
-    assert_eq!(post(json!({"maps": [{"rack": 4, "bytes": 9}], "tasks": 1}), 422), "/place/maps/0/rack");
-    assert_eq!(post(json!({"maps": [{"rack": 1, "bytes": 9}, {"rack": 1, "bytes": 9}], "tasks": 1}), 422), "/place/maps/1/rack");
-    assert_eq!(post(json!({"maps": [{"rack": 1, "bytes": 0}], "tasks": 1}), 422), "/place/maps/0/bytes");
+    assert_eq!(
+        post(json!({"maps": [{"rack": 4, "bytes": 9}], "tasks": 1}), 422),
+        "/place/maps/0/rack"
+    );
+    assert_eq!(
+        post(json!({"maps": [{"rack": 1, "bytes": 9}, {"rack": 1, "bytes": 9}], "tasks": 1}), 422),
+        "/place/maps/1/rack"
+    );
+    assert_eq!(
+        post(json!({"maps": [{"rack": 1, "bytes": 0}], "tasks": 1}), 422),
+        "/place/maps/0/bytes"
+    );
     assert_eq!(post(json!({"maps": maps()}), 422), "/place");
-    assert_eq!(post(json!({"maps": maps(), "tasks": 1, "reduces": [{"rack": 1, "tasks": 1}]}), 422), "/place/tasks");
+    assert_eq!(
+        post(json!({"maps": maps(), "tasks": 1, "reduces": [{"rack": 1, "tasks": 1}]}), 422),
+        "/place/tasks"
+    );
     assert_eq!(post(json!({"maps": maps(), "tasks": 0}), 422), "/place/tasks");
     assert_eq!(post(json!({"maps": maps(), "tasks": 9}), 422), "/place/tasks");
-    assert_eq!(post(json!({"maps": maps(), "tasks": 2, "slots": [{"rack": 1, "free": 1}]}), 422), "/place/tasks");
+    assert_eq!(
+        post(json!({"maps": maps(), "tasks": 2, "slots": [{"rack": 1, "free": 1}]}), 422),
+        "/place/tasks"
+    );
     assert_eq!(post(json!({"maps": maps(), "tasks": 1, "at_most": 0}), 422), "/place/at_most");
-    assert_eq!(post(json!({"maps": maps(), "tasks": 1, "slots": [{"rack": 9, "free": 1}]}), 422), "/place/slots/0/rack");
-    assert_eq!(post(json!({"maps": maps(), "tasks": 1, "slots": [{"rack": 1, "free": 200_000}]}), 422), "/place/slots/0/free");
+    assert_eq!(
+        post(json!({"maps": maps(), "tasks": 1, "slots": [{"rack": 9, "free": 1}]}), 422),
+        "/place/slots/0/rack"
+    );
+    assert_eq!(
+        post(json!({"maps": maps(), "tasks": 1, "slots": [{"rack": 1, "free": 200_000}]}), 422),
+        "/place/slots/0/free"
+    );
     let soon = |ns: u64, n: u32| json!([{"rack": 1, "soon": [{"in_ns": 1, "slots": 1}, {"in_ns": ns, "slots": n}]}]);
-    assert_eq!(post(json!({"maps": maps(), "tasks": 1, "slots": soon(1 << 60, 1)}), 422), "/place/slots/0/soon/1/in_ns");
-    assert_eq!(post(json!({"maps": maps(), "tasks": 1, "slots": soon(1, 200_000)}), 422), "/place/slots/0/soon/1/slots");
-    assert_eq!(post(json!({"maps": maps(), "tasks": 1, "allowed": [1, 7]}), 422), "/place/allowed/1");
-    assert_eq!(post(json!({"maps": maps(), "tasks": 1, "forbidden": [2, 2]}), 422), "/place/forbidden/1");
+    assert_eq!(
+        post(json!({"maps": maps(), "tasks": 1, "slots": soon(1 << 60, 1)}), 422),
+        "/place/slots/0/soon/1/in_ns"
+    );
+    assert_eq!(
+        post(json!({"maps": maps(), "tasks": 1, "slots": soon(1, 200_000)}), 422),
+        "/place/slots/0/soon/1/slots"
+    );
+    assert_eq!(
+        post(json!({"maps": maps(), "tasks": 1, "allowed": [1, 7]}), 422),
+        "/place/allowed/1"
+    );
+    assert_eq!(
+        post(json!({"maps": maps(), "tasks": 1, "forbidden": [2, 2]}), 422),
+        "/place/forbidden/1"
+    );
     assert_eq!(post(json!({"maps": maps(), "tasks": 1, "hold_ns": 5}), 422), "/place/hold_ns");
-    assert_eq!(post(json!({"maps": maps(), "tasks": 1, "ready_ns": u64::MAX}), 422), "/place/ready_ns");
-    assert_eq!(post(json!({"maps": maps(), "tasks": 1, "deadline_ns": u64::MAX}), 422), "/place/deadline_ns");
+    assert_eq!(
+        post(json!({"maps": maps(), "tasks": 1, "ready_ns": u64::MAX}), 422),
+        "/place/ready_ns"
+    );
+    assert_eq!(
+        post(json!({"maps": maps(), "tasks": 1, "deadline_ns": u64::MAX}), 422),
+        "/place/deadline_ns"
+    );
     assert_eq!(post(json!({"maps": maps(), "reduces": []}), 422), "/place/reduces");
-    assert_eq!(post(json!({"maps": maps(), "reduces": [{"rack": 1, "tasks": 0}]}), 422), "/place/reduces/0/tasks");
-    assert_eq!(post(json!({"maps": maps(), "reduces": [{"rack": 1, "tasks": 1}], "forbidden": [2]}), 422), "/place/forbidden");
+    assert_eq!(
+        post(json!({"maps": maps(), "reduces": [{"rack": 1, "tasks": 0}]}), 422),
+        "/place/reduces/0/tasks"
+    );
+    assert_eq!(
+        post(json!({"maps": maps(), "reduces": [{"rack": 1, "tasks": 1}], "forbidden": [2]}), 422),
+        "/place/forbidden"
+    );
     assert_eq!(post(json!({"maps": maps(), "tasks": 1, "wish": 1}), 422), "/place/wish");
     body["place"] = json!({"maps": maps(), "tasks": 1});
     body["pairs"] = json!([{"from": 0, "to": 1, "bytes": 1}]);
@@ -223,21 +362,40 @@ fn a_proposal_may_begin_with_the_flows_as_the_tasks_stand() {
         }
     }
     let notes = Arc::new(Notes::default());
-    let r = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), sender: Some(notes.clone()), ..Options::default() });
+    let r = rig_with(Options {
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        sender: Some(notes.clone()),
+        ..Options::default()
+    });
     let post = || r.send("POST", "/api/v1/coflows", &ask()).header("location").to_string();
     let first = post();
-    let refused = |body: Value, status: u16| r.send("POST", &format!("{first}/confirm"), &body).problem(status).0;
+    let refused = |body: Value, status: u16| {
+        r.send("POST", &format!("{first}/confirm"), &body).problem(status).0
+    };
     assert_eq!(refused(json!({"flows": [{"from": 0, "to": 99, "bytes": 1}]}), 422), "/flows/0/to");
     assert_eq!(refused(json!({"flow": []}), 422), "/flow");
-    assert_eq!(coflow(&r.get(&first)).state, CoflowState::Proposed, "what was refused changed nothing");
+    assert_eq!(
+        coflow(&r.get(&first)).state,
+        CoflowState::Proposed,
+        "what was refused changed nothing"
+    );
     let flows = json!({"flows": [{"from": 0, "to": 4, "bytes": 30}, {"from": 1, "to": 5, "bytes": 20}, {"from": 4, "to": 5, "bytes": 9}], "send": true});
     let begun = coflow(&r.send("POST", &format!("{first}/confirm"), &flows));
-    assert_eq!((begun.state, begun.pairs), (CoflowState::Active, vec![wire::Pair { from: 0, to: 2, bytes: 50 }]));
+    assert_eq!(
+        (begun.state, begun.pairs),
+        (CoflowState::Active, vec![wire::Pair { from: 0, to: 2, bytes: 50 }])
+    );
     r.send("POST", &format!("{first}/confirm"), &flows);
     let second = post();
-    assert_eq!(coflow(&r.send("POST", &format!("{second}/confirm"), &json!({"send": true}))).asked_bytes, 50 * MB);
+    assert_eq!(
+        coflow(&r.send("POST", &format!("{second}/confirm"), &json!({"send": true}))).asked_bytes,
+        50 * MB
+    );
     let sent = notes.0.lock().unwrap();
     let (a, b) = (&sent[0], &sent[1]);
-    assert_eq!((sent.len(), a.1, a.0.flows.len(), a.0.flows.at(1).to, b.1), (2, Report::Flows, 3, HostId(5), Report::Coflow));
+    assert_eq!(
+        (sent.len(), a.1, a.0.flows.len(), a.0.flows.at(1).to, b.1),
+        (2, Report::Flows, 3, HostId(5), Report::Coflow)
+    );
     assert!(b.0.flows.len() > 1 && b.0.bytes() == Bytes(50 * MB), "spread over the rack's hosts");
 }

@@ -36,15 +36,20 @@ fn health_says_what_is() {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(gone);
     r.get("/readyz").problem(503);
     let body = serde_json::json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]});
-    assert_eq!(r.send("POST", "/api/v1/coflows", &body).problem(503).1, "the controller has stopped");
+    assert_eq!(
+        r.send("POST", "/api/v1/coflows", &body).problem(503).1,
+        "the controller has stopped"
+    );
     assert_eq!(r.get("/livez").problem(503).1, "the controller has stopped");
 }
 
 #[test]
 fn a_controller_that_died_is_neither_live_nor_ready_and_the_reason_is_told() {
     let topology = Arc::new(network());
-    let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
-    let (handle, ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);
+    let controller =
+        Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
+    let (handle, ends) =
+        Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);
     let options = Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() };
     let r = Rig { server: serve(handle.clone(), options).unwrap(), handle, stop: Arc::default() };
     assert_eq!(r.get("/livez").status, 200);
@@ -54,7 +59,11 @@ fn a_controller_that_died_is_neither_live_nor_ready_and_the_reason_is_told() {
     assert_eq!(r.get("/livez").status, 200);
     ends.pulse.beat_at(now.saturating_sub(7_000_000_000));
     for path in ["/livez", "/readyz"] {
-        assert_eq!(r.get(path).problem(503).1, "the controller hangs: it has done nothing for 7 s", "{path}");
+        assert_eq!(
+            r.get(path).problem(503).1,
+            "the controller hangs: it has done nothing for 7 s",
+            "{path}"
+        );
     }
     ends.say_why("the controller's thread died: boom".into());
     for path in ["/livez", "/readyz"] {
@@ -65,15 +74,29 @@ fn a_controller_that_died_is_neither_live_nor_ready_and_the_reason_is_told() {
 #[test]
 fn a_coflow_that_a_late_controller_did_not_confirm_is_taken_back() {
     let topology = Arc::new(network());
-    let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
+    let controller =
+        Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
     // No thread reads the commands until the API has given up.
-    let (handle, ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);
-    let server = serve(handle.clone(), Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() }).unwrap();
+    let (handle, ends) =
+        Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);
+    let server = serve(
+        handle.clone(),
+        Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() },
+    )
+    .unwrap();
     let rig = Rig { server, handle, stop: Arc::default() };
     let body = serde_json::json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]});
-    assert_eq!(rig.send("POST", "/api/v1/coflows", &body).problem(503).1, "the controller does not answer");
-    let told: Vec<Event> = std::iter::from_fn(|| ends.commands.try_recv().ok()).map(|c| c.event).collect();
-    let [Event::CoflowArrived { id: came, .. }, Event::CoflowCancelled { id: went, .. }] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(
+        rig.send("POST", "/api/v1/coflows", &body).problem(503).1,
+        "the controller does not answer"
+    );
+    let told: Vec<Event> =
+        std::iter::from_fn(|| ends.commands.try_recv().ok()).map(|c| c.event).collect();
+    let [Event::CoflowArrived { id: came, .. }, Event::CoflowCancelled { id: went, .. }] =
+        &told[..]
+    else {
+        panic!("{told:?}")
+    };
     assert_eq!(came, went);
 }
 
@@ -100,9 +123,13 @@ fn metrics_are_open_metrics_in_base_units() {
     ] {
         assert!(a.text.lines().any(|l| l == line), "{line} is not in\n{}", a.text);
     }
-    let names = a.text.lines().filter(|l| !l.starts_with('#')).map(|l| l.split(['{', ' ']).next().unwrap());
+    let names =
+        a.text.lines().filter(|l| !l.starts_with('#')).map(|l| l.split(['{', ' ']).next().unwrap());
     for name in names.collect::<BTreeSet<_>>() {
-        assert!(name.starts_with("heliostat_") && !name.contains("_ns") && !name.contains("_ms"), "{name}");
+        assert!(
+            name.starts_with("heliostat_") && !name.contains("_ns") && !name.contains("_ms"),
+            "{name}"
+        );
     }
 }
 
@@ -116,14 +143,27 @@ fn the_description_lists_every_route_and_resolves() {
     for (path, item) in doc["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             listed.insert(format!("{} {path}", method.to_uppercase()));
-            assert!(ids.insert(operation["operationId"].as_str().unwrap().to_string()), "{method} {path}");
-            assert!(operation["summary"].is_string() && operation["responses"].as_object().is_some_and(|r| !r.is_empty()));
+            assert!(
+                ids.insert(operation["operationId"].as_str().unwrap().to_string()),
+                "{method} {path}"
+            );
+            assert!(
+                operation["summary"].is_string()
+                    && operation["responses"].as_object().is_some_and(|r| !r.is_empty())
+            );
             if path == "/api/v1/events" {
                 continue;
             }
-            let at = path.replace("{plane}", "0").replace("{input}", "1").replace("{rack}", "1").replace("{id}", "5");
+            let at = path
+                .replace("{plane}", "0")
+                .replace("{input}", "1")
+                .replace("{rack}", "1")
+                .replace("{id}", "5");
             let a = r.call(&method.to_uppercase(), &at, &[], b"");
-            assert!(a.status != 405 && !a.text.contains("there is nothing at"), "{method} {path}: {a:?}");
+            assert!(
+                a.status != 405 && !a.text.contains("there is nothing at"),
+                "{method} {path}: {a:?}"
+            );
         }
     }
     let expected = "DELETE /api/v1/circuits/{plane}/{input}, DELETE /api/v1/coflows/{id}, DELETE /api/v1/paths/{from}/{to}, \
@@ -166,19 +206,33 @@ fn the_page_is_served_from_the_binary() {
 fn others_need_a_token() {
     let any = |token: Option<&str>| {
         let handle = rig().handle.clone();
-        serve(handle, Options { listen: Some(([0, 0, 0, 0], 0).into()), token: token.map(Into::into), ..Options::default() })
+        serve(
+            handle,
+            Options {
+                listen: Some(([0, 0, 0, 0], 0).into()),
+                token: token.map(Into::into),
+                ..Options::default()
+            },
+        )
     };
     assert!(matches!(any(None), Err(ServeError::NeedsToken(_))));
     assert!(matches!(any(Some("short")), Err(ServeError::WeakToken)));
     let token = "0123456789abcdef";
-    let r = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), token: Some(token.into()), ..Options::default() });
+    let r = rig_with(Options {
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        token: Some(token.into()),
+        ..Options::default()
+    });
     let get = |headers: &[(&str, &str)]| r.call("GET", "/api/v1/topology", headers, b"");
     let refused = get(&[]);
     refused.problem(401);
     assert_eq!(refused.header("www-authenticate"), "Bearer");
     get(&[("authorization", "Bearer 0123456789abcdeg")]).problem(401);
     get(&[("authorization", token)]).problem(401);
-    assert_eq!(get(&[("authorization", &format!("Bearer {token}")), ("host", "net.example")]).status, 200);
+    assert_eq!(
+        get(&[("authorization", &format!("Bearer {token}")), ("host", "net.example")]).status,
+        200
+    );
     assert_eq!(r.get("/livez").status, 200);
     r.get("/metrics").problem(401);
 }
@@ -195,10 +249,22 @@ fn a_rebound_name_is_refused() {
 fn the_unix_socket_is_private_and_goes_with_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("api.sock");
-    let options = || Options { socket: Some(path.clone()), token: Some("0123456789abcdef".into()), ..Options::default() };
+    let options = || Options {
+        socket: Some(path.clone()),
+        token: Some("0123456789abcdef".into()),
+        ..Options::default()
+    };
     let r = rig_with(options());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    let get = || exchange(UnixStream::connect(&path).unwrap(), "GET", "/api/v1/topology", &[("host", "x")], b"");
+    let get = || {
+        exchange(
+            UnixStream::connect(&path).unwrap(),
+            "GET",
+            "/api/v1/topology",
+            &[("host", "x")],
+            b"",
+        )
+    };
     assert_eq!(get().status, 200, "the file's mode is the key, not the token");
     assert!(matches!(serve(r.handle.clone(), options()), Err(ServeError::SocketTaken(_))));
     drop(r);

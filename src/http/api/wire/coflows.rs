@@ -45,8 +45,9 @@ pub struct Coflow {
     pub asked_bytes: u64,
     /// Payload received so far.
     pub received_bytes: u64,
-    /// Bytes between racks that went over circuits (an estimate where coflows share a pair of racks). After the end it may grow for two
-    /// more control cycles, until the counters of its last bytes have been read.
+    /// Bytes between racks that went over circuits (an estimate where coflows share a pair of
+    /// racks). After the end it may grow for two more control cycles, until the counters of its
+    /// last bytes have been read.
     pub over_ocs_bytes: u64,
     /// When its last byte was received.
     pub finished_ns: Option<u64>,
@@ -66,7 +67,8 @@ pub struct Coflow {
     /// Whether Heliostat will send the bytes of a proposal itself.
     #[serde(skip)]
     pub send: bool,
-    /// Of a coflow that Heliostat sends: its flows, in their order. Lists leave it out, and it is forgotten some time after the end.
+    /// Of a coflow that Heliostat sends: its flows, in their order. Lists leave it out, and it is
+    /// forgotten some time after the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<Vec<FlowView>>,
 }
@@ -93,7 +95,14 @@ impl From<&FlowProgress> for FlowView {
     fn from(f: &FlowProgress) -> Self {
         let s = f.spec;
         let finished_ns = f.finished.map(|t| t.0);
-        Self { from: s.from.0, to: s.to.0, bytes: s.bytes.0, received_bytes: f.received.0, finished_ns, priority: f.priority.min(LAST) }
+        Self {
+            from: s.from.0,
+            to: s.to.0,
+            bytes: s.bytes.0,
+            received_bytes: f.received.0,
+            finished_ns,
+            priority: f.priority.min(LAST),
+        }
     }
 }
 
@@ -107,7 +116,8 @@ pub struct Flow {
     pub to: HostRef,
     /// Payload.
     pub bytes: Amount,
-    /// Its own strict priority, 0 (first) to 7; that of its coflow if left out, and within a rack the last.
+    /// Its own strict priority, 0 (first) to 7; that of its coflow if left out, and within a rack
+    /// the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 7)]
     pub priority: Option<u8>,
@@ -139,7 +149,8 @@ pub enum CoflowState {
     Active,
     /// All of its bytes have been received.
     Finished,
-    /// Taken back, or its sender's connection broke: what had not been received by then is not waited for.
+    /// Taken back, or its sender's connection broke: what had not been received by then is not
+    /// waited for.
     Cancelled,
 }
 
@@ -238,7 +249,8 @@ impl From<&record::CoflowView> for Coflow {
 /// A coflow that was proposed and has not begun.
 impl From<&record::ProposalView> for Coflow {
     fn from(p: &record::ProposalView) -> Self {
-        let pairs = p.proposal.pairs.iter().map(|w| Pair { from: w.from.0, to: w.to.0, bytes: w.bytes.0 });
+        let pairs =
+            p.proposal.pairs.iter().map(|w| Pair { from: w.from.0, to: w.to.0, bytes: w.bytes.0 });
         Self {
             id: p.id.0,
             name: p.name.clone(),
@@ -267,31 +279,34 @@ pub struct CoflowBody {
     /// What people call it; `coflow-<id>` if left out. At most 64 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Bytes by rack pair: each pair once, between two racks, above zero. Left out if there are `flows`.
+    /// Bytes by rack pair: each pair once, between two racks, above zero. Left out if there are
+    /// `flows`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairBody>,
-    /// Bytes by flow: between two hosts, also of one rack, above zero, at most 10000. The pairs follow from them.
+    /// Bytes by flow: between two hosts, also of one rack, above zero, at most 10000. The pairs
+    /// follow from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<Flow>,
-    /// A shuffle for whose reduce tasks the controller proposes racks and circuits; it begins when that is confirmed. Neither `pairs` nor
-    /// `flows` are given then.
+    /// A shuffle for whose reduce tasks the controller proposes racks and circuits; it begins when
+    /// that is confirmed. Neither `pairs` nor `flows` are given then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<super::Place>,
-    /// Whether Heliostat sends the bytes itself: the flows, or each pair's bytes evenly from the hosts of its rack.
-    /// If not, its progress is read from the ToRs' counters.
+    /// Whether Heliostat sends the bytes itself: the flows, or each pair's bytes evenly from the
+    /// hosts of its rack. If not, its progress is read from the ToRs' counters.
     #[serde(default)]
     pub send: bool,
     /// Its weight for policies that order coflows by weight; 1 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub weight: Option<u32>,
-    /// The strict priority of its flows between racks, 0 (first) to 7; 4 if left out. Of a coflow with `place` it is said when that is
-    /// confirmed.
+    /// The strict priority of its flows between racks, 0 (first) to 7; 4 if left out. Of a coflow
+    /// with `place` it is said when that is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 7)]
     pub priority: Option<u8>,
-    /// The tiers of the switches that its `flows` must cross, in their order: `server`, `access`, `aggregation` and `core`; any if left
-    /// out. Only where the packet network has several switches. Of a coflow with `place` they are said when that is confirmed.
+    /// The tiers of the switches that its `flows` must cross, in their order: `server`, `access`,
+    /// `aggregation` and `core`; any if left out. Only where the packet network has several
+    /// switches. Of a coflow with `place` they are said when that is confirmed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 16)]
     pub types: Vec<super::SwitchTier>,

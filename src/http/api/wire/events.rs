@@ -31,7 +31,8 @@ pub struct Steered {
     /// The one flow that takes it; left out: all of the pair that have no list of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<FlowPorts>,
-    /// The switches, by their place in `GET /api/v1/paths`; `null`: the default way, and of a flow that of its pair.
+    /// The switches, by their place in `GET /api/v1/paths`; `null`: the default way, and of a flow
+    /// that of its pair.
     pub switches: Option<Vec<u32>>,
 }
 
@@ -42,7 +43,8 @@ pub struct Steered {
 pub enum What {
     /// A cycle decided.
     Cycle { cycle: u64, demand_bytes: u64, ops: usize, late: bool },
-    /// A circuit was written; `demand_bytes` is the demand of its pair that the last decision saw (left out in logs of older versions).
+    /// A circuit was written; `demand_bytes` is the demand of its pair that the last decision saw
+    /// (left out in logs of older versions).
     CircuitSet {
         plane: u32,
         input: u32,
@@ -57,8 +59,8 @@ pub enum What {
     CircuitEnd { plane: u32, input: u32, up_from_ns: u64, until_ns: u64 },
     /// A coflow arrived.
     CoflowArrived { id: u32, asked_bytes: u64 },
-    /// Strict priorities of a coflow's flows have changed: flows between racks without one of their own have `priority` (`null`: as
-    /// before), and `flows` flows have another one of their own.
+    /// Strict priorities of a coflow's flows have changed: flows between racks without one of their
+    /// own have `priority` (`null`: as before), and `flows` flows have another one of their own.
     CoflowPrioritised { id: u32, priority: Option<u8>, flows: usize },
     /// A flow's last byte was received; of coflows that were posted with `flows` and `send`.
     FlowFinished { id: u32, flow: u32, received_bytes: u64 },
@@ -78,7 +80,8 @@ pub enum What {
     PortRepaired { plane: u32, rack: u32 },
     /// Flows take other lists of switches.
     Paths { lists: Vec<Steered>, saturated: usize, cost_before: u64, cost_after: u64 },
-    /// Between `pairs` pairs of hosts of a coflow no list has its types, or another coflow's hold: its flows there cross other tiers.
+    /// Between `pairs` pairs of hosts of a coflow no list has its types, or another coflow's hold:
+    /// its flows there cross other tiers.
     TypesUnmet { id: u32, pairs: usize },
     /// Something failed.
     Failed { what: String, why: String },
@@ -141,30 +144,53 @@ impl From<&record::Record> for Record {
         use record::What as W;
         let (Time(at_ns), seq) = (r.at, r.seq);
         let what = match r.what.clone() {
-            W::Cycle { cycle, demand, ops, late } => What::Cycle { cycle, demand_bytes: demand.0, ops, late },
-            W::CircuitSet { plane, input, output, setup_at, up_from, until, demand } => What::CircuitSet {
+            W::Cycle { cycle, demand, ops, late } => {
+                What::Cycle { cycle, demand_bytes: demand.0, ops, late }
+            }
+            W::CircuitSet { plane, input, output, setup_at, up_from, until, demand } => {
+                What::CircuitSet {
+                    plane: plane.0,
+                    input: input.0,
+                    output: output.0,
+                    setup_at_ns: setup_at.0,
+                    up_from_ns: up_from.0,
+                    until_ns: until.map(|t| t.0),
+                    demand_bytes: demand.map(|d| d.0),
+                }
+            }
+            W::CircuitEnd { plane, input, up_from, until } => What::CircuitEnd {
                 plane: plane.0,
                 input: input.0,
-                output: output.0,
-                setup_at_ns: setup_at.0,
                 up_from_ns: up_from.0,
-                until_ns: until.map(|t| t.0),
-                demand_bytes: demand.map(|d| d.0),
+                until_ns: until.0,
             },
-            W::CircuitEnd { plane, input, up_from, until } => {
-                What::CircuitEnd { plane: plane.0, input: input.0, up_from_ns: up_from.0, until_ns: until.0 }
+            W::CoflowArrived { id, bytes } => {
+                What::CoflowArrived { id: id.0, asked_bytes: bytes.0 }
             }
-            W::CoflowArrived { id, bytes } => What::CoflowArrived { id: id.0, asked_bytes: bytes.0 },
-            W::CoflowPrioritised { id, priority, flows } => What::CoflowPrioritised { id: id.0, priority, flows },
-            W::FlowFinished { id, flow, bytes } => What::FlowFinished { id: id.0, flow: flow.0, received_bytes: bytes.0 },
-            W::CoflowFinished { id, cct: Span(cct_ns) } => What::CoflowFinished { id: id.0, cct_ns },
-            W::CoflowProposed { id, finish, expires } => What::CoflowProposed { id: id.0, finish_ns: finish.0, expires_ns: expires.0 },
+            W::CoflowPrioritised { id, priority, flows } => {
+                What::CoflowPrioritised { id: id.0, priority, flows }
+            }
+            W::FlowFinished { id, flow, bytes } => {
+                What::FlowFinished { id: id.0, flow: flow.0, received_bytes: bytes.0 }
+            }
+            W::CoflowFinished { id, cct: Span(cct_ns) } => {
+                What::CoflowFinished { id: id.0, cct_ns }
+            }
+            W::CoflowProposed { id, finish, expires } => {
+                What::CoflowProposed { id: id.0, finish_ns: finish.0, expires_ns: expires.0 }
+            }
             W::CoflowCancelled { id: CoflowId(id), why } => What::CoflowCancelled { id, why },
-            W::PortFaulty { plane, rack, why } => What::PortFaulty { plane: plane.0, rack: rack.0, why },
+            W::PortFaulty { plane, rack, why } => {
+                What::PortFaulty { plane: plane.0, rack: rack.0, why }
+            }
             W::PortRepaired { plane, rack } => What::PortRepaired { plane: plane.0, rack: rack.0 },
             W::Paths { lists, saturated, before, after } => {
-                let one =
-                    |s: Steer| Steered { from: s.from.0, to: s.to.0, ports: s.ports.map(FlowPorts::from), switches: s.list.map(|l| l.0) };
+                let one = |s: Steer| Steered {
+                    from: s.from.0,
+                    to: s.to.0,
+                    ports: s.ports.map(FlowPorts::from),
+                    switches: s.list.map(|l| l.0),
+                };
                 let lists = lists.into_iter().map(one).collect();
                 What::Paths { lists, saturated, cost_before: before, cost_after: after }
             }

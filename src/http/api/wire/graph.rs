@@ -42,9 +42,18 @@ pub struct GraphLink {
 
 impl From<&graph::Graph> for Graph {
     fn from(g: &graph::Graph) -> Self {
-        let switch = |s: &graph::Switch| GraphSwitch { name: s.name.clone(), tier: s.tier, capacity_bps: s.rate.map(|r| r.0) };
-        let link = |c: &graph::Cable| GraphLink { from: c.ends.0, to: c.ends.1, rate_bps: c.rate.0 };
-        Self { switches: g.switches.iter().map(switch).collect(), links: g.cables.iter().map(link).collect(), racks: g.racks.clone() }
+        let switch = |s: &graph::Switch| GraphSwitch {
+            name: s.name.clone(),
+            tier: s.tier,
+            capacity_bps: s.rate.map(|r| r.0),
+        };
+        let link =
+            |c: &graph::Cable| GraphLink { from: c.ends.0, to: c.ends.1, rate_bps: c.rate.0 };
+        Self {
+            switches: g.switches.iter().map(switch).collect(),
+            links: g.cables.iter().map(link).collect(),
+            racks: g.racks.clone(),
+        }
     }
 }
 
@@ -59,14 +68,28 @@ impl Graph {
             return Err(format!("it has {n} switches, where {MAX_SWITCHES} are the most"));
         }
         if self.racks.len() != racks {
-            return Err(format!("its switches join {} racks, and it has {racks}", self.racks.len()));
+            return Err(format!(
+                "its switches join {} racks, and it has {racks}",
+                self.racks.len()
+            ));
         }
         let unknown = |&s: &u32| s as usize >= n;
-        if let Some(s) = self.racks.iter().copied().chain(self.links.iter().flat_map(|l| [l.from, l.to])).find(unknown) {
+        if let Some(s) = self
+            .racks
+            .iter()
+            .copied()
+            .chain(self.links.iter().flat_map(|l| [l.from, l.to]))
+            .find(unknown)
+        {
             return Err(format!("it has no switch {s}: there are {n}"));
         }
-        let switch = |s: &GraphSwitch| graph::Switch { name: s.name.clone(), tier: s.tier, rate: s.capacity_bps.map(BitRate) };
-        let cable = |l: &GraphLink| graph::Cable { ends: (l.from, l.to), rate: BitRate(l.rate_bps) };
+        let switch = |s: &GraphSwitch| graph::Switch {
+            name: s.name.clone(),
+            tier: s.tier,
+            rate: s.capacity_bps.map(BitRate),
+        };
+        let cable =
+            |l: &GraphLink| graph::Cable { ends: (l.from, l.to), rate: BitRate(l.rate_bps) };
         Ok(graph::Graph {
             switches: self.switches.iter().map(switch).collect(),
             cables: self.links.iter().map(cable).collect(),

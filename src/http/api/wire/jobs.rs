@@ -33,7 +33,8 @@ pub struct Job {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobsReport {
-    /// Tells this run of the scheduler from others; a number that is not chosen twice, such as the time of its beginning.
+    /// Tells this run of the scheduler from others; a number that is not chosen twice, such as the
+    /// time of its beginning.
     pub run: u64,
     /// The scheduler's clock: the zero of times in the report is its own.
     pub now_ns: u64,

@@ -55,7 +55,15 @@ impl Links {
     pub fn of(specs: &LinkSpecs) -> Option<Self> {
         let link = |s: &LinkSpec| (*s != LinkSpec::default()).then(|| Link::from(*s));
         let [server, access, aggregation, core] = specs.cables.each_ref().map(link);
-        let all = Self { nic: link(&specs.nic), uplink: link(&specs.uplink), server, access, aggregation, core, ocs: link(&specs.ocs) };
+        let all = Self {
+            nic: link(&specs.nic),
+            uplink: link(&specs.uplink),
+            server,
+            access,
+            aggregation,
+            core,
+            ocs: link(&specs.ocs),
+        };
         (!specs.is_plain()).then_some(all)
     }
 
@@ -70,13 +78,23 @@ impl Links {
 impl From<LinkSpec> for Link {
     fn from(s: LinkSpec) -> Self {
         let LinkSpec { buffer, ecn, delay, loss } = s;
-        Self { buffer_bytes: buffer.map(|b| b.0), ecn_bytes: ecn.map(|b| b.0), delay_ns: delay.0, loss_per_million: loss.0 }
+        Self {
+            buffer_bytes: buffer.map(|b| b.0),
+            ecn_bytes: ecn.map(|b| b.0),
+            delay_ns: delay.0,
+            loss_per_million: loss.0,
+        }
     }
 }
 
 impl From<Link> for LinkSpec {
     fn from(l: Link) -> Self {
-        Self { buffer: l.buffer_bytes.map(Bytes), ecn: l.ecn_bytes.map(Bytes), delay: Span(l.delay_ns), loss: Loss(l.loss_per_million) }
+        Self {
+            buffer: l.buffer_bytes.map(Bytes),
+            ecn: l.ecn_bytes.map(Bytes),
+            delay: Span(l.delay_ns),
+            loss: Loss(l.loss_per_million),
+        }
     }
 }
 
@@ -87,7 +105,12 @@ mod tests {
     #[test]
     fn links_survive_the_way_over_the_wire() {
         assert_eq!(Links::of(&LinkSpecs::default()), None);
-        let nic = LinkSpec { buffer: Some(Bytes(30_000)), ecn: Some(Bytes(9000)), delay: Span::millis(2), loss: "0.25%".parse().unwrap() };
+        let nic = LinkSpec {
+            buffer: Some(Bytes(30_000)),
+            ecn: Some(Bytes(9000)),
+            delay: Span::millis(2),
+            loss: "0.25%".parse().unwrap(),
+        };
         let mut specs = LinkSpecs { nic, ..LinkSpecs::default() };
         specs.cables[3].delay = Span::millis(5);
         let wire = Links::of(&specs).unwrap();

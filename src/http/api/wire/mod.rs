@@ -1,5 +1,6 @@
-//! The API's own types: what travels as JSON. Racks, planes and coflows are integers (requests may name racks, planes and hosts), times
-//! and spans end in `_ns` (from the run's epoch), amounts of data in `_bytes`, rates in `_bps` (bits per second).
+//! The API's own types: what travels as JSON. Racks, planes and coflows are integers (requests may
+//! name racks, planes and hosts), times and spans end in `_ns` (from the run's epoch), amounts of
+//! data in `_bytes`, rates in `_bps` (bits per second).
 
 mod coflows;
 mod events;
@@ -14,7 +15,8 @@ mod stats;
 mod utilisation;
 
 pub use coflows::{
-    Coflow, CoflowBody, CoflowChange, CoflowLeft, CoflowState, Coflows, Flow, FlowLeft, FlowPriority, FlowView, OpenFlows, Pair, PairBody,
+    Coflow, CoflowBody, CoflowChange, CoflowLeft, CoflowState, Coflows, Flow, FlowLeft,
+    FlowPriority, FlowView, OpenFlows, Pair, PairBody,
 };
 pub use events::{Record, Steered, What};
 pub use graph::{Graph, GraphLink, GraphSwitch};
@@ -22,13 +24,16 @@ pub use jobs::{Job, Jobs, JobsReport, SlotsHeld, SlotsSample};
 pub use links::{Link, Links};
 pub use named::{Amount, HostRef, Length, Named, PlaneRef, RackRef};
 pub use network::{
-    Circuit, CircuitBody, CircuitState, Circuits, ConfigurationBody, Demand, Host, ManualCircuit, Plane, Port, PortQueues, Ports, Queue,
-    Queues, Rack, Topology, Uplink,
+    Circuit, CircuitBody, CircuitState, Circuits, ConfigurationBody, Demand, Host, ManualCircuit,
+    Plane, Port, PortQueues, Ports, Queue, Queues, Rack, Topology, Uplink,
 };
-pub use paths::{DecidedBy, FlowPorts, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad, SwitchPort, SwitchTier};
+pub use paths::{
+    DecidedBy, FlowPorts, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad,
+    SwitchPort, SwitchTier,
+};
 pub use placement::{
-    Candidate, Confirmation, Excluded, Held, Origin, PairWay, Place, PlacedTasks, Proposal, RackOutput, RackSlots, RackTasks,
-    ReservedCircuit, Score, SoonFree, Way,
+    Candidate, Confirmation, Excluded, Held, Origin, PairWay, Place, PlacedTasks, Proposal,
+    RackOutput, RackSlots, RackTasks, ReservedCircuit, Score, SoonFree, Way,
 };
 pub use stats::{Failure, Quantiles, Ranges, Stats};
 pub use utilisation::{LinkLoad, Utilisation};

@@ -1,5 +1,5 @@
-//! Racks, planes, hosts and quantities in requests: names and units as in files, or plain numbers. Answers have numbers, one type for
-//! each key.
+//! Racks, planes, hosts and quantities in requests: names and units as in files, or plain numbers.
+//! Answers have numbers, one type for each key.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type};
+use utoipa::openapi::schema::{
+    KnownFormat, ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type,
+};
 use utoipa::{PartialSchema, ToSchema, openapi};
 
 use crate::ids::HostId;
@@ -39,10 +41,14 @@ impl<T: Named> Visitor<'_> for Either<T> {
         T::number(n).ok_or_else(|| E::invalid_value(de::Unexpected::Unsigned(n), &self))
     }
     fn visit_i64<E: de::Error>(self, n: i64) -> Result<T, E> {
-        u64::try_from(n).ok().and_then(T::number).ok_or_else(|| E::invalid_value(de::Unexpected::Signed(n), &self))
+        u64::try_from(n)
+            .ok()
+            .and_then(T::number)
+            .ok_or_else(|| E::invalid_value(de::Unexpected::Signed(n), &self))
     }
     fn visit_f64<E: de::Error>(self, x: f64) -> Result<T, E> {
-        // JSON knows one kind of number: 5.0 is 5, as the description of the API says of whole numbers.
+        // JSON knows one kind of number: 5.0 is 5, as the description of the API says of whole
+        // numbers.
         let whole = (x.fract() == 0.0 && (0.0..18e18).contains(&x)).then_some(x as u64);
         whole.and_then(T::number).ok_or_else(|| E::invalid_value(de::Unexpected::Float(x), &self))
     }
@@ -60,7 +66,12 @@ fn lettered(text: &str, letter: char, what: &str) -> Result<u32, String> {
     let number = text.strip_prefix(letter).unwrap_or(text);
     let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
     let found = plain.then(|| number.parse().ok()).flatten();
-    found.ok_or_else(|| format!("`{}` is no {what}; allowed: a name such as {letter}0, or its number", text.escape_debug()))
+    found.ok_or_else(|| {
+        format!(
+            "`{}` is no {what}; allowed: a name such as {letter}0, or its number",
+            text.escape_debug()
+        )
+    })
 }
 
 macro_rules! request_type {
@@ -138,7 +149,10 @@ impl Named for PlaneRef {
 }
 
 /// A quantity: digits alone are in the base unit, as the number would be.
-fn quantity<T: FromStr<Err = ParseUnitError>>(text: &str, of: impl Fn(u64) -> T) -> Result<T, String> {
+fn quantity<T: FromStr<Err = ParseUnitError>>(
+    text: &str,
+    of: impl Fn(u64) -> T,
+) -> Result<T, String> {
     match text.parse() {
         Ok(n) => Ok(of(n)),
         Err(_) => text.parse::<T>().map_err(|e| e.to_string()),
@@ -156,7 +170,8 @@ impl Named for Amount {
 }
 
 impl Named for Length {
-    const ALLOWED: &'static str = "a number of nanoseconds, or a time with its unit such as \"200ms\"";
+    const ALLOWED: &'static str =
+        "a number of nanoseconds, or a time with its unit such as \"200ms\"";
     fn number(n: u64) -> Option<Self> {
         Some(Self(n))
     }
@@ -173,7 +188,10 @@ impl fmt::Display for Length {
 
 /// The schema of a number or a text.
 fn two_forms(format: KnownFormat, about: &str, pattern: &str) -> openapi::RefOr<Schema> {
-    let number = ObjectBuilder::new().schema_type(Type::Integer).format(Some(SchemaFormat::KnownFormat(format))).minimum(Some(0));
+    let number = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(format)))
+        .minimum(Some(0));
     let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern));
     OneOfBuilder::new().description(Some(about)).item(number).item(text).into()
 }
@@ -196,10 +214,16 @@ impl HostRef {
         let n = topology.hosts.len();
         let (name, found) = match self {
             Self::Number(k) => (k.to_string(), ((k as usize) < n).then_some(HostId(k))),
-            Self::Name(rack, k) => (format!("h{rack}-{k}"), topology.host_by_name(&format!("h{rack}-{k}"))),
+            Self::Name(rack, k) => {
+                (format!("h{rack}-{k}"), topology.host_by_name(&format!("h{rack}-{k}")))
+            }
         };
         let last = topology.hosts.last().map(|h| topology.host_name(h.id));
-        let those = || last.map_or("there is none".into(), |last| format!("they are 0 to {}, or h0-0 to {last}", n - 1));
+        let those = || {
+            last.map_or("there is none".into(), |last| {
+                format!("they are 0 to {}, or h0-0 to {last}", n - 1)
+            })
+        };
         found.ok_or_else(|| format!("no host {name}: {}", those()))
     }
 }
@@ -215,7 +239,12 @@ impl Named for HostRef {
             Some(Self::Name(rack.parse().ok()?, k.parse().ok()?))
         };
         let found = by_name().or_else(|| text.parse().ok().map(Self::Number));
-        found.ok_or_else(|| format!("`{}` is no host; allowed: a name such as h0-0, or its number", text.escape_debug()))
+        found.ok_or_else(|| {
+            format!(
+                "`{}` is no host; allowed: a name such as h0-0, or its number",
+                text.escape_debug()
+            )
+        })
     }
 }
 
@@ -236,7 +265,11 @@ impl Serialize for HostRef {
 
 impl PartialSchema for HostRef {
     fn schema() -> openapi::RefOr<Schema> {
-        two_forms(KnownFormat::UInt32, "A host, by name (`h1-0`) or number", "^(h[0-9]{1,9}-[0-9]{1,9}|[0-9]{1,9})$")
+        two_forms(
+            KnownFormat::UInt32,
+            "A host, by name (`h1-0`) or number",
+            "^(h[0-9]{1,9}-[0-9]{1,9}|[0-9]{1,9})$",
+        )
     }
 }
 

@@ -80,7 +80,13 @@ pub struct Plane {
 
 impl From<&topology::Topology> for Topology {
     fn from(t: &topology::Topology) -> Self {
-        let host = |h: &topology::Host| Host { id: h.id.0, name: t.host_name(h.id), rack: h.rack.0, slots: h.slots, nic_bps: h.nic.0 };
+        let host = |h: &topology::Host| Host {
+            id: h.id.0,
+            name: t.host_name(h.id),
+            rack: h.rack.0,
+            slots: h.slots,
+            nic_bps: h.nic.0,
+        };
         let plane = |p: &topology::Plane| Plane {
             id: p.id.0,
             rate_bps: p.rate.0,
@@ -90,7 +96,11 @@ impl From<&topology::Topology> for Topology {
         };
         Self {
             name: t.name.clone(),
-            racks: t.racks.iter().map(|r| Rack { id: r.id.0, hosts: r.hosts, uplink_bps: r.uplink.0 }).collect(),
+            racks: t
+                .racks
+                .iter()
+                .map(|r| Rack { id: r.id.0, hosts: r.hosts, uplink_bps: r.uplink.0 })
+                .collect(),
             hosts: t.hosts.iter().map(host).collect(),
             oversubscription_percent: t.eps.oversubscription_percent,
             planes: t.planes.iter().map(plane).collect(),
@@ -101,16 +111,31 @@ impl From<&topology::Topology> for Topology {
     }
 }
 
-/// Back from the wire: for clients that plan on the network. Pods, limits of the core and background traffic are in no emulation, and are
-/// left out; so is what a simulation takes the queues of ports for.
+/// Back from the wire: for clients that plan on the network. Pods, limits of the core and
+/// background traffic are in no emulation, and are left out; so is what a simulation takes the
+/// queues of ports for.
 impl TryFrom<&Topology> for topology::Topology {
     type Error = String;
 
     fn try_from(w: &Topology) -> Result<Self, String> {
         let plane = |(k, p): (usize, &Plane)| {
-            let stop = if p.all_stop { topology::StopMode::AllStop } else { topology::StopMode::NotAllStop };
-            let plane = topology::Plane { id: PlaneId(p.id), rate: BitRate(p.rate_bps), delta: Span(p.delta_ns), stop, duplex: p.duplex };
-            if p.id as usize == k { Ok(plane) } else { Err(format!("plane {} is in place {k}", p.id)) }
+            let stop = if p.all_stop {
+                topology::StopMode::AllStop
+            } else {
+                topology::StopMode::NotAllStop
+            };
+            let plane = topology::Plane {
+                id: PlaneId(p.id),
+                rate: BitRate(p.rate_bps),
+                delta: Span(p.delta_ns),
+                stop,
+                duplex: p.duplex,
+            };
+            if p.id as usize == k {
+                Ok(plane)
+            } else {
+                Err(format!("plane {} is in place {k}", p.id))
+            }
         };
         let planes = w.planes.iter().enumerate().map(plane).collect::<Result<_, _>>()?;
         let mut t = Self { planes, ..Self::uniform(&w.name, 0, 0, BitRate(0), BitRate(0), vec![]) };
@@ -292,7 +317,8 @@ pub struct ManualCircuit {
     pub output: RackRef,
 }
 
-/// Traffic between racks; each matrix has a row for every sending and a column for every receiving rack.
+/// Traffic between racks; each matrix has a row for every sending and a column for every receiving
+/// rack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Demand {
     /// Revision of the snapshot that it comes from; grows with every change.
@@ -334,11 +360,13 @@ mod tests {
     fn a_network_comes_back_from_the_wire_as_it_was() {
         for name in ["hybrid-4x2", "hybrid-8x2", "hybrid-16x1", "geni-10", "fat-tree-4", "vl2-64"] {
             let file = format!("topologies/{name}.yaml");
-            let mut t = crate::config::read_topology(&crate::testing::shipped(&file), &file).unwrap();
+            let mut t =
+                crate::config::read_topology(&crate::testing::shipped(&file), &file).unwrap();
             (t.eps.queues, t.eps.segments) = (topology::PortQueues::One, topology::Segments::Whole);
             let wire = Topology::from(&t);
             let text = serde_json::to_string(&wire).unwrap();
-            let back: topology::Topology = (&serde_json::from_str::<Topology>(&text).unwrap()).try_into().unwrap();
+            let back: topology::Topology =
+                (&serde_json::from_str::<Topology>(&text).unwrap()).try_into().unwrap();
             assert_eq!(wire.graph.is_some(), t.eps.graph().is_some(), "{name}");
             assert_eq!(back, t, "{name}");
             let mut odd = wire.clone();
@@ -377,9 +405,11 @@ pub struct Queues {
     pub revision: u64,
     /// Time of the snapshot.
     pub now_ns: u64,
-    /// When the counters were read, at most once a second; `null` where no port serves strict priorities.
+    /// When the counters were read, at most once a second; `null` where no port serves strict
+    /// priorities.
     pub measured_ns: Option<u64>,
-    /// Hosts' ports, then ToRs', then switches'. Empty unless the run began with `network: priority`, and in virtual time.
+    /// Hosts' ports, then ToRs', then switches'. Empty unless the run began with `network:
+    /// priority`, and in virtual time.
     pub ports: Vec<PortQueues>,
 }
 
@@ -401,7 +431,8 @@ pub struct PortQueues {
 /// A queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Queue {
-    /// 0 (first) to 7; `null`: packets below 128 bytes, which go before all others whatever their priority is.
+    /// 0 (first) to 7; `null`: packets below 128 bytes, which go before all others whatever their
+    /// priority is.
     pub priority: Option<u8>,
     /// Bytes that left it, headers included.
     pub bytes: u64,
@@ -431,6 +462,12 @@ impl From<&fabric::PortQueues> for PortQueues {
             backlog_bytes: q.backlog,
         };
         let queues = p.queues.iter().map(queue).collect();
-        Self { node: p.node.clone(), port: p.port.clone(), to: p.to.clone(), rate_bps: p.rate.0, queues }
+        Self {
+            node: p.node.clone(),
+            port: p.port.clone(),
+            to: p.to.clone(),
+            rate_bps: p.rate.0,
+            queues,
+        }
     }
 }

@@ -21,7 +21,8 @@ pub struct Paths {
     pub now_ns: u64,
     /// How they are decided: `ecmp`, `shortest`, `vlb` or `hit`.
     pub policy: String,
-    /// Bytes of all open coflows times the switches that they cross, each with the cost that the policy's `units` give it.
+    /// Bytes of all open coflows times the switches that they cross, each with the cost that the
+    /// policy's `units` give it.
     pub cost: u64,
     /// By pair of hosts: between which open coflows send, or whose list was set by hand.
     pub paths: Vec<PathView>,
@@ -58,7 +59,8 @@ pub struct PathView {
     /// The tiers that the list must have, in their order; left out: any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<SwitchTier>,
-    /// Whether an open coflow sends over it whose types the list has not: no list has them, or another coflow's hold.
+    /// Whether an open coflow sends over it whose types the list has not: no list has them, or
+    /// another coflow's hold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub types_unmet: bool,
 }
@@ -154,7 +156,8 @@ pub struct SwitchLoad {
     /// Packets that it dropped because they had no list, counted with `timed` only.
     #[serde(default)]
     pub strays: u64,
-    /// The ways out of it, as measured: first to racks, then to other switches. Empty in virtual time.
+    /// The ways out of it, as measured: first to racks, then to other switches. Empty in virtual
+    /// time.
     #[serde(default)]
     pub ports: Vec<SwitchPort>,
 }
@@ -199,7 +202,8 @@ pub struct PathChange {
     pub cost_after: u64,
     /// Lists that are different afterwards, those of other pairs too if the policy moves them.
     pub paths: Vec<PathView>,
-    /// Switches on lists that change, before or afterwards, and those whose load changes, by number.
+    /// Switches on lists that change, before or afterwards, and those whose load changes, by
+    /// number.
     pub switches: Vec<LoadChange>,
 }
 
@@ -239,8 +243,13 @@ impl PathView {
 
 impl SwitchLoad {
     /// A switch of a view, with what was measured at its number.
-    fn new((number, s): (usize, &of::SwitchView), view: &of::PathsView, seen: Option<&SwitchesSeen>) -> Self {
-        let measured = seen.and_then(|seen| Some((seen.switches.get(number)?, seen.rates.get(number)?)));
+    fn new(
+        (number, s): (usize, &of::SwitchView),
+        view: &of::PathsView,
+        seen: Option<&SwitchesSeen>,
+    ) -> Self {
+        let measured =
+            seen.and_then(|seen| Some((seen.switches.get(number)?, seen.rates.get(number)?)));
         let ports = measured.iter().flat_map(|(c, rates)| c.ports.iter().zip(*rates));
         Self {
             name: s.name.clone(),
@@ -271,28 +280,68 @@ fn name(switch: u32, view: &of::PathsView) -> String {
 }
 
 impl Paths {
-    /// A view, as of a snapshot's revision and time, with what was measured last; without pairs of hosts unless they are asked for.
-    pub fn new(view: &of::PathsView, seen: Option<&SwitchesSeen>, (revision, now_ns): (u64, u64), pairs: bool) -> Self {
-        let policy = serde_json::to_value(view.policy).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+    /// A view, as of a snapshot's revision and time, with what was measured last; without pairs of
+    /// hosts unless they are asked for.
+    pub fn new(
+        view: &of::PathsView,
+        seen: Option<&SwitchesSeen>,
+        (revision, now_ns): (u64, u64),
+        pairs: bool,
+    ) -> Self {
+        let policy = serde_json::to_value(view.policy)
+            .ok()
+            .and_then(|v| v.as_str().map(str::to_owned))
+            .unwrap_or_default();
         let paths = view.pairs.iter().filter(|_| pairs).map(|p| PathView::new(p, view)).collect();
-        let switches = view.switches.iter().enumerate().map(|s| SwitchLoad::new(s, view, seen)).collect();
+        let switches =
+            view.switches.iter().enumerate().map(|s| SwitchLoad::new(s, view, seen)).collect();
         let links_down = view.apart.iter().map(|&(a, b)| (name(a, view), name(b, view))).collect();
-        Self { revision, now_ns, policy, cost: view.cost, paths, measured_ns: seen.map(|s| s.at.0), switches, links_down }
+        Self {
+            revision,
+            now_ns,
+            policy,
+            cost: view.cost,
+            paths,
+            measured_ns: seen.map(|s| s.at.0),
+            switches,
+            links_down,
+        }
     }
 }
 
 impl PathChange {
     /// The change from one view to another.
     pub fn new(before: &of::PathsView, after: &of::PathsView, made: bool) -> Self {
-        let was = |p: &of::PairView| before.pairs.iter().find(|b| (b.from, b.to, b.ports) == (p.from, p.to, p.ports));
-        let other = after.pairs.iter().filter(|p| was(p).is_none_or(|b| (&b.list, b.by) != (&p.list, p.by)));
+        let was = |p: &of::PairView| {
+            before.pairs.iter().find(|b| (b.from, b.to, b.ports) == (p.from, p.to, p.ports))
+        };
+        let other = after
+            .pairs
+            .iter()
+            .filter(|p| was(p).is_none_or(|b| (&b.list, b.by) != (&p.list, p.by)));
         let other: Vec<&of::PairView> = other.collect();
         // A list that was given back and that no flow had is in no view afterwards.
-        let gone = before.pairs.iter().filter(|b| !after.pairs.iter().any(|p| (b.from, b.to, b.ports) == (p.from, p.to, p.ports)));
+        let gone = before.pairs.iter().filter(|b| {
+            !after.pairs.iter().any(|p| (b.from, b.to, b.ports) == (p.from, p.to, p.ports))
+        });
         let old = other.iter().filter_map(|p| was(p));
-        let on: BTreeSet<u32> = other.iter().copied().chain(gone).chain(old).flat_map(|p| p.list.0.iter().copied()).collect();
-        let told = |k: usize, (b, a): (&of::SwitchView, &of::SwitchView)| b.load != a.load || on.contains(&(k as u32));
-        let loads = before.switches.iter().zip(&after.switches).enumerate().filter(|(k, pair)| told(*k, *pair)).map(|(_, pair)| pair);
+        let on: BTreeSet<u32> = other
+            .iter()
+            .copied()
+            .chain(gone)
+            .chain(old)
+            .flat_map(|p| p.list.0.iter().copied())
+            .collect();
+        let told = |k: usize, (b, a): (&of::SwitchView, &of::SwitchView)| {
+            b.load != a.load || on.contains(&(k as u32))
+        };
+        let loads = before
+            .switches
+            .iter()
+            .zip(&after.switches)
+            .enumerate()
+            .filter(|(k, pair)| told(*k, *pair))
+            .map(|(_, pair)| pair);
         let load = |(b, a): (&of::SwitchView, &of::SwitchView)| LoadChange {
             name: a.name.clone(),
             before_bps: b.load.0,

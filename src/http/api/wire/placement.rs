@@ -10,8 +10,8 @@ use crate::ids::RackId;
 use crate::placement::advisor;
 pub use crate::placement::advisor::Origin;
 
-/// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's bytes. They are placed already
-/// (`reduces`), or are to be placed (`tasks` and `slots`).
+/// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's
+/// bytes. They are placed already (`reduces`), or are to be placed (`tasks` and `slots`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
@@ -24,7 +24,8 @@ pub struct Place {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub tasks: Option<u32>,
-    /// With `tasks`: free and soon-free slots; racks that are left out have none. If all are left out, the topology's slots are free.
+    /// With `tasks`: free and soon-free slots; racks that are left out have none. If all are left
+    /// out, the topology's slots are free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<Vec<RackSlots>>,
     /// With `tasks`: only these racks.
@@ -40,7 +41,8 @@ pub struct Place {
     /// Least time from now until the shuffle begins; 0 if left out.
     #[serde(default)]
     pub ready_ns: Length,
-    /// Time from now by which it shall be over: placements that meet it go before those that do not.
+    /// Time from now by which it shall be over: placements that meet it go before those that do
+    /// not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<Length>,
     /// How long the proposal is held, 1 ms to 10 min; 10 s if left out.
@@ -52,7 +54,8 @@ pub struct Place {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Confirmation {
-    /// Its flows, as the tasks were placed; if left out, the bytes between racks are those that were proposed.
+    /// Its flows, as the tasks were placed; if left out, the bytes between racks are those that
+    /// were proposed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<super::Flow>,
     /// Whether Heliostat sends the bytes itself; as the proposal said if left out.
@@ -124,7 +127,8 @@ pub struct SoonFree {
     pub slots: u32,
 }
 
-/// An answer: the placement, the way of every pair of racks, the circuits that are reserved for it, and what else was considered.
+/// An answer: the placement, the way of every pair of racks, the circuits that are reserved for it,
+/// and what else was considered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Proposal {
     /// The winner.
@@ -250,7 +254,11 @@ pub struct Held {
 
 impl From<&ProposalView> for Held {
     fn from(p: &ProposalView) -> Self {
-        Self { proposed_ns: p.proposed.0, expires_ns: p.expires.0, proposal: Proposal::new(&p.proposal, p.proposed) }
+        Self {
+            proposed_ns: p.proposed.0,
+            expires_ns: p.expires.0,
+            proposal: Proposal::new(&p.proposal, p.proposed),
+        }
     }
 }
 
@@ -267,7 +275,9 @@ impl From<ProposalState> for super::CoflowState {
 impl Proposal {
     /// The proposal as it travels; it was made at `now`.
     pub fn new(p: &advisor::Proposal, now: crate::units::Time) -> Self {
-        let racks = |all: &[(RackId, u32)]| all.iter().map(|&(r, tasks)| RackTasks { rack: r.0, tasks }).collect();
+        let racks = |all: &[(RackId, u32)]| {
+            all.iter().map(|&(r, tasks)| RackTasks { rack: r.0, tasks }).collect()
+        };
         let candidate = |c: &advisor::Candidate, why| Candidate {
             found_by: c.origin,
             racks: racks(&c.racks),
@@ -276,7 +286,12 @@ impl Proposal {
             finish_ns: c.finish().0,
             bound_ns: c.bound.0,
             on_time: c.on_time,
-            score: Score { wait_ns: c.start.since(now).0, cct_ns: c.cct.0, others_ns: c.others.0, total_ns: c.score.0 },
+            score: Score {
+                wait_ns: c.start.since(now).0,
+                cct_ns: c.cct.0,
+                others_ns: c.others.0,
+                total_ns: c.score.0,
+            },
             why,
         };
         let excluded = |e: &advisor::Excluded| Excluded {
@@ -307,6 +322,13 @@ impl From<&advisor::Way> for PairWay {
 impl From<&Reservation> for ReservedCircuit {
     fn from(r: &Reservation) -> Self {
         let (plane, input, output) = (r.plane.0, r.input.0, r.output.0);
-        Self { plane, input, output, setup_at_ns: r.setup_at.0, up_from_ns: r.up_from.0, until_ns: r.until.0 }
+        Self {
+            plane,
+            input,
+            output,
+            setup_at_ns: r.setup_at.0,
+            up_from_ns: r.up_from.0,
+            until_ns: r.until.0,
+        }
     }
 }

@@ -28,7 +28,8 @@ pub struct Stats {
     pub late_cycles: u64,
     /// Deadlines skipped.
     pub missed_cycles: u64,
-    /// Cycles in which the program of the scheduler `external` gave no answer in time, or a wrong one, and the fallback decided.
+    /// Cycles in which the program of the scheduler `external` gave no answer in time, or a wrong
+    /// one, and the fallback decided.
     pub fallbacks: u64,
     /// Cycles among these in which the answer was only late.
     #[serde(default)]
@@ -59,8 +60,8 @@ pub struct Stats {
     pub probes_wrong: u64,
     /// Probes that never came out.
     pub probes_lost: u64,
-    /// Payload between racks that TCP has sent again since the start, of connections that have ended; of traffic that Heliostat sends
-    /// itself. It is on the wire a second time.
+    /// Payload between racks that TCP has sent again since the start, of connections that have
+    /// ended; of traffic that Heliostat sends itself. It is on the wire a second time.
     #[serde(default)]
     pub sent_again_bytes: Option<u64>,
     /// Coflows whose last byte was received, since the start.
@@ -101,7 +102,13 @@ impl From<&Histograms> for Ranges {
     fn from(h: &Histograms) -> Self {
         let counts = |h: &Histogram| h.ranges().map(|r| r.1).collect();
         let bounds_ns = BOUNDS.iter().map(|b| b.0).collect();
-        Self { bounds_ns, poll: counts(&h.poll), decide: counts(&h.decide), apply: counts(&h.apply), cycle: counts(&h.cycle) }
+        Self {
+            bounds_ns,
+            poll: counts(&h.poll),
+            decide: counts(&h.decide),
+            apply: counts(&h.apply),
+            cycle: counts(&h.cycle),
+        }
     }
 }
 

@@ -15,7 +15,8 @@ pub struct Utilisation {
     pub bucket_ns: u64,
     /// Where the last one ends.
     pub until_ns: u64,
-    /// Every rack's link to the EPS, up and down (`r0.up`, `r0.down`), and every plane with all its ports together (`ocs0`).
+    /// Every rack's link to the EPS, up and down (`r0.up`, `r0.down`), and every plane with all its
+    /// ports together (`ocs0`).
     pub links: Vec<LinkLoad>,
 }
 
@@ -32,7 +33,13 @@ pub struct LinkLoad {
 
 impl From<(Time, meter::Utilisation)> for Utilisation {
     fn from((from, u): (Time, meter::Utilisation)) -> Self {
-        let link = |l: meter::Carried| LinkLoad { name: l.name, rate_bps: l.rate.0, bytes: l.bytes };
-        Self { from_ns: from.0, bucket_ns: u.bucket.0, until_ns: u.until.0, links: u.links.into_iter().map(link).collect() }
+        let link =
+            |l: meter::Carried| LinkLoad { name: l.name, rate_bps: l.rate.0, bytes: l.bytes };
+        Self {
+            from_ns: from.0,
+            bucket_ns: u.bucket.0,
+            until_ns: u.until.0,
+            links: u.links.into_iter().map(link).collect(),
+        }
     }
 }

@@ -39,13 +39,24 @@ struct Asked<'a> {
 }
 
 /// Every candidate once; at least one.
-pub(super) fn all(topology: &Topology, standing: &NetworkState, busy: &Occupancy, request: &Request) -> Result<Vec<Found>, NoPlacement> {
-    let Shuffle::Open { maps, reduces, free, at_most, waves } = &request.shuffle else { return Ok(vec![]) };
+pub(super) fn all(
+    topology: &Topology,
+    standing: &NetworkState,
+    busy: &Occupancy,
+    request: &Request,
+) -> Result<Vec<Found>, NoPlacement> {
+    let Shuffle::Open { maps, reduces, free, at_most, waves } = &request.shuffle else {
+        return Ok(vec![]);
+    };
     let at_most = at_most.unwrap_or(u32::MAX);
     let free: Vec<&[Span]> = free.iter().map(|f| &f[..f.len().min(at_most as usize)]).collect();
     let slots: u64 = free.iter().map(|f| f.len() as u64).sum();
     let waves = *waves && slots < u64::from(*reduces);
-    let most = if waves { free.iter().filter(|f| !f.is_empty()).count() as u64 * u64::from(at_most) } else { slots };
+    let most = if waves {
+        free.iter().filter(|f| !f.is_empty()).count() as u64 * u64::from(at_most)
+    } else {
+        slots
+    };
     if most < u64::from(*reduces) || *reduces == 0 {
         return Err(NoPlacement::Slots { tasks: *reduces, slots: most });
     }
@@ -72,7 +83,11 @@ pub(super) fn all(topology: &Topology, standing: &NetworkState, busy: &Occupancy
 
 impl Asked<'_> {
     fn search(&mut self) {
-        let worth = if self.cluster.has_circuits() { widths(self.maps, self.tasks, &self.cluster) } else { vec![] };
+        let worth = if self.cluster.has_circuits() {
+            widths(self.maps, self.tasks, &self.cluster)
+        } else {
+            vec![]
+        };
         let smallest = heavy_racks(self.maps, self.tasks, &self.cluster).iter().map(|m| m.1).min();
         for width in &worth {
             if let Some(d) = smallest.and_then(|s| spread(s, self.tasks, *width, &self.cluster)) {
@@ -88,11 +103,16 @@ impl Asked<'_> {
 
     /// Placements with `d` tasks a rack, largest first; ExploreSchedule's own is found as `origin`.
     fn with(&mut self, d: &[u32], origin: Origin) {
-        let Some(first) = explore(d, &self.free, self.cluster.circuits.max(1), |r| self.local[r.index()]) else { return };
+        let Some(first) =
+            explore(d, &self.free, self.cluster.circuits.max(1), |r| self.local[r.index()])
+        else {
+            return;
+        };
         let start = first.start;
         self.add(origin, first.racks);
         let bound = self.bound(d);
-        let free: Vec<Time> = (0..self.free.len()).map(|r| self.busy.receiver_free(RackId::from(r), bound)).collect();
+        let free: Vec<Time> =
+            (0..self.free.len()).map(|r| self.busy.receiver_free(RackId::from(r), bound)).collect();
         self.pick(d, Origin::Ports, |_, t, r| Some((self.standing.now + t).max(free[r]).0));
         let soon = |t: Span| (t <= start).then_some(());
         if self.lit.is_some() {
@@ -102,9 +122,11 @@ impl Asked<'_> {
         self.pick(d, Origin::Local, |s, t, r| soon(t).map(|()| u64::MAX - s.local[r]));
     }
 
-    /// T(C) of the shuffle if no rack of it holds maps: the place in the order that it can hope for.
+    /// T(C) of the shuffle if no rack of it holds maps: the place in the order that it can hope
+    /// for.
     fn bound(&self, d: &[u32]) -> Span {
-        let elsewhere: Vec<(RackId, u32)> = d.iter().enumerate().map(|(k, &n)| (RackId::from(k), n)).collect();
+        let elsewhere: Vec<(RackId, u32)> =
+            d.iter().enumerate().map(|(k, &n)| (RackId::from(k), n)).collect();
         let pairs: Vec<RackBytes> = coflow(self.maps, &elsewhere)
             .into_iter()
             .filter(|t| t.bytes >= self.standing.threshold && t.bytes > Bytes::ZERO)
@@ -113,14 +135,16 @@ impl Asked<'_> {
         self.busy.bound_of(&pairs)
     }
 
-    /// For each d, largest first, the rack of the smallest key (by when it has d slots, and its number), each rack once.
+    /// For each d, largest first, the rack of the smallest key (by when it has d slots, and its
+    /// number), each rack once.
     fn pick(&mut self, d: &[u32], origin: Origin, key: impl Fn(&Self, Span, usize) -> Option<u64>) {
         let mut racks: Vec<(RackId, u32)> = Vec::with_capacity(d.len());
         let mut taken = vec![false; self.free.len()];
         for alike in d.chunk_by(|a, b| a == b) {
             let time = |r: usize| self.time(RackId::from(r), alike[0]);
             let open = (0..self.free.len()).filter(|&r| !taken[r]);
-            let mut order: Vec<_> = open.filter_map(|r| time(r).and_then(|t| Some((key(self, t, r)?, t, r)))).collect();
+            let mut order: Vec<_> =
+                open.filter_map(|r| time(r).and_then(|t| Some((key(self, t, r)?, t, r)))).collect();
             order.sort_unstable();
             if order.len() < alike.len() {
                 return;
@@ -136,9 +160,12 @@ impl Asked<'_> {
     /// Even shares on one rack, two, four and so on, and on all.
     fn evenly(&mut self) {
         let racks = self.free.iter().filter(|f| !f.is_empty()).count().min(self.tasks as usize);
-        let powers = std::iter::successors(Some(1usize), |w| Some(w * 2)).take_while(|&w| w < racks);
+        let powers =
+            std::iter::successors(Some(1usize), |w| Some(w * 2)).take_while(|&w| w < racks);
         for width in powers.chain([racks]).collect::<Vec<_>>() {
-            let share = |k: usize| self.tasks / width as u32 + u32::from((k as u32) < self.tasks % width as u32);
+            let share = |k: usize| {
+                self.tasks / width as u32 + u32::from((k as u32) < self.tasks % width as u32)
+            };
             let d: Vec<u32> = (0..width).map(share).collect();
             self.with(&d, Origin::Even);
         }
@@ -168,13 +195,15 @@ impl Asked<'_> {
                 }
             }
         }
-        let racks = tasks.into_iter().enumerate().filter(|t| t.1 > 0).map(|(r, n)| (RackId::from(r), n));
+        let racks =
+            tasks.into_iter().enumerate().filter(|t| t.1 > 0).map(|(r, n)| (RackId::from(r), n));
         self.add(Origin::Soonest, racks.collect());
     }
 
     /// Every placement, where there are few.
     fn any(&mut self) {
-        let racks: Vec<usize> = (0..self.free.len()).filter(|&r| !self.free[r].is_empty()).collect();
+        let racks: Vec<usize> =
+            (0..self.free.len()).filter(|&r| !self.free[r].is_empty()).collect();
         if count(self.tasks, racks.len()) > FEW {
             return;
         }
@@ -185,7 +214,8 @@ impl Asked<'_> {
     fn fill(&mut self, racks: &[usize], tasks: &mut [u32], k: usize, left: u32) {
         if k + 1 == racks.len() {
             tasks[k] = left;
-            let all = racks.iter().zip(&*tasks).filter(|t| *t.1 > 0).map(|(&r, &n)| (RackId::from(r), n));
+            let all =
+                racks.iter().zip(&*tasks).filter(|t| *t.1 > 0).map(|(&r, &n)| (RackId::from(r), n));
             return self.add(Origin::Any, all.collect());
         }
         for n in 0..=left {
@@ -201,7 +231,8 @@ impl Asked<'_> {
         f.get((n as usize).checked_sub(1)?).or(all).copied()
     }
 
-    /// Keeps a placement that is possible and new, with the racks of most tasks first: what rounding leaves, the last rack takes.
+    /// Keeps a placement that is possible and new, with the racks of most tasks first: what
+    /// rounding leaves, the last rack takes.
     fn add(&mut self, origin: Origin, mut racks: Vec<(RackId, u32)>) {
         racks.sort_unstable_by_key(|&(r, n)| (Reverse(n), r));
         let times: Option<Vec<Span>> = racks.iter().map(|&(r, n)| self.time(r, n)).collect();
@@ -221,8 +252,14 @@ fn local(maps: &[(RackId, Bytes)], racks: usize) -> Vec<u64> {
 
 /// By rack: whether a circuit from one of the map racks is up; nothing if none leaves them.
 fn lit(maps: &[(RackId, Bytes)], standing: &NetworkState, racks: usize) -> Option<Vec<bool>> {
-    let ends =
-        |m: &(RackId, Bytes)| standing.up.iter().filter(|u| u.racks() > m.0.index()).filter_map(|u| u.output(m.0)).collect::<Vec<_>>();
+    let ends = |m: &(RackId, Bytes)| {
+        standing
+            .up
+            .iter()
+            .filter(|u| u.racks() > m.0.index())
+            .filter_map(|u| u.output(m.0))
+            .collect::<Vec<_>>()
+    };
     let mut lit = vec![false; racks];
     maps.iter().flat_map(ends).for_each(|r| lit[r.index()] = true);
     lit.contains(&true).then_some(lit)

@@ -57,14 +57,16 @@ pub(super) fn takes(rate: BitRate, bytes: u128, long: Span) -> bool {
 }
 
 impl Occupancy<'_> {
-    /// What a coflow that begins at `start` can expect. Each pair of racks is given at most once; bytes that stay in a rack take no
-    /// time. O(P (log S + s) + open coflows + R), see [`Busy::new`].
+    /// What a coflow that begins at `start` can expect. Each pair of racks is given at most once;
+    /// bytes that stay in a rack take no time. O(P (log S + s) + open coflows + R), see
+    /// [`Busy::new`].
     pub fn estimate(&self, coflow: &[Transfer], start: Time) -> Estimate {
         let Ok(e) = self.estimate_while(coflow, start, |_, _| Ok::<(), Infallible>(()));
         e
     }
 
-    /// The same, but given up as soon as `go_on` says so of what is certain: the least completion time, and the delay of others.
+    /// The same, but given up as soon as `go_on` says so of what is certain: the least completion
+    /// time, and the delay of others.
     pub(super) fn estimate_while<E>(
         &self,
         coflow: &[Transfer],
@@ -73,11 +75,23 @@ impl Occupancy<'_> {
     ) -> Result<Estimate, E> {
         let racks = self.topology.rack_count();
         let crossing = |t: &&Transfer| t.from != t.to && t.bytes > Bytes::ZERO;
-        let pairs: Vec<RackBytes> = coflow.iter().filter(crossing).map(|t| RackBytes { from: t.from, to: t.to, bytes: t.bytes }).collect();
-        let rides: Vec<bool> = pairs.iter().map(|p| p.bytes >= self.standing.threshold && self.may_ride(p.from, p.to)).collect();
+        let pairs: Vec<RackBytes> = coflow
+            .iter()
+            .filter(crossing)
+            .map(|t| RackBytes { from: t.from, to: t.to, bytes: t.bytes })
+            .collect();
+        let rides: Vec<bool> = pairs
+            .iter()
+            .map(|p| p.bytes >= self.standing.threshold && self.may_ride(p.from, p.to))
+            .collect();
         let lights = self.lights(&pairs);
-        let (riding, riding_lights): (Vec<RackBytes>, Vec<Span>) =
-            pairs.iter().zip(&lights).zip(&rides).filter(|r| *r.1).map(|((p, l), _)| (*p, *l)).unzip();
+        let (riding, riding_lights): (Vec<RackBytes>, Vec<Span>) = pairs
+            .iter()
+            .zip(&lights)
+            .zip(&rides)
+            .filter(|r| *r.1)
+            .map(|((p, l), _)| (*p, *l))
+            .unzip();
         let needs = self.needs(&riding, &riding_lights);
         let rank = self.rank(needs.iter().copied().max().unwrap_or(Span::ZERO));
         let others = self.delays(&needs, rank, start);
@@ -87,9 +101,12 @@ impl Occupancy<'_> {
         let mut core = vec![Own::default(); 2 * racks];
         pairs.iter().zip(&rides).filter(|r| !r.1).for_each(|(p, _)| self.load(&mut core, p));
         let mut own = Table::new(self.planes.len(), racks);
-        for k in rotation(&pairs, racks, |i, j| self.is_up(i, j)).into_iter().filter(|&k| rides[k]) {
+        for k in rotation(&pairs, racks, |i, j| self.is_up(i, j)).into_iter().filter(|&k| rides[k])
+        {
             let p = &pairs[k];
-            let found = self.circuit(&own, p, lights[k], start, rank).filter(|(_, r)| self.core_takes(&core, p, r.until.since(start)));
+            let found = self
+                .circuit(&own, p, lights[k], start, rank)
+                .filter(|(_, r)| self.core_takes(&core, p, r.until.since(start)));
             match found {
                 Some((want, r)) => {
                     go_on(r.until.since(start), others)?;
@@ -132,8 +149,8 @@ impl Occupancy<'_> {
         }
     }
 
-    /// What passes the core at a port with all of a shuffle's bytes there, and `more` of one pair: what others have there shares alike,
-    /// pair by pair.
+    /// What passes the core at a port with all of a shuffle's bytes there, and `more` of one pair:
+    /// what others have there shares alike, pair by pair.
     pub(super) fn core_bytes(&self, own: Own, port: usize, more: u64) -> u128 {
         u128::from(own.total) + u128::from(more) + self.eps[port].beside(own.longest.max(more))
     }
@@ -148,10 +165,13 @@ impl Occupancy<'_> {
         port(p.from, p.from.index()).max(port(p.to, racks + p.to.index()))
     }
 
-    /// Whether the core would take `long` or longer for this pair, beside what it has of the shuffle.
+    /// Whether the core would take `long` or longer for this pair, beside what it has of the
+    /// shuffle.
     fn core_takes(&self, core: &[Own], p: &RackBytes, long: Span) -> bool {
         let racks = self.topology.rack_count();
-        let port = |rack: RackId, port: usize| takes(self.uplinks[rack.index()], self.core_bytes(core[port], port, p.bytes.0), long);
+        let port = |rack: RackId, port: usize| {
+            takes(self.uplinks[rack.index()], self.core_bytes(core[port], port, p.bytes.0), long)
+        };
         port(p.from, p.from.index()) || port(p.to, racks + p.to.index())
     }
 }

@@ -44,10 +44,12 @@ pub(super) struct Least {
 }
 
 impl Occupancy<'_> {
-    /// The least that [`Busy::estimate`] can say of a coflow. O(pairs + ports (log S + s) + ports of open coflows).
+    /// The least that [`Busy::estimate`] can say of a coflow. O(pairs + ports (log S + s) + ports
+    /// of open coflows).
     ///
-    /// At each port the larger of: all bytes over all that the port has; and either all pairs that ride in the port time that is left by
-    /// the coflows before it, or one of them at least, the smallest, over the core.
+    /// At each port the larger of: all bytes over all that the port has; and either all pairs that
+    /// ride in the port time that is left by the coflows before it, or one of them at least, the
+    /// smallest, over the core.
     pub(super) fn least(&self, coflow: &[Transfer], start: Time) -> Least {
         let ports = self.tally(coflow);
         let (low, high) = self.needs_between(&ports);
@@ -72,7 +74,8 @@ impl Occupancy<'_> {
         ports
     }
 
-    /// Each port's need ([`Busy::needs`]), between what its bytes take together and a nanosecond more a pair.
+    /// Each port's need ([`Busy::needs`]), between what its bytes take together and a nanosecond
+    /// more a pair.
     fn needs_between(&self, ports: &[Port]) -> (Vec<Span>, Vec<Span>) {
         let Some(fastest) = self.fastest.map(|k| &self.planes[k]) else {
             return (vec![Span::ZERO; ports.len()], vec![Span::ZERO; ports.len()]);
@@ -95,10 +98,16 @@ impl Occupancy<'_> {
         let light = if port.light.total > 0 { time(core(0)) } else { Span::ZERO };
         let Some(fastest) = self.fastest.filter(|_| port.circuits > 0) else { return light };
         let need = self.planes[fastest].rate.time_for(Bytes(port.heavy)) + self.dark * port.dark;
-        let end = self.table.free_for((side, RackId::from(rack)), start.max(self.standing.from), need, rank);
+        let end = self.table.free_for(
+            (side, RackId::from(rack)),
+            start.max(self.standing.from),
+            need,
+            rank,
+        );
         let ride = end.since(start);
         // One pair over the core, if that is sooner.
-        let ride = if takes(rate, core(port.smallest), ride) { ride } else { time(core(port.smallest)) };
+        let ride =
+            if takes(rate, core(port.smallest), ride) { ride } else { time(core(port.smallest)) };
         light.max(ride)
     }
 }

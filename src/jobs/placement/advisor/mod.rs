@@ -1,22 +1,27 @@
-//! Placement and circuits decided together: where a shuffle's reduce tasks go, judged by the circuits and the coflows that a controller
-//! has, and not by an idle network.
+//! Placement and circuits decided together: where a shuffle's reduce tasks go, judged by the
+//! circuits and the coflows that a controller has, and not by an idle network.
 //!
-//! Co-scheduler (ToN 2022) places reduces by when slots become free and by the lower bound T(C) of the shuffle, alone on the network;
-//! which ports are busy it cannot know. [`decide`] takes the present network ([`Standing`]) and a shuffle ([`Request`]), makes
-//! placements (`candidates`), estimates them (`estimate`), and answers with the best, the circuits that it needs, and the losers. What
-//! a placement costs at least is known sooner than its estimate (`least`): those that cannot win are not estimated.
+//! Co-scheduler (ToN 2022) places reduces by when slots become free and by the lower bound T(C) of
+//! the shuffle, alone on the network; which ports are busy it cannot know. [`decide`] takes the
+//! present network ([`Standing`]) and a shuffle ([`Request`]), makes placements (`candidates`),
+//! estimates them (`estimate`), and answers with the best, the circuits that it needs, and the
+//! losers. What a placement costs at least is known sooner than its estimate (`least`): those that
+//! cannot win are not estimated.
 //!
-//! A pure function of its arguments: the API asks it over the controller's snapshot, a simulation over the controller itself.
+//! A pure function of its arguments: the API asks it over the controller's snapshot, a simulation
+//! over the controller itself.
 //!
 //! # How an estimate is made
 //!
-//! The open coflows, those that are promised included, are laid out on the ports, shortest T(C) first as Sunflow orders them; the
-//! shuffle takes the port time that is left by the coflows before it. A circuit that goes on pays no dark time. Pairs below T_e, and
-//! pairs that would wait longer for a circuit than they need without one, go by the electrical core, which they share with all bytes
-//! there. The estimate is never below the lower bound of the placement ([`crate::coflows::bounds::hybrid_racks`]).
+//! The open coflows, those that are promised included, are laid out on the ports, shortest T(C)
+//! first as Sunflow orders them; the shuffle takes the port time that is left by the coflows before
+//! it. A circuit that goes on pays no dark time. Pairs below T_e, and pairs that would wait longer
+//! for a circuit than they need without one, go by the electrical core, which they share with all
+//! bytes there. The estimate is never below the lower bound of the placement
+//! ([`crate::coflows::bounds::hybrid_racks`]).
 //!
-//! It is a forecast: coflows that come later may go before, and a controller whose circuit scheduler is not Sunflow orders coflows in
-//! another way.
+//! It is a forecast: coflows that come later may go before, and a controller whose circuit
+//! scheduler is not Sunflow orders coflows in another way.
 
 use std::sync::Arc;
 
@@ -79,14 +84,26 @@ impl NetworkState {
     pub fn idle(topology: &Topology, threshold: Bytes) -> Self {
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
         let (up, usable) = (vec![Matching::empty(racks); planes], vec![Usable::all(racks); planes]);
-        Self { now: Time::ZERO, from: Time::ZERO, circuits: true, threshold, up, usable, coflows: vec![] }
+        Self {
+            now: Time::ZERO,
+            from: Time::ZERO,
+            circuits: true,
+            threshold,
+            up,
+            usable,
+            coflows: vec![],
+        }
     }
 
-    /// Whether what it carries and has promised, and what its circuits are, is the same. Time and bytes may have passed.
+    /// Whether what it carries and has promised, and what its circuits are, is the same. Time and
+    /// bytes may have passed.
     pub fn is_like(&self, other: &Self) -> bool {
         let key = |s: &Self| (s.circuits, s.threshold);
         let ids = |s: &Self| s.coflows.iter().map(|c| c.id).collect::<Vec<_>>();
-        key(self) == key(other) && self.up == other.up && self.usable == other.usable && ids(self) == ids(other)
+        key(self) == key(other)
+            && self.up == other.up
+            && self.usable == other.usable
+            && ids(self) == ids(other)
     }
 }
 
@@ -96,7 +113,8 @@ impl NetworkState {
 pub enum Shuffle {
     /// These bytes: nothing is left to place.
     Pairs(Vec<RackBytes>),
-    /// Map output by rack, to reduce tasks that are placed already: every task takes the same share.
+    /// Map output by rack, to reduce tasks that are placed already: every task takes the same
+    /// share.
     Placed {
         /// Bytes by source rack, each rack once.
         maps: Vec<(RackId, Bytes)>,
@@ -109,11 +127,13 @@ pub enum Shuffle {
         maps: Vec<(RackId, Bytes)>,
         /// Number of reduce tasks.
         reduces: u32,
-        /// By rack: when each slot becomes free, from now, sorted; empty for a rack that must not be used.
+        /// By rack: when each slot becomes free, from now, sorted; empty for a rack that must not
+        /// be used.
         free: Vec<Vec<Span>>,
         /// Most tasks in one rack.
         at_most: Option<u32>,
-        /// Whether a rack may run tasks in waves, as Co-scheduler does where no rack has slots for its share.
+        /// Whether a rack may run tasks in waves, as Co-scheduler does where no rack has slots for
+        /// its share.
         waves: bool,
     },
 }
@@ -209,7 +229,11 @@ impl Candidate {
                 parts.push(format!("{what} {} {word}", Span(own.abs_diff(its))));
             }
         }
-        if parts.is_empty() { "as good; on more racks, or found later".into() } else { parts.join(", ") }
+        if parts.is_empty() {
+            "as good; on more racks, or found later".into()
+        } else {
+            parts.join(", ")
+        }
     }
 }
 
@@ -234,7 +258,10 @@ impl Excluded {
         if self.late && winner.on_time {
             return "misses the deadline".into();
         }
-        format!("not estimated: its score is {} more at least", Span(self.least.0.saturating_sub(winner.score.0)))
+        format!(
+            "not estimated: its score is {} more at least",
+            Span(self.least.0.saturating_sub(winner.score.0))
+        )
     }
 }
 
@@ -257,7 +284,9 @@ pub struct Proposal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlacement {
     /// More tasks than slots.
-    #[error("{tasks} reduce tasks do not fit: the racks that may be used have {slots} slots for them")]
+    #[error(
+        "{tasks} reduce tasks do not fit: the racks that may be used have {slots} slots for them"
+    )]
     Slots {
         /// Tasks asked for.
         tasks: u32,

@@ -9,7 +9,8 @@ use crate::ids::{CoflowId, RackId};
 use crate::topology::{Plane, Rack, Topology};
 use crate::units::{BitRate, Bytes, Span, Time};
 
-/// Bytes that share a rack's port to the electrical core, pair by pair: sorted, and the sums of the first k.
+/// Bytes that share a rack's port to the electrical core, pair by pair: sorted, and the sums of the
+/// first k.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CoreShare {
     sizes: Vec<u64>,
@@ -19,7 +20,9 @@ pub(super) struct CoreShare {
 impl CoreShare {
     fn new(mut sizes: Vec<u64>) -> Self {
         sizes.sort_unstable();
-        let sums = std::iter::once(0).chain(sizes.iter().scan(0u128, |s, &b| (*s += u128::from(b), Some(*s)).1)).collect();
+        let sums = std::iter::once(0)
+            .chain(sizes.iter().scan(0u128, |s, &b| (*s += u128::from(b), Some(*s)).1))
+            .collect();
         Self { sizes, sums }
     }
 
@@ -61,10 +64,12 @@ pub struct Occupancy<'a> {
     pub(super) fastest: Option<usize>,
     /// By rack: its link to the core, in payload.
     pub(super) uplinks: Vec<BitRate>,
-    /// By rack: the most that passes its core link and its circuits together, and its hosts' interfaces.
+    /// By rack: the most that passes its core link and its circuits together, and its hosts'
+    /// interfaces.
     pub(super) through: Vec<BitRate>,
     pub(super) table: Table,
-    /// By pair of racks (from * R + to): a circuit is up or laid, which another coflow may find lit.
+    /// By pair of racks (from * R + to): a circuit is up or laid, which another coflow may find
+    /// lit.
     pub(super) joined: Vec<bool>,
     /// The dark time before a circuit that is not `joined`, at least.
     pub(super) dark: Span,
@@ -76,10 +81,15 @@ pub struct Occupancy<'a> {
     pub(super) eps: Vec<CoreShare>,
 }
 
-/// Orders the pairs of a coflow so that all ports take turns: senders and receivers counted among those of the coflow, pair (i, j) in
-/// round (j - i) modulo the larger number. Equal pairs then need no more than T(C). Circuits that are up come first. The places of the
-/// pairs; O(R + pairs log pairs).
-pub(super) fn rotation(pairs: &[RackBytes], racks: usize, is_up: impl Fn(RackId, RackId) -> bool) -> Vec<usize> {
+/// Orders the pairs of a coflow so that all ports take turns: senders and receivers counted among
+/// those of the coflow, pair (i, j) in round (j - i) modulo the larger number. Equal pairs then
+/// need no more than T(C). Circuits that are up come first. The places of the pairs; O(R + pairs
+/// log pairs).
+pub(super) fn rotation(
+    pairs: &[RackBytes],
+    racks: usize,
+    is_up: impl Fn(RackId, RackId) -> bool,
+) -> Vec<usize> {
     let count = |of: fn(&RackBytes) -> RackId| {
         let mut index = vec![0u32; racks];
         pairs.iter().for_each(|p| index[of(p).index()] = 1);
@@ -101,11 +111,15 @@ pub(super) fn rotation(pairs: &[RackBytes], racks: usize, is_up: impl Fn(RackId,
 }
 
 impl<'a> Occupancy<'a> {
-    /// Lays out what the network has to do already: open coflows and promises, shortest T(C) first. O(P (log S + s)) for P pairs, S
-    /// spans a port, and s of them in the way.
+    /// Lays out what the network has to do already: open coflows and promises, shortest T(C) first.
+    /// O(P (log S + s)) for P pairs, S spans a port, and s of them in the way.
     pub fn new(topology: &'a Topology, standing: &'a NetworkState) -> Self {
         let racks = topology.rack_count();
-        let planes: Vec<Plane> = topology.planes.iter().map(|p| Plane { rate: topology.payload(p.rate), ..p.clone() }).collect();
+        let planes: Vec<Plane> = topology
+            .planes
+            .iter()
+            .map(|p| Plane { rate: topology.payload(p.rate), ..p.clone() })
+            .collect();
         let ocs = topology.ocs_rate();
         let through = |r: &Rack| {
             let links = BitRate(r.uplink.0.saturating_add(ocs.0));
@@ -115,7 +129,11 @@ impl<'a> Occupancy<'a> {
             table: Table::new(planes.len(), racks),
             joined: vec![false; racks * racks],
             // On a duplex plane the way back is lit, too.
-            dark: planes.iter().map(|p| if p.duplex { Span::ZERO } else { p.delta }).min().unwrap_or(Span::ZERO),
+            dark: planes
+                .iter()
+                .map(|p| if p.duplex { Span::ZERO } else { p.delta })
+                .min()
+                .unwrap_or(Span::ZERO),
             laid: Vec::with_capacity(standing.coflows.len()),
             queues: vec![Vec::new(); 2 * racks],
             eps: Vec::new(),
@@ -134,11 +152,16 @@ impl<'a> Occupancy<'a> {
                 eps[p.from.index()].push(p.bytes.0);
                 eps[racks + p.to.index()].push(p.bytes.0);
             }
-            let pairs: Vec<RackBytes> = c.heavy.iter().filter(|p| busy.may_ride(p.from, p.to)).copied().collect();
+            let pairs: Vec<RackBytes> =
+                c.heavy.iter().filter(|p| busy.may_ride(p.from, p.to)).copied().collect();
             if !pairs.is_empty() {
                 let lights = busy.lights(&pairs);
                 let needs = busy.needs(&pairs, &lights);
-                order.push((needs.iter().copied().max().unwrap_or(Span::ZERO), c.id, Laying { start: c.start, pairs, lights, needs }));
+                order.push((
+                    needs.iter().copied().max().unwrap_or(Span::ZERO),
+                    c.id,
+                    Laying { start: c.start, pairs, lights, needs },
+                ));
             }
         }
         order.sort_by_key(|(bound, id, _)| (*bound, *id));
@@ -146,7 +169,11 @@ impl<'a> Occupancy<'a> {
         for (bound, _, c) in order {
             busy.lay(&c, bound, &own);
         }
-        for (from, up) in standing.up.iter().flat_map(|m| (0..m.racks()).map(move |i| (i, m.output(RackId::from(i))))) {
+        for (from, up) in standing
+            .up
+            .iter()
+            .flat_map(|m| (0..m.racks()).map(move |i| (i, m.output(RackId::from(i)))))
+        {
             up.into_iter().for_each(|to| busy.joined[from * racks + to.index()] = true);
         }
         busy.eps = eps.into_iter().map(CoreShare::new).collect();
@@ -155,7 +182,12 @@ impl<'a> Occupancy<'a> {
 
     /// Whether some plane may join two racks.
     pub(super) fn may_ride(&self, from: RackId, to: RackId) -> bool {
-        let usable = |p: &Plane| self.standing.usable.get(p.id.index()).is_some_and(|u| usable_pair(u, p.duplex, from, to));
+        let usable = |p: &Plane| {
+            self.standing
+                .usable
+                .get(p.id.index())
+                .is_some_and(|u| usable_pair(u, p.duplex, from, to))
+        };
         self.standing.circuits && from != to && self.planes.iter().any(usable)
     }
 
@@ -182,7 +214,8 @@ impl<'a> Occupancy<'a> {
         pairs.iter().map(one).collect()
     }
 
-    /// How long each port (side * R + rack) must hold circuits for these pairs, whose `lights` are known; several planes share.
+    /// How long each port (side * R + rack) must hold circuits for these pairs, whose `lights` are
+    /// known; several planes share.
     pub(super) fn needs(&self, pairs: &[RackBytes], lights: &[Span]) -> Vec<Span> {
         let racks = self.topology.rack_count();
         let mut needs = vec![Span::ZERO; 2 * racks];
@@ -202,10 +235,21 @@ impl<'a> Occupancy<'a> {
         let rank = self.laid.len();
         for k in rotation(&c.pairs, self.topology.rack_count(), |i, j| self.is_up(i, j)) {
             // Its own circuits are in the way, too.
-            if let Some((want, r)) = self.circuit(none, &c.pairs[k], c.lights[k], c.start, rank + 1) {
+            if let Some((want, r)) = self.circuit(none, &c.pairs[k], c.lights[k], c.start, rank + 1)
+            {
                 let (plane, light) = (want.plane.clone(), want.light);
                 self.joined[r.input.index() * self.topology.rack_count() + r.output.index()] = true;
-                self.table.take(&Want { plane: &plane, input: r.input, output: r.output, light, start: c.start }, &r, rank);
+                self.table.take(
+                    &Want {
+                        plane: &plane,
+                        input: r.input,
+                        output: r.output,
+                        light,
+                        start: c.start,
+                    },
+                    &r,
+                    rank,
+                );
             }
         }
         let begins = c.start.since(self.standing.from);
@@ -220,11 +264,23 @@ impl<'a> Occupancy<'a> {
         self.laid.push(LaidOut { bound, ports, done });
     }
 
-    /// The circuit that has a pair through soonest, over all planes; `light` is what the fastest takes.
-    pub(super) fn circuit(&self, own: &Table, p: &RackBytes, light: Span, start: Time, rank: usize) -> Option<(Want<'_>, Reservation)> {
+    /// The circuit that has a pair through soonest, over all planes; `light` is what the fastest
+    /// takes.
+    pub(super) fn circuit(
+        &self,
+        own: &Table,
+        p: &RackBytes,
+        light: Span,
+        start: Time,
+        rank: usize,
+    ) -> Option<(Want<'_>, Reservation)> {
         let one = |n: usize| {
             let (plane, k) = (&self.planes[n], self.planes[n].id.index());
-            let usable = self.standing.usable.get(k).is_some_and(|u| usable_pair(u, plane.duplex, p.from, p.to));
+            let usable = self
+                .standing
+                .usable
+                .get(k)
+                .is_some_and(|u| usable_pair(u, plane.duplex, p.from, p.to));
             let up = self.standing.up.get(k).filter(|_| usable)?;
             let light = if Some(n) == self.fastest { light } else { plane.rate.time_for(p.bytes) };
             let want = Want { plane, input: p.from, output: p.to, light, start };
@@ -248,7 +304,12 @@ impl<'a> Occupancy<'a> {
 
     /// Whether a coflow that goes before one of this T(C) has a port (plane, side, rack) at `t`.
     #[cfg(test)]
-    pub(super) fn is_taken(&self, port: (crate::ids::PlaneId, usize, RackId), t: Time, bound: Span) -> bool {
+    pub(super) fn is_taken(
+        &self,
+        port: (crate::ids::PlaneId, usize, RackId),
+        t: Time,
+        bound: Span,
+    ) -> bool {
         self.table.is_taken(port, t, self.rank(bound))
     }
 
@@ -257,7 +318,8 @@ impl<'a> Occupancy<'a> {
         self.needs(pairs, &self.lights(pairs)).into_iter().max().unwrap_or(Span::ZERO)
     }
 
-    /// No schedule moves these bytes by port (side * R + rack) sooner: [`crate::coflows::bounds::hybrid_racks`]. O(R).
+    /// No schedule moves these bytes by port (side * R + rack) sooner:
+    /// [`crate::coflows::bounds::hybrid_racks`]. O(R).
     pub(super) fn least_time(&self, bytes: impl Iterator<Item = u64>) -> Span {
         let rates = self.through.iter().chain(&self.through);
         let slower = |a: (u64, BitRate), b: (u64, BitRate)| {
@@ -268,12 +330,15 @@ impl<'a> Occupancy<'a> {
         worst.map_or(Span::ZERO, |(bytes, rate)| rate.time_for(Bytes(bytes)))
     }
 
-    /// By how much the coflows from `rank` on end later if each port is busy for its time in `needs` before them: each by what it waits
-    /// at its worst port. What is over before the shuffle begins waits for nothing. O(ports of open coflows).
+    /// By how much the coflows from `rank` on end later if each port is busy for its time in
+    /// `needs` before them: each by what it waits at its worst port. What is over before the
+    /// shuffle begins waits for nothing. O(ports of open coflows).
     pub(super) fn delays(&self, needs: &[Span], rank: usize, start: Time) -> Span {
         let begins = start.since(self.standing.from);
         let late = |l: &LaidOut| {
-            let then = |&(port, until): &(usize, Span)| if until > begins { until + needs[port] } else { until };
+            let then = |&(port, until): &(usize, Span)| {
+                if until > begins { until + needs[port] } else { until }
+            };
             l.ports.iter().map(then).max().unwrap_or(Span::ZERO).saturating_sub(l.done)
         };
         self.laid[rank..].iter().map(late).fold(Span::ZERO, |a, b| a + b)

@@ -2,7 +2,10 @@
 
 use super::estimate::Estimate;
 use super::least::Least;
-use super::{Candidate, Excluded, NetworkState, NoPlacement, Occupancy, Origin, Proposal, Request, Shuffle, candidates};
+use super::{
+    Candidate, Excluded, NetworkState, NoPlacement, Occupancy, Origin, Proposal, Request, Shuffle,
+    candidates,
+};
 use crate::coflows::RackBytes;
 use crate::ids::RackId;
 use crate::placement::coscheduler::decide::coflow;
@@ -21,27 +24,39 @@ struct Draft {
     least: Cost,
 }
 
-/// The best placement of a shuffle on the present network: the one with the smallest score among those that meet the deadline, if any
-/// does. Ties go to fewer racks, then to the order of [`Origin`], then by rack.
+/// The best placement of a shuffle on the present network: the one with the smallest score among
+/// those that meet the deadline, if any does. Ties go to fewer racks, then to the order of
+/// [`Origin`], then by rack.
 ///
-/// Candidates are estimated in the order of a bound on their cost, until the bound is beyond the best cost that was found; an estimate is
-/// given up when it is. So the best is the best of all, as [`decide_slowly`] finds it.
+/// Candidates are estimated in the order of a bound on their cost, until the bound is beyond the
+/// best cost that was found; an estimate is given up when it is. So the best is the best of all, as
+/// [`decide_slowly`] finds it.
 ///
-/// O(C P log S + K (P + R) + E P log S) for C open coflows, K candidates of P pairs each of which E are estimated, and S spans a port.
+/// O(C P log S + K (P + R) + E P log S) for C open coflows, K candidates of P pairs each of which E
+/// are estimated, and S spans a port.
 ///
 /// # Errors
 /// When the tasks cannot be placed.
 ///
 /// # Source
-/// The candidates of Co-scheduler's Algorithm 1 (section IV-F) and ours; the network's side after Sunflow (CoNEXT 2016), section 4.
-pub fn decide(topology: &Topology, standing: &NetworkState, request: &Request) -> Result<Proposal, NoPlacement> {
+/// The candidates of Co-scheduler's Algorithm 1 (section IV-F) and ours; the network's side after
+/// Sunflow (CoNEXT 2016), section 4.
+pub fn decide(
+    topology: &Topology,
+    standing: &NetworkState,
+    request: &Request,
+) -> Result<Proposal, NoPlacement> {
     let search = Search { standing, request, busy: &Occupancy::new(topology, standing) };
     let mut drafts = search.drafts(topology, |s, moved, start| {
         let least = s.busy.least(moved, start);
         s.cost(start, least)
     })?;
     drafts.sort_by_key(|d| d.least);
-    let (mut best, mut judged, mut excluded): (Option<(Candidate, Estimate)>, Vec<Candidate>, Vec<Excluded>) = (None, vec![], vec![]);
+    let (mut best, mut judged, mut excluded): (
+        Option<(Candidate, Estimate)>,
+        Vec<Candidate>,
+        Vec<Excluded>,
+    ) = (None, vec![], vec![]);
     for d in drafts {
         let limit = best.as_ref().map(|(c, _)| (!c.on_time, c.score));
         match search.judge(d, limit) {
@@ -52,19 +67,26 @@ pub fn decide(topology: &Topology, standing: &NetworkState, request: &Request) -
             },
         }
     }
-    excluded.sort_by(|a, b| (a.late, a.least, a.origin, &a.racks).cmp(&(b.late, b.least, b.origin, &b.racks)));
+    excluded.sort_by(|a, b| {
+        (a.late, a.least, a.origin, &a.racks).cmp(&(b.late, b.least, b.origin, &b.racks))
+    });
     Ok(search.answer(best, judged, excluded))
 }
 
-/// The slow twin of [`decide`]: every candidate is estimated. The winner is the same, and nothing is excluded. For tests and
-/// measurements.
+/// The slow twin of [`decide`]: every candidate is estimated. The winner is the same, and nothing
+/// is excluded. For tests and measurements.
 ///
 /// # Errors
 /// As [`decide`].
-pub fn decide_slowly(topology: &Topology, standing: &NetworkState, request: &Request) -> Result<Proposal, NoPlacement> {
+pub fn decide_slowly(
+    topology: &Topology,
+    standing: &NetworkState,
+    request: &Request,
+) -> Result<Proposal, NoPlacement> {
     let search = Search { standing, request, busy: &Occupancy::new(topology, standing) };
     let drafts = search.drafts(topology, |_, _, _| (false, Span::ZERO))?;
-    let mut all: Vec<(Candidate, Estimate)> = drafts.into_iter().filter_map(|d| search.judge(d, None).ok()).collect();
+    let mut all: Vec<(Candidate, Estimate)> =
+        drafts.into_iter().filter_map(|d| search.judge(d, None).ok()).collect();
     all.sort_by(|a, b| a.0.key().cmp(&b.0.key()));
     let losers = all.split_off(all.len().min(1));
     Ok(search.answer(all.pop(), losers.into_iter().map(|l| l.0).collect(), vec![]))
@@ -78,15 +100,26 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// All candidates, each with what `least` says of it; at least one.
-    fn drafts(&self, topology: &Topology, least: impl Fn(&Self, &[Transfer], Time) -> Cost) -> Result<Vec<Draft>, NoPlacement> {
+    fn drafts(
+        &self,
+        topology: &Topology,
+        least: impl Fn(&Self, &[Transfer], Time) -> Cost,
+    ) -> Result<Vec<Draft>, NoPlacement> {
         let found = match &self.request.shuffle {
-            Shuffle::Pairs(_) => vec![(Origin::Given, vec![], self.standing.now + self.request.ready)],
-            Shuffle::Placed { reduces, .. } => vec![(Origin::Given, reduces.clone(), self.standing.now + self.request.ready)],
-            Shuffle::Open { .. } => candidates::all(topology, self.standing, self.busy, self.request)?,
+            Shuffle::Pairs(_) => {
+                vec![(Origin::Given, vec![], self.standing.now + self.request.ready)]
+            }
+            Shuffle::Placed { reduces, .. } => {
+                vec![(Origin::Given, reduces.clone(), self.standing.now + self.request.ready)]
+            }
+            Shuffle::Open { .. } => {
+                candidates::all(topology, self.standing, self.busy, self.request)?
+            }
         };
         let alone = found.len() == 1;
         let draft = |(origin, racks, start): candidates::Found| {
-            let least = if alone { (false, Span::ZERO) } else { least(self, &self.moved(&racks), start) };
+            let least =
+                if alone { (false, Span::ZERO) } else { least(self, &self.moved(&racks), start) };
             Draft { origin, racks, start, least }
         };
         Ok(found.into_iter().map(draft).collect())
@@ -116,18 +149,41 @@ impl Search<'_> {
             let least = self.cost(d.start, Least { cct, others });
             if beyond(least) { Err(least) } else { Ok(()) }
         };
-        let found = if beyond(d.least) { Err(d.least) } else { self.busy.estimate_while(&self.moved(&d.racks), d.start, go_on) };
+        let found = if beyond(d.least) {
+            Err(d.least)
+        } else {
+            self.busy.estimate_while(&self.moved(&d.racks), d.start, go_on)
+        };
         match found {
-            Err((late, least)) => Err(Excluded { origin: d.origin, racks: d.racks, start: d.start, late, least }),
+            Err((late, least)) => {
+                Err(Excluded { origin: d.origin, racks: d.racks, start: d.start, late, least })
+            }
             Ok(e) => {
                 let (late, score) = self.cost(d.start, Least { cct: e.cct, others: e.others });
                 let Draft { origin, racks, start, .. } = d;
-                Ok((Candidate { origin, racks, start, cct: e.cct, bound: e.bound, others: e.others, on_time: !late, score }, e))
+                Ok((
+                    Candidate {
+                        origin,
+                        racks,
+                        start,
+                        cct: e.cct,
+                        bound: e.bound,
+                        others: e.others,
+                        on_time: !late,
+                        score,
+                    },
+                    e,
+                ))
             }
         }
     }
 
-    fn answer(&self, best: Option<(Candidate, Estimate)>, mut losers: Vec<Candidate>, excluded: Vec<Excluded>) -> Proposal {
+    fn answer(
+        &self,
+        best: Option<(Candidate, Estimate)>,
+        mut losers: Vec<Candidate>,
+        excluded: Vec<Excluded>,
+    ) -> Proposal {
         let (chosen, e) = best.expect("the first candidate is never given up");
         losers.sort_by(|a, b| a.key().cmp(&b.key()));
         Proposal { chosen, pairs: e.pairs, circuits: e.circuits, losers, excluded }

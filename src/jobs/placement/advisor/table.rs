@@ -1,4 +1,5 @@
-//! The port timetable of an estimate: which circuits coflows take, first come first served in their order of priority.
+//! The port timetable of an estimate: which circuits coflows take, first come first served in their
+//! order of priority.
 
 use crate::circuits::Matching;
 use crate::circuits::timetable::Reservation;
@@ -17,7 +18,8 @@ struct Taken {
     rank: usize,
 }
 
-/// Spans in which the ports of all planes are taken. On one port they never overlap, so they are in order by both ends.
+/// Spans in which the ports of all planes are taken. On one port they never overlap, so they are in
+/// order by both ends.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     racks: usize,
@@ -47,7 +49,8 @@ impl Table {
         (plane.index() * 2 + side) * self.racks + rack.index()
     }
 
-    /// The ports that a circuit holds, each with the rack at its other end; a duplex one holds both of both racks.
+    /// The ports that a circuit holds, each with the rack at its other end; a duplex one holds both
+    /// of both racks.
     fn held(&self, w: &Want) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (p, i, j) = (w.plane.id, w.input, w.output);
         let own = [(self.port(p, 0, i), j.index()), (self.port(p, 1, j), i.index())];
@@ -69,10 +72,18 @@ impl Table {
         list.get(k).is_some_and(|s| s.until == t && s.peer == w.output.index() && s.rank < rank)
     }
 
-    /// When a port (side, rack) of all planes together has been free for `long` since `from`, beside coflows before `rank`. O(spans).
-    pub fn free_for(&self, (side, rack): (usize, RackId), from: Time, long: Span, rank: usize) -> Time {
+    /// When a port (side, rack) of all planes together has been free for `long` since `from`,
+    /// beside coflows before `rank`. O(spans).
+    pub fn free_for(
+        &self,
+        (side, rack): (usize, RackId),
+        from: Time,
+        long: Span,
+        rank: usize,
+    ) -> Time {
         let planes = self.ports.len() / (2 * self.racks).max(1);
-        let lists = || (0..planes).map(|p| self.after((p * 2 + side) * self.racks + rack.index(), from));
+        let lists =
+            || (0..planes).map(|p| self.after((p * 2 + side) * self.racks + rack.index(), from));
         if planes == 1 {
             let (mut t, mut left) = (from, long);
             for s in lists().flatten().filter(|s| s.rank < rank) {
@@ -86,7 +97,8 @@ impl Table {
         }
         // Ends before beginnings, so that no more are taken than there are planes.
         let edges = |s: &Taken| [(s.from.max(from), true), (s.until, false)];
-        let mut all: Vec<(Time, bool)> = lists().flatten().filter(|s| s.rank < rank).flat_map(edges).collect();
+        let mut all: Vec<(Time, bool)> =
+            lists().flatten().filter(|s| s.rank < rank).flat_map(edges).collect();
         all.sort_unstable();
         let (mut t, mut left, mut free) = (from, u128::from(long.0), planes as u64);
         for (at, begins) in all {
@@ -103,8 +115,15 @@ impl Table {
 
     /// Whether a port (plane, side, rack) is taken at `t` by a coflow before `rank`.
     #[cfg(test)]
-    pub fn is_taken(&self, (plane, side, rack): (PlaneId, usize, RackId), t: Time, rank: usize) -> bool {
-        self.ports[self.port(plane, side, rack)].iter().any(|s| s.from <= t && t < s.until && s.rank < rank)
+    pub fn is_taken(
+        &self,
+        (plane, side, rack): (PlaneId, usize, RackId),
+        t: Time,
+        rank: usize,
+    ) -> bool {
+        self.ports[self.port(plane, side, rack)]
+            .iter()
+            .any(|s| s.from <= t && t < s.until && s.rank < rank)
     }
 
     /// Whether no port is taken twice.
@@ -131,8 +150,9 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Nothing if the port is free between two instants, which never go back; else the end of the first span of coflows before the
-    /// rank that is in the way and leaves at least `long` behind it.
+    /// Nothing if the port is free between two instants, which never go back; else the end of the
+    /// first span of coflows before the rank that is in the way and leaves at least `long` behind
+    /// it.
     fn in_the_way(&mut self, from: Time, until: Time, long: Span) -> Option<Time> {
         while let Some((first, rest)) = self.rest.split_first()
             && first.until <= from
@@ -151,10 +171,17 @@ impl Walk<'_> {
     }
 }
 
-/// The first span that a circuit can have between those of coflows before `rank`, and `own` of its own coflow: no other circuit is cut
-/// short. One that goes on pays no dark time. Nothing if there is none before the end of time. O(log spans + spans that are in the
-/// way).
-pub(super) fn first_fit(base: &Table, own: &Table, up: &Matching, from: Time, w: &Want, rank: usize) -> Option<Reservation> {
+/// The first span that a circuit can have between those of coflows before `rank`, and `own` of its
+/// own coflow: no other circuit is cut short. One that goes on pays no dark time. Nothing if there
+/// is none before the end of time. O(log spans + spans that are in the way).
+pub(super) fn first_fit(
+    base: &Table,
+    own: &Table,
+    up: &Matching,
+    from: Time,
+    w: &Want,
+    rank: usize,
+) -> Option<Reservation> {
     let mut setup_at = w.start.max(from);
     let mut walks = [Walk { rest: &[], rank }; 8];
     let mut ports = 0;
@@ -164,16 +191,32 @@ pub(super) fn first_fit(base: &Table, own: &Table, up: &Matching, from: Time, w:
         ports = k + 1;
     }
     loop {
-        let is_up = setup_at == from && up.racks() > w.input.index() && up.output(w.input) == Some(w.output);
-        let goes_on = is_up || base.ends_at(w, setup_at, rank) || own.ends_at(w, setup_at, usize::MAX);
+        let is_up = setup_at == from
+            && up.racks() > w.input.index()
+            && up.output(w.input) == Some(w.output);
+        let goes_on =
+            is_up || base.ends_at(w, setup_at, rank) || own.ends_at(w, setup_at, usize::MAX);
         let up_from = if goes_on { setup_at } else { setup_at + w.plane.delta };
         let until = up_from + w.light;
         if until == Time::MAX {
             return None;
         }
-        match walks[..2 * ports].iter_mut().filter_map(|p| p.in_the_way(setup_at, until, w.light)).max() {
+        match walks[..2 * ports]
+            .iter_mut()
+            .filter_map(|p| p.in_the_way(setup_at, until, w.light))
+            .max()
+        {
             Some(later) => setup_at = later,
-            None => return Some(Reservation { plane: w.plane.id, input: w.input, output: w.output, setup_at, up_from, until }),
+            None => {
+                return Some(Reservation {
+                    plane: w.plane.id,
+                    input: w.input,
+                    output: w.output,
+                    setup_at,
+                    up_from,
+                    until,
+                });
+            }
         }
     }
 }

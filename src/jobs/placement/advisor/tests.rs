@@ -17,9 +17,22 @@ const FAST: BitRate = BitRate(8_000_000_000);
 
 /// Circuits at a byte a nanosecond, dark for 10 ns; a core that is a hundred times slower.
 fn network(racks: usize, planes: usize) -> Topology {
-    let plane = |k| Plane { id: PlaneId::from(k), rate: FAST, delta: Span(10), stop: StopMode::NotAllStop, duplex: false };
+    let plane = |k| Plane {
+        id: PlaneId::from(k),
+        rate: FAST,
+        delta: Span(10),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
     let wide = BitRate(FAST.0 * 1000);
-    let mut t = Topology::uniform("t", racks, 1, wide, BitRate(FAST.0 / 100), (0..planes).map(plane).collect());
+    let mut t = Topology::uniform(
+        "t",
+        racks,
+        1,
+        wide,
+        BitRate(FAST.0 / 100),
+        (0..planes).map(plane).collect(),
+    );
     t.framing = Framing::None;
     t
 }
@@ -36,10 +49,18 @@ fn ask(pairs: &[RackBytes]) -> Request {
     Request { shuffle: Shuffle::Pairs(pairs.to_vec()), ready: Span::ZERO, deadline: None }
 }
 
-/// (input, output, set-up, until) of the circuits of a shuffle of these pairs, and its completion time.
-fn estimate(t: &Topology, s: &NetworkState, pairs: &[RackBytes]) -> (Vec<(u32, u32, u64, u64)>, u64) {
+/// (input, output, set-up, until) of the circuits of a shuffle of these pairs, and its completion
+/// time.
+fn estimate(
+    t: &Topology,
+    s: &NetworkState,
+    pairs: &[RackBytes],
+) -> (Vec<(u32, u32, u64, u64)>, u64) {
     let p = decide(t, s, &ask(pairs)).unwrap();
-    (p.circuits.iter().map(|r| (r.input.0, r.output.0, r.setup_at.0, r.until.0)).collect(), p.chosen.cct.0)
+    (
+        p.circuits.iter().map(|r| (r.input.0, r.output.0, r.setup_at.0, r.until.0)).collect(),
+        p.chosen.cct.0,
+    )
 }
 
 #[test]
@@ -48,9 +69,13 @@ fn a_shuffle_waits_for_shorter_coflows_and_not_for_longer_ones() {
     let mut s = NetworkState::idle(&t, Bytes(1));
     assert_eq!(estimate(&t, &s, &[pair(0, 1, 100)]), (vec![(0, 1, 0, 110)], 110));
     s.coflows = vec![open(1, &[pair(0, 2, 50)]), open(2, &[pair(3, 1, 500)])];
-    // Port 0 sends 50 bytes first; the 500 bytes into port 1 come after us, 110 ns and then the wait.
+    // Port 0 sends 50 bytes first; the 500 bytes into port 1 come after us, 110 ns and then the
+    // wait.
     let p = decide(&t, &s, &ask(&[pair(0, 1, 100)])).unwrap();
-    assert_eq!((p.circuits[0].setup_at, p.chosen.cct, p.chosen.others), (Time(60), Span(170), Span(110)));
+    assert_eq!(
+        (p.circuits[0].setup_at, p.chosen.cct, p.chosen.others),
+        (Time(60), Span(170), Span(110))
+    );
     assert_eq!(p.chosen.score, Span(280));
     // One that begins when the short one is over does not wait for it.
     let later = Request { ready: Span(80), ..ask(&[pair(0, 1, 100)]) };
@@ -80,8 +105,19 @@ fn the_core_is_shared_and_taken_where_it_is_faster() {
     s.coflows = vec![Arc::new(Open { light, ..(*open(1, &[])).clone() })];
     assert_eq!(estimate(&t, &s, &[pair(0, 1, 10)]), (vec![], 2000));
     s.coflows = vec![open(1, &[pair(0, 2, 19)])];
-    let fast = Topology { racks: network(3, 1).racks.into_iter().map(|r| crate::topology::Rack { uplink: FAST, ..r }).collect(), ..t };
-    assert_eq!(estimate(&fast, &s, &[pair(0, 1, 20)]), (vec![], 39), "20 bytes beside 19 are sooner there than in the dark");
+    let fast = Topology {
+        racks: network(3, 1)
+            .racks
+            .into_iter()
+            .map(|r| crate::topology::Rack { uplink: FAST, ..r })
+            .collect(),
+        ..t
+    };
+    assert_eq!(
+        estimate(&fast, &s, &[pair(0, 1, 20)]),
+        (vec![], 39),
+        "20 bytes beside 19 are sooner there than in the dark"
+    );
     let none = NetworkState { circuits: false, ..NetworkState::idle(&fast, Bytes(1)) };
     assert_eq!(estimate(&fast, &none, &[pair(0, 1, 20)]), (vec![], 20));
     let mut broken = NetworkState::idle(&fast, Bytes(1));
@@ -97,21 +133,44 @@ fn a_controller_that_knows_its_circuits_places_elsewhere() {
     s.coflows = vec![open(1, &[pair(3, 2, 90)])];
     let maps = vec![(RackId(0), Bytes(100))];
     let free = vec![vec![], vec![], vec![Span(0)], vec![Span(0)]];
-    let shuffle = Shuffle::Open { maps, reduces: 1, free: free.clone(), at_most: None, waves: false };
+    let shuffle =
+        Shuffle::Open { maps, reduces: 1, free: free.clone(), at_most: None, waves: false };
     let request = Request { shuffle, ready: Span::ZERO, deadline: None };
     let p = decide(&t, &s, &request).unwrap();
     // Rack 2 is not free before 100: that is enough to know.
-    let out = Excluded { origin: Origin::Slots, racks: vec![(RackId(2), 1)], start: Time::ZERO, late: false, least: Span(210) };
+    let out = Excluded {
+        origin: Origin::Slots,
+        racks: vec![(RackId(2), 1)],
+        start: Time::ZERO,
+        late: false,
+        least: Span(210),
+    };
     assert_eq!(
         (p.excluded[0].why(&p.chosen), p.losers, p.excluded),
         ("not estimated: its score is 100ns more at least".into(), vec![], vec![out])
     );
     let p = decide_slowly(&t, &s, &request).unwrap();
-    assert_eq!((p.chosen.racks, p.chosen.cct, p.chosen.others), (vec![(RackId(3), 1)], Span(110), Span(0)));
-    assert_eq!((p.losers[0].origin, p.losers[0].cct, &p.losers[0].racks), (Origin::Slots, Span(210), &vec![(RackId(2), 1)]));
+    assert_eq!(
+        (p.chosen.racks, p.chosen.cct, p.chosen.others),
+        (vec![(RackId(3), 1)], Span(110), Span(0))
+    );
+    assert_eq!(
+        (p.losers[0].origin, p.losers[0].cct, &p.losers[0].racks),
+        (Origin::Slots, Span(210), &vec![(RackId(2), 1)])
+    );
     let c = Cluster::of(&t, Bytes(10));
-    let q = Question { cluster: &c, maps: &[(RackId(0), Bytes(100))], reduces: 1, widths: &[1], free: &free };
-    assert_eq!(on_idle(&q, &Idle(&c)).unwrap().best().racks, [(RackId(2), 1)], "on an idle network they are alike");
+    let q = Question {
+        cluster: &c,
+        maps: &[(RackId(0), Bytes(100))],
+        reduces: 1,
+        widths: &[1],
+        free: &free,
+    };
+    assert_eq!(
+        on_idle(&q, &Idle(&c)).unwrap().best().racks,
+        [(RackId(2), 1)],
+        "on an idle network they are alike"
+    );
 }
 
 #[test]
@@ -120,7 +179,8 @@ fn what_does_not_fit_is_said() {
     let s = NetworkState::idle(&t, Bytes(10));
     let ask = |reduces, free: &[usize], at_most, waves| {
         let free = free.iter().map(|&n| vec![Span::ZERO; n]).collect();
-        let shuffle = Shuffle::Open { maps: vec![(RackId(0), Bytes(100))], reduces, free, at_most, waves };
+        let shuffle =
+            Shuffle::Open { maps: vec![(RackId(0), Bytes(100))], reduces, free, at_most, waves };
         decide(&t, &s, &Request { shuffle, ready: Span::ZERO, deadline: None })
     };
     assert_eq!(ask(5, &[2, 2, 0], None, false), Err(NoPlacement::Slots { tasks: 5, slots: 4 }));
@@ -133,20 +193,40 @@ fn what_does_not_fit_is_said() {
 #[test]
 fn on_an_idle_cluster_of_the_papers_size_it_is_co_schedulers_choice() {
     let c = Cluster::co_scheduler();
-    let plane = Plane { id: PlaneId(0), rate: c.ocs, delta: c.delta, stop: StopMode::NotAllStop, duplex: false };
+    let plane = Plane {
+        id: PlaneId(0),
+        rate: c.ocs,
+        delta: c.delta,
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
     // A core so slow that nothing is sooner there: Co-scheduler sends every elephant over circuits.
-    let mut t = Topology::uniform("t", c.racks, c.hosts as usize, c.nic, BitRate::mbit(100), vec![plane]);
+    let mut t =
+        Topology::uniform("t", c.racks, c.hosts as usize, c.nic, BitRate::mbit(100), vec![plane]);
     t.framing = Framing::None;
     let s = NetworkState::idle(&t, c.elephant);
     for (racks, gb, reduces) in [(2, 10, 10), (4, 60, 40), (8, 82, 80)] {
-        let maps: Vec<(RackId, Bytes)> = (0..racks).map(|r| (RackId(r), Bytes(gb * 1_000_000_000 / u64::from(racks)))).collect();
+        let maps: Vec<(RackId, Bytes)> =
+            (0..racks).map(|r| (RackId(r), Bytes(gb * 1_000_000_000 / u64::from(racks)))).collect();
         // The racks of the maps are full.
-        let free: Vec<Vec<Span>> = (0..c.racks as u32).map(|r| if r < racks { vec![] } else { vec![Span::ZERO; 200] }).collect();
-        let q = Question { cluster: &c, maps: &maps, reduces, widths: &widths(&maps, reduces, &c), free: &free };
+        let free: Vec<Vec<Span>> = (0..c.racks as u32)
+            .map(|r| if r < racks { vec![] } else { vec![Span::ZERO; 200] })
+            .collect();
+        let q = Question {
+            cluster: &c,
+            maps: &maps,
+            reduces,
+            widths: &widths(&maps, reduces, &c),
+            free: &free,
+        };
         let own = on_idle(&q, &Idle(&c)).unwrap();
         let shuffle = Shuffle::Open { maps, reduces, free, at_most: None, waves: true };
         let p = decide(&t, &s, &Request { shuffle, ready: Span::ZERO, deadline: None }).unwrap();
-        assert_eq!((p.chosen.origin, &p.chosen.racks), (Origin::Slots, &own.best().racks), "{gb} GB from {racks} racks");
+        assert_eq!(
+            (p.chosen.origin, &p.chosen.racks),
+            (Origin::Slots, &own.best().racks),
+            "{gb} GB from {racks} racks"
+        );
         assert!(p.chosen.cct >= own.best().cct && p.chosen.others == Span::ZERO);
     }
 }
@@ -161,7 +241,14 @@ fn circuits_of_one_coflow_follow_each_other() {
 }
 
 /// The first instant from which a circuit fits, looked for one by one.
-fn slow_fit(base: &Table, own: &Table, up: &Matching, from: Time, w: &Want, rank: usize) -> Option<(Time, Time)> {
+fn slow_fit(
+    base: &Table,
+    own: &Table,
+    up: &Matching,
+    from: Time,
+    w: &Want,
+    rank: usize,
+) -> Option<(Time, Time)> {
     let free = |t: u64| {
         [(0, w.input), (1, w.output)].iter().all(|&(side, rack)| {
             let port = (w.plane.id, side, rack);
@@ -169,8 +256,10 @@ fn slow_fit(base: &Table, own: &Table, up: &Matching, from: Time, w: &Want, rank
         })
     };
     (w.start.max(from).0..10_000).find_map(|t| {
-        // Without dark time only where the very circuit was there until now: our tables hold no other circuits of this pair.
-        let dark = if t == from.0 && up.output(w.input) == Some(w.output) { 0 } else { w.plane.delta.0 };
+        // Without dark time only where the very circuit was there until now: our tables hold no
+        // other circuits of this pair.
+        let dark =
+            if t == from.0 && up.output(w.input) == Some(w.output) { 0 } else { w.plane.delta.0 };
         let until = t + dark + w.light.0;
         (t..until).all(free).then_some((Time(t), Time(until)))
     })
@@ -181,8 +270,12 @@ type Case = (Vec<(u32, u32, u64)>, Vec<u64>, Vec<Vec<u64>>);
 
 fn case(racks: u32, slots: usize) -> impl Strategy<Value = Case> {
     // Some sizes and times are alike, so that placements are as good as others.
-    let coflows = prop::collection::vec((0..racks, 0..racks, prop_oneof![1 => Just(100u64), 2 => 20u64..400]), 0..6);
-    let maps = prop::collection::vec(prop_oneof![Just(0u64), Just(100u64), 40..400u64], 1..racks as usize);
+    let coflows = prop::collection::vec(
+        (0..racks, 0..racks, prop_oneof![1 => Just(100u64), 2 => 20u64..400]),
+        0..6,
+    );
+    let maps =
+        prop::collection::vec(prop_oneof![Just(0u64), Just(100u64), 40..400u64], 1..racks as usize);
     let instant = prop_oneof![1 => Just(0u64), 1 => Just(100u64), 2 => 0u64..300];
     let free = prop::collection::vec(prop::collection::vec(instant, 0..=slots), racks as usize);
     (coflows, maps, free)
@@ -192,7 +285,12 @@ fn build(t: &Topology, (coflows, maps, free): &Case, reduces: u32) -> (NetworkSt
     let mut s = NetworkState::idle(t, Bytes(20));
     let one = |(k, &(i, j, b)): (usize, &(u32, u32, u64))| open(k as u32, &[pair(i, j, b)]);
     s.coflows = coflows.iter().filter(|c| c.0 != c.1).enumerate().map(one).collect();
-    let maps = maps.iter().enumerate().filter(|m| *m.1 > 0).map(|(r, &b)| (RackId::from(r), Bytes(b))).collect();
+    let maps = maps
+        .iter()
+        .enumerate()
+        .filter(|m| *m.1 > 0)
+        .map(|(r, &b)| (RackId::from(r), Bytes(b)))
+        .collect();
     let sorted = |f: &Vec<u64>| {
         let mut f: Vec<Span> = f.iter().map(|&t| Span(t)).collect();
         f.sort_unstable();
@@ -205,7 +303,9 @@ fn build(t: &Topology, (coflows, maps, free): &Case, reduces: u32) -> (NetworkSt
 
 /// Every way to put tasks on racks, slots observed.
 fn placements(free: &[Vec<Span>], tasks: u32) -> Vec<Vec<(RackId, u32)>> {
-    let Some(last) = free.len().checked_sub(1) else { return if tasks == 0 { vec![vec![]] } else { vec![] } };
+    let Some(last) = free.len().checked_sub(1) else {
+        return if tasks == 0 { vec![vec![]] } else { vec![] };
+    };
     let with = |n: u32| {
         placements(&free[..last], tasks - n).into_iter().map(move |mut p| {
             p.extend((n > 0).then_some((RackId::from(last), n)));
@@ -215,7 +315,8 @@ fn placements(free: &[Vec<Span>], tasks: u32) -> Vec<Vec<(RackId, u32)>> {
     (0..=tasks.min(free[last].len() as u32)).flat_map(with).collect()
 }
 
-/// A network in any state: faults, circuits that are up, coflows that begin later and have light pairs.
+/// A network in any state: faults, circuits that are up, coflows that begin later and have light
+/// pairs.
 #[derive(Clone, Debug)]
 struct State {
     planes: Vec<(bool, u64, u64)>,
@@ -243,7 +344,12 @@ prop_compose! {
     }
 }
 
-fn dress(racks: usize, state: &State, case: &Case, reduces: u32) -> (Topology, NetworkState, Request) {
+fn dress(
+    racks: usize,
+    state: &State,
+    case: &Case,
+    reduces: u32,
+) -> (Topology, NetworkState, Request) {
     let mut t = network(racks, state.planes.len());
     for (p, &(duplex, rate, delta)) in t.planes.iter_mut().zip(&state.planes) {
         (p.duplex, p.rate, p.delta) = (duplex, BitRate(FAST.0 * rate), Span(delta));
@@ -252,7 +358,8 @@ fn dress(racks: usize, state: &State, case: &Case, reduces: u32) -> (Topology, N
     let (mut s, request) = build(&t, case, reduces);
     (s.now, s.from) = (Time(7), Time(7 + state.from));
     for &(i, j) in &state.up {
-        let free = |m: &Matching| i != j && m.output(RackId(i)).is_none() && m.input(RackId(j)).is_none();
+        let free =
+            |m: &Matching| i != j && m.output(RackId(i)).is_none() && m.input(RackId(j)).is_none();
         if let Some(m) = s.up.iter_mut().find(|m| free(m)) {
             m.connect(RackId(i), RackId(j));
         }
@@ -262,7 +369,9 @@ fn dress(racks: usize, state: &State, case: &Case, reduces: u32) -> (Topology, N
         Arc::make_mut(c).start = Time(start);
     }
     if let Some(c) = s.coflows.first_mut().map(Arc::make_mut) {
-        let pairs = |all: &[(u32, u32, u64)]| all.iter().filter(|l| l.0 != l.1).map(|&(i, j, b)| pair(i, j, b)).collect::<Vec<_>>();
+        let pairs = |all: &[(u32, u32, u64)]| {
+            all.iter().filter(|l| l.0 != l.1).map(|&(i, j, b)| pair(i, j, b)).collect::<Vec<_>>()
+        };
         (c.light, c.heavy) = (pairs(&state.light), [c.heavy.clone(), pairs(&state.heavy)].concat());
     }
     (t, s, request)
@@ -425,7 +534,8 @@ proptest! {
         let ours = decide(&t, &s, &request).unwrap().chosen;
         let its = own.best().start + cct(&own.best().racks);
         prop_assert!(ours.finish().since(Time::ZERO) <= its);
-        // Where T(C) is reached it is the same choice, unless a placement that Co-scheduler does not consider ends sooner.
+        // Where T(C) is reached it is the same choice, unless a placement that Co-scheduler does
+        // not consider ends sooner.
         prop_assume!(own.candidates.iter().all(|c| cct(&c.racks) == c.cct));
         let same = (ours.origin, &ours.racks) == (Origin::Slots, &sorted(&own.best().racks));
         prop_assert!(same || ours.origin != Origin::Slots && ours.finish().since(Time::ZERO) < its, "{ours:?} for {:?}", own.best());

@@ -1,10 +1,12 @@
 //! Delay scheduling: a job that could only run far from its data lets others go first for a while.
 //!
-//! Zaharia et al., "Delay scheduling", EuroSys 2010, section 3.4 and figure 5: when a slot is free, the jobs are asked in their order. One
-//! with a task whose block is on the host takes it. One with a block in the rack takes it if the job has been skipped for W1
-//! already; one without takes it after W1 + W2. Else it is skipped, and the next job is asked. A job that has started a task nearer than
-//! it was allowed to starts waiting again. Yarn counts offers instead of time ([`missed`](super::missed)); so, and with queues of capacity,
-//! this is what Corral's authors call Yarn-CS.
+//! Zaharia et al., "Delay scheduling", EuroSys 2010, section 3.4 and figure 5: when a slot is free,
+//! the jobs are asked in their order. One with a task whose block is on the host takes it. One with
+//! a block in the rack takes it if the job has been skipped for W1 already; one without takes it
+//! after W1 + W2. Else it is skipped, and the next job is asked. A job that has started a task
+//! nearer than it was allowed to starts waiting again. Yarn counts offers instead of time
+//! ([`missed`](super::missed)); so, and with queues of capacity, this is what Corral's authors call
+//! Yarn-CS.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use super::missed::{Missed, YARN};
 use crate::ids::{JobId, RackId};
 use crate::placement::hdfs;
-use crate::placement::policy::{Alarm, Block, Locality, Order, Pick, Placement, ReduceStart, View, first_of};
+use crate::placement::policy::{
+    Alarm, Block, Locality, Order, Pick, Placement, ReduceStart, View, first_of,
+};
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::units::{Bytes, Span, Time};
 
@@ -81,12 +85,14 @@ impl Waits {
         }
     }
 
-    /// `host` until a job may run in the rack of its block, `rack` longer until it may run anywhere.
+    /// `host` until a job may run in the rack of its block, `rack` longer until it may run
+    /// anywhere.
     pub fn by_time(host: Span, rack: Span) -> Self {
         Self::Times(Times::new(host, rack))
     }
 
-    /// Whether a stage may take a slot now that is `near` to one of its blocks; if not, its job has been skipped. O(log jobs).
+    /// Whether a stage may take a slot now that is `near` to one of its blocks; if not, its job has
+    /// been skipped. O(log jobs).
     pub fn may(&mut self, view: &dyn View, (job, stage): (JobId, usize), near: Locality) -> bool {
         match self {
             Self::Times(w) => w.may(view.now(), job, near),
@@ -94,8 +100,8 @@ impl Waits {
         }
     }
 
-    /// A job has started a task, `near` its block: it waits again, or no longer if that was the last. Nothing changes where the stage
-    /// reads no blocks.
+    /// A job has started a task, `near` its block: it waits again, or no longer if that was the
+    /// last. Nothing changes where the stage reads no blocks.
     pub fn started(&mut self, view: &dyn View, pick: Pick, near: Locality) {
         if view.blocks(pick.job, pick.stage).is_empty() {
             return;
@@ -151,7 +157,10 @@ impl Times {
         if near == Locality::Host {
             return true;
         }
-        let first = Skipped { since: now, level: if self.host == Span::ZERO { self.after_host() } else { Locality::Host } };
+        let first = Skipped {
+            since: now,
+            level: if self.host == Span::ZERO { self.after_host() } else { Locality::Host },
+        };
         let s = self.since.entry(job).or_insert(first);
         // A job climbs one level a wait, and waits again on each.
         while s.level < near {
@@ -161,7 +170,11 @@ impl Times {
                 return false;
             }
             s.since += wait;
-            s.level = if s.level == Locality::Host && self.rack > Span::ZERO { Locality::Rack } else { Locality::Remote };
+            s.level = if s.level == Locality::Host && self.rack > Span::ZERO {
+                Locality::Rack
+            } else {
+                Locality::Remote
+            };
         }
         true
     }
@@ -195,7 +208,9 @@ impl Placement for Delay {
 
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
         let waits = &mut self.waits;
-        first_of(view, |job, s| view.locality(job, s, rack).is_some_and(|near| waits.may(view, (job, s), near)))
+        first_of(view, |job, s| {
+            view.locality(job, s, rack).is_some_and(|near| waits.may(view, (job, s), near))
+        })
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -238,6 +253,8 @@ mod tests {
         let mut w = Times::new(Span(0), Span(0));
         assert!(w.may(Time(1), JobId(0), Locality::Remote));
         let mut w = Times::new(Span(0), Span(5));
-        assert!(w.may(Time(1), JobId(0), Locality::Rack) && !w.may(Time(1), JobId(0), Locality::Remote));
+        assert!(
+            w.may(Time(1), JobId(0), Locality::Rack) && !w.may(Time(1), JobId(0), Locality::Remote)
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! Hadoop's Fair Scheduler: the job that holds the fewest slots has the next one, wherever that is.
 //!
-//! The order of jobs is the queues' business; this policy takes the first that has a task. On the slot's rack the scheduler
-//! prefers a task whose block is near, but no job waits for that. JobPacker calls it F-Hybrid on a hybrid network, and F-EPS on a
-//! packet core that is as fast as the circuits.
+//! The order of jobs is the queues' business; this policy takes the first that has a task. On the
+//! slot's rack the scheduler prefers a task whose block is near, but no job waits for that.
+//! JobPacker calls it F-Hybrid on a hybrid network, and F-EPS on a packet core that is as fast as
+//! the circuits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

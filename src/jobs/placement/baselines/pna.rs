@@ -1,15 +1,19 @@
-//! PNA: a free slot goes to the task that would move its input over the fewest switches, with a probability that falls with that cost.
+//! PNA: a free slot goes to the task that would move its input over the fewest switches, with a
+//! probability that falls with that cost.
 //!
-//! Shen, Sarker, Yu and Deng, "Probabilistic network-aware task placement for MapReduce scheduling", IEEE CLUSTER 2016. When a slot is
-//! free the jobs are asked in their order. A job answers with the task that costs least on this host: bytes x switches between the host
-//! and where its input is, the nearest replica of a block, or the hosts of the tasks that send to it. With C this cost and C_avg its
-//! mean over all hosts with free slots, the task starts with the probability 1 - exp(-C_avg / C), and not at all below a threshold.
-//! Else the next job is asked, and this one again after a while. Hit-scheduler compares itself with it.
+//! Shen, Sarker, Yu and Deng, "Probabilistic network-aware task placement for MapReduce
+//! scheduling", IEEE CLUSTER 2016. When a slot is free the jobs are asked in their order. A job
+//! answers with the task that costs least on this host: bytes x switches between the host and where
+//! its input is, the nearest replica of a block, or the hosts of the tasks that send to it. With C
+//! this cost and C_avg its mean over all hosts with free slots, the task starts with the
+//! probability 1 - exp(-C_avg / C), and not at all below a threshold. Else the next job is asked,
+//! and this one again after a while. Hit-scheduler compares itself with it.
 //!
-//! The way between two hosts is fixed, and the loads of links are not looked at. What a running task will have sent is taken as known:
-//! the estimate by its progress is exact where tasks send in proportion. Where the threshold would refuse every free host, as it does
-//! above 1 - 1/e when all cost the same, the cheapest of them is not held to it. The threshold, the formula and the limit of one reduce
-//! task a host are as other papers report them.
+//! The way between two hosts is fixed, and the loads of links are not looked at. What a running
+//! task will have sent is taken as known: the estimate by its progress is exact where tasks send in
+//! proportion. Where the threshold would refuse every free host, as it does above 1 - 1/e when all
+//! cost the same, the cheapest of them is not held to it. The threshold, the formula and the limit
+//! of one reduce task a host are as other papers report them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -31,14 +35,17 @@ use crate::units::{Bytes, Span, Time, exact};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PnaOptions {
-    /// The lowest probability, in per cent, with which a task may start on a host, 0 to 99; 40 if left out. Where PNA computes a lower one
-    /// the task is not drawn, so that the slot waits for a cheaper task.
+    /// The lowest probability, in per cent, with which a task may start on a host, 0 to 99; 40 if
+    /// left out. Where PNA computes a lower one the task is not drawn, so that the slot waits for a
+    /// cheaper task.
     #[schemars(range(max = 99))]
     pub p_min: u32,
-    /// Time after which a job that refused a host is asked about it again, at least 1 ms; 1 s if left out.
+    /// Time after which a job that refused a host is asked about it again, at least 1 ms; 1 s if
+    /// left out.
     #[serde(serialize_with = "exact")]
     pub retry: Span,
-    /// Whether a host has at most one reduce task of a job while another host has a free slot; true if left out.
+    /// Whether a host has at most one reduce task of a job while another host has a free slot; true
+    /// if left out.
     pub spread: bool,
 }
 
@@ -70,8 +77,9 @@ impl PolicyOptions for PnaOptions {
 /// One, as a probability.
 const ONE: u64 = 1 << 32;
 
-/// The probability 1 - exp(-`mean` / `cost`) in units of 2^-32, with `mean` = `sum` / `n`; one where the cost is zero. Integers only, so
-/// that every machine draws alike: exp(-x) is a power of 1/e times a Taylor series. Exact to 2^-31. O(1).
+/// The probability 1 - exp(-`mean` / `cost`) in units of 2^-32, with `mean` = `sum` / `n`; one
+/// where the cost is zero. Integers only, so that every machine draws alike: exp(-x) is a power of
+/// 1/e times a Taylor series. Exact to 2^-31. O(1).
 ///
 /// ```
 /// use heliostat_jobs::placement::baselines::pna::chance;
@@ -160,18 +168,31 @@ impl Incoming {
 impl Pna {
     /// A policy with its options; data is placed as HDFS does, drawn from the seed.
     pub fn new(options: PnaOptions, common: &Common) -> Self {
-        Self { options, slowstart: common.slowstart, seed: common.seed, far: None, refused: BTreeMap::new(), alarm: Alarm::default() }
+        Self {
+            options,
+            slowstart: common.slowstart,
+            seed: common.seed,
+            far: None,
+            refused: BTreeMap::new(),
+            alarm: Alarm::default(),
+        }
     }
 
     fn far(&mut self, view: &dyn View) -> &Distances {
         self.far.get_or_insert_with(|| {
             let t = view.topology();
             let net = Switches::new(t, Units::default());
-            Distances::new(&net, &Load::new(&net), t.hosts.len(), &[Pair { from: 0, to: 0, bytes: 0, rate: 0 }])
+            Distances::new(
+                &net,
+                &Load::new(&net),
+                t.hosts.len(),
+                &[Pair { from: 0, to: 0, bytes: 0, rate: 0 }],
+            )
         })
     }
 
-    /// What is to be known of a stage to say what its tasks cost. O(tasks + senders' hosts x hosts).
+    /// What is to be known of a stage to say what its tasks cost. O(tasks + senders' hosts x
+    /// hosts).
     fn costs(&mut self, view: &dyn View, job: JobId, stage: usize) -> Costs {
         let (mut pending, mut running) = (vec![], vec![]);
         for (k, at) in view.tasks(job, stage).enumerate() {
@@ -193,26 +214,65 @@ impl Pna {
             at.for_each(|h| *senders.entry(h).or_default() += 1);
             let (from, to) = (&spec.stages[e.from], &spec.stages[stage]);
             let far = from_all(far, &senders, hosts);
-            Incoming { bytes: e.bytes.0, by_receiver: e.by_receiver(), senders: from.tasks.into(), receivers: to.tasks.into(), far }
+            Incoming {
+                bytes: e.bytes.0,
+                by_receiver: e.by_receiver(),
+                senders: from.tasks.into(),
+                receivers: to.tasks.into(),
+                far,
+            }
         });
         let shuffles = shuffles.collect();
-        Costs { shuffles, pending, running, input: spec.stages[stage].input.0 / u64::from(spec.stages[stage].tasks) }
+        Costs {
+            shuffles,
+            pending,
+            running,
+            input: spec.stages[stage].input.0 / u64::from(spec.stages[stage].tasks),
+        }
     }
 
     /// What task `k` of the stage costs on a host, and its bytes.
-    fn cost(&self, view: &dyn View, (job, stage, k): (JobId, usize, u32), costs: &Costs, host: HostId) -> (u128, u64) {
+    fn cost(
+        &self,
+        view: &dyn View,
+        (job, stage, k): (JobId, usize, u32),
+        costs: &Costs,
+        host: HostId,
+    ) -> (u128, u64) {
         let far = self.far.as_ref().expect("the costs were made with it");
         let blocks = view.blocks(job, stage).get(k as usize);
-        let nearest = blocks.and_then(|b| b.iter().filter(|&&h| view.is_up(h)).map(|&h| far.between(h, host, 0)).min());
+        let nearest = blocks.and_then(|b| {
+            b.iter().filter(|&&h| view.is_up(h)).map(|&h| far.between(h, host, 0)).min()
+        });
         let read = u128::from(costs.input) * u128::from(nearest.unwrap_or(0));
-        let shuffled: u128 = costs.shuffles.iter().map(|s| u128::from(s.of(k)) * s.far[host.index()] / s.senders).sum();
-        (read.saturating_add(shuffled), costs.input + costs.shuffles.iter().map(|s| s.of(k)).sum::<u64>())
+        let shuffled: u128 = costs
+            .shuffles
+            .iter()
+            .map(|s| u128::from(s.of(k)) * s.far[host.index()] / s.senders)
+            .sum();
+        (
+            read.saturating_add(shuffled),
+            costs.input + costs.shuffles.iter().map(|s| s.of(k)).sum::<u64>(),
+        )
     }
 
     /// The task of a job that costs least on a host, if it may start there now.
-    fn candidate(&mut self, view: &dyn View, job: JobId, all: &[(usize, Costs)], host: HostId) -> Option<Pick> {
-        let closed = |(s, _): &(usize, Costs)| self.refused.get(&(job, *s, host)).map(|r| r.until).filter(|&t| t > view.now());
-        if let Some(until) = all.iter().map(closed).collect::<Option<Vec<Time>>>().and_then(|all| all.into_iter().min()) {
+    fn candidate(
+        &mut self,
+        view: &dyn View,
+        job: JobId,
+        all: &[(usize, Costs)],
+        host: HostId,
+    ) -> Option<Pick> {
+        let closed = |(s, _): &(usize, Costs)| {
+            self.refused.get(&(job, *s, host)).map(|r| r.until).filter(|&t| t > view.now())
+        };
+        if let Some(until) = all
+            .iter()
+            .map(closed)
+            .collect::<Option<Vec<Time>>>()
+            .and_then(|all| all.into_iter().min())
+        {
             self.alarm.by(until);
             return None;
         }
@@ -234,7 +294,8 @@ impl Pna {
             return None;
         }
         let others = free().map(|h| self.cost(view, (job, stage, k), costs, h).0);
-        let (sum, n, least) = others.fold((0u128, 0u64, cost), |(s, n, l), c| (s.saturating_add(c), n + 1, l.min(c)));
+        let (sum, n, least) =
+            others.fold((0u128, 0u64, cost), |(s, n, l), c| (s.saturating_add(c), n + 1, l.min(c)));
         let p = chance(sum, n, cost);
         let enough = cost == least || p * 100 >= u64::from(self.options.p_min) * ONE;
         if enough && draw(self.seed, [job.0, stage as u32, k, host.0, refused.times]) < p {
@@ -249,7 +310,8 @@ impl Pna {
 
 /// By host, the switches between it and all senders, each counted as often as it has tasks.
 fn from_all(far: &Distances, senders: &BTreeMap<HostId, u128>, hosts: usize) -> Vec<u128> {
-    let at = |to: HostId| senders.iter().map(|(&h, &n)| n * u128::from(far.between(h, to, 0))).sum();
+    let at =
+        |to: HostId| senders.iter().map(|(&h, &n)| n * u128::from(far.between(h, to, 0))).sum();
     (0..hosts).map(|h| at(HostId::from(h))).collect()
 }
 
@@ -275,12 +337,19 @@ impl Placement for Pna {
     }
 
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
-        let mut hosts: Vec<HostId> = view.topology().hosts_of(rack).iter().map(|h| h.id).filter(|&h| view.free_on(h) > 0).collect();
+        let mut hosts: Vec<HostId> = view
+            .topology()
+            .hosts_of(rack)
+            .iter()
+            .map(|h| h.id)
+            .filter(|&h| view.free_on(h) > 0)
+            .collect();
         hosts.sort_by_key(|&h| (Reverse(view.free_on(h)), h));
         let ready: Vec<JobId> = view.ready().collect();
         for job in ready {
             let stages: Vec<usize> = startable(view, job).collect();
-            let all: Vec<(usize, Costs)> = stages.into_iter().map(|s| (s, self.costs(view, job, s))).collect();
+            let all: Vec<(usize, Costs)> =
+                stages.into_iter().map(|s| (s, self.costs(view, job, s))).collect();
             if let Some(pick) = hosts.iter().find_map(|&h| self.candidate(view, job, &all, h)) {
                 return Some(pick);
             }
@@ -315,7 +384,13 @@ mod tests {
 
     #[test]
     fn a_host_of_mean_cost_is_taken_in_63_per_cent_of_the_draws() {
-        for (sum, n, cost, expected) in [(5, 1, 5, 63.212), (5, 1, 10, 39.347), (10, 1, 5, 86.466), (0, 4, 9, 0.0), (9, 3, 0, 100.0)] {
+        for (sum, n, cost, expected) in [
+            (5, 1, 5, 63.212),
+            (5, 1, 10, 39.347),
+            (10, 1, 5, 86.466),
+            (0, 4, 9, 0.0),
+            (9, 3, 0, 100.0),
+        ] {
             assert!((percent(chance(sum, n, cost)) - expected).abs() < 0.001, "{sum} {n} {cost}");
         }
         let drawn = (0..20_000).filter(|&k| draw(7, [0, 0, k, 3, 1]) < chance(5, 1, 5)).count();
@@ -324,13 +399,19 @@ mod tests {
         assert_ne!(draw(1, [1, 2, 3, 4, 5]), draw(1, [1, 2, 3, 4, 6]));
     }
 
-    /// Hit's case study: the map on S1; the first reduce costs 34 on S2 and 102 on S4, if those are free.
+    /// Hit's case study: the map on S1; the first reduce costs 34 on S2 and 102 on S4, if those are
+    /// free.
     #[test]
     fn probabilities_of_the_case_study() {
         let mut t = Topology::uniform("t", 2, 2, BitRate(100), BitRate(100), vec![]);
         t.eps.core = Core::Graph(Box::new(Graph::hierarchy(2, 2, 1, BitRate(100), None)));
         let net = Switches::new(&t, Units::default());
-        let far = Distances::new(&net, &Load::new(&net), 4, &[Pair { from: 0, to: 0, bytes: 0, rate: 0 }]);
+        let far = Distances::new(
+            &net,
+            &Load::new(&net),
+            4,
+            &[Pair { from: 0, to: 0, bytes: 0, rate: 0 }],
+        );
         let units = from_all(&far, &BTreeMap::from([(HostId(0), 1)]), 4);
         let costs: Vec<u128> = units.iter().map(|u| u * 34).collect();
         assert_eq!(costs, [0, 34, 102, 102]);

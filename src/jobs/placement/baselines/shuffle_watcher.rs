@@ -1,16 +1,20 @@
 //! ShuffleWatcher: each job on the racks between which it would move the fewest bytes.
 //!
-//! Ahmad et al., "ShuffleWatcher", USENIX ATC 2014: shuffle-aware map placement weighs maps that read from other racks against shuffles that
-//! leave their rack, and puts a job on few racks; shuffle-aware reduce placement gives racks reduces in proportion to the map output that
-//! they hold; network-aware shuffle scheduling starts maps rather than reduces while the network into a rack is loaded. Each job is decided
-//! by itself, without the others, as Corral's authors remark (SIGCOMM 2015, section 6.1).
+//! Ahmad et al., "ShuffleWatcher", USENIX ATC 2014: shuffle-aware map placement weighs maps that
+//! read from other racks against shuffles that leave their rack, and puts a job on few racks;
+//! shuffle-aware reduce placement gives racks reduces in proportion to the map output that they
+//! hold; network-aware shuffle scheduling starts maps rather than reduces while the network into a
+//! rack is loaded. Each job is decided by itself, without the others, as Corral's authors remark
+//! (SIGCOMM 2015, section 6.1).
 //!
-//! With the racks in the order of how many of the job's blocks they hold, k racks cost `input` x (1 - share of blocks in
-//! them) + `shuffle` x (1 - 1 / k) bytes between racks; the cheapest k counts, the smaller among equals. Racks of which no number is too
-//! small have slots for all tasks of the job's largest stage, and are preferred only: tasks that find no slot there run elsewhere, since
-//! ShuffleWatcher "always place\[s\] a task if there exist available slots" (Tian et al., PushBox, TPDS 2022, section 2.3). Corral's authors
-//! have it otherwise: jobs are scheduled "in a subset of racks", "in the worst case all jobs on a single rack" (sections 6.1 and 6.2);
-//! that is [`ShuffleWatcherOptions::confine`].
+//! With the racks in the order of how many of the job's blocks they hold, k racks cost `input` x
+//! (1 - share of blocks in them) + `shuffle` x (1 - 1 / k) bytes between racks; the cheapest k
+//! counts, the smaller among equals. Racks of which no number is too small have slots for all tasks
+//! of the job's largest stage, and are preferred only: tasks that find no slot there run elsewhere,
+//! since ShuffleWatcher "always place\[s\] a task if there exist available slots" (Tian et al.,
+//! PushBox, TPDS 2022, section 2.3). Corral's authors have it otherwise: jobs are scheduled "in a
+//! subset of racks", "in the worst case all jobs on a single rack" (sections 6.1 and 6.2); that is
+//! [`ShuffleWatcherOptions::confine`].
 
 use std::collections::BTreeMap;
 
@@ -28,10 +32,12 @@ use crate::workload::jobs::EdgeSpec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShuffleWatcherOptions {
-    /// Whether a job stays in the racks between which it moves the fewest bytes, whatever slots they have, as Corral's authors have it;
-    /// else racks with slots for all tasks of a stage are preferred to others. False if left out.
+    /// Whether a job stays in the racks between which it moves the fewest bytes, whatever slots
+    /// they have, as Corral's authors have it; else racks with slots for all tasks of a stage are
+    /// preferred to others. False if left out.
     pub confine: bool,
-    /// The network into a rack is loaded, and maps go first, while what is on its way there takes longer than this; 1 s if left out.
+    /// The network into a rack is loaded, and maps go first, while what is on its way there takes
+    /// longer than this; 1 s if left out.
     #[serde(serialize_with = "exact")]
     pub busy: Span,
 }
@@ -65,9 +71,15 @@ impl ShuffleWatcher {
     }
 }
 
-/// The racks between which a job moves the fewest bytes, in ascending order, as many at least as have slots for `tasks`; all, if they have
-/// fewer. `blocks` says of each block in which racks it is, `slots` how many each rack has. O(R (R + blocks)).
-pub fn cheapest((input, shuffle): (u64, u64), blocks: &[Vec<RackId>], slots: &[u32], tasks: u32) -> Vec<RackId> {
+/// The racks between which a job moves the fewest bytes, in ascending order, as many at least as
+/// have slots for `tasks`; all, if they have fewer. `blocks` says of each block in which racks it
+/// is, `slots` how many each rack has. O(R (R + blocks)).
+pub fn cheapest(
+    (input, shuffle): (u64, u64),
+    blocks: &[Vec<RackId>],
+    slots: &[u32],
+    tasks: u32,
+) -> Vec<RackId> {
     let racks = slots.len();
     let mut held = vec![0u64; racks];
     blocks.iter().flatten().for_each(|r| held[r.index()] += 1);
@@ -82,38 +94,62 @@ pub fn cheapest((input, shuffle): (u64, u64), blocks: &[Vec<RackId>], slots: &[u
     let room = |k: usize| order[..k].iter().map(|r| u64::from(slots[r.index()])).sum::<u64>();
     let least = (1..racks).find(|&k| room(k) >= u64::from(tasks)).unwrap_or(racks);
     // Fractions with different k are compared crosswise.
-    let best = (least..=racks).reduce(|a, b| if cost(b) * a as u128 >= cost(a) * b as u128 { a } else { b }).unwrap_or(0);
+    let best = (least..=racks)
+        .reduce(|a, b| if cost(b) * a as u128 >= cost(a) * b as u128 { a } else { b })
+        .unwrap_or(0);
     let mut chosen = order[..best].to_vec();
     chosen.sort_unstable();
     chosen
 }
 
 impl ShuffleWatcher {
-    /// Of a job's racks, those that have fewer reduces of a stage than their part. O(racks of the job).
-    fn lacking<'a>(&self, view: &dyn View, (job, stage): (JobId, usize), racks: &'a [RackId]) -> Vec<&'a RackId> {
+    /// Of a job's racks, those that have fewer reduces of a stage than their part. O(racks of the
+    /// job).
+    fn lacking<'a>(
+        &self,
+        view: &dyn View,
+        (job, stage): (JobId, usize),
+        racks: &'a [RackId],
+    ) -> Vec<&'a RackId> {
         let outputs: Vec<u64> = racks.iter().map(|&r| output(view, (job, stage), r)).collect();
         let parts = parts(view.counts(job, stage).tasks(), &outputs);
-        racks.iter().zip(parts).filter(|&(&r, part)| tasks_in(view, (job, stage), r) < part).map(|l| l.0).collect()
+        racks
+            .iter()
+            .zip(parts)
+            .filter(|&(&r, part)| tasks_in(view, (job, stage), r) < part)
+            .map(|l| l.0)
+            .collect()
     }
 
-    /// Whether a rack may have one more reduce of a stage: it has fewer than its part of them, or none of the job's racks that has
-    /// fewer has a host that is up. O(racks of the job).
+    /// Whether a rack may have one more reduce of a stage: it has fewer than its part of them, or
+    /// none of the job's racks that has fewer has a host that is up. O(racks of the job).
     fn has_part(&self, view: &dyn View, key: (JobId, usize), rack: RackId) -> bool {
         let Some(racks) = self.racks.get(&key.0) else { return true };
         let lacking = self.lacking(view, key, racks);
         lacking.contains(&&rack) || !lacking.into_iter().any(|&r| view.slots(r) > 0)
     }
 
-    /// Whether more tasks of a stage wait than the racks for them have free slots. O(racks of the job).
+    /// Whether more tasks of a stage wait than the racks for them have free slots. O(racks of the
+    /// job).
     fn overflows(&self, view: &dyn View, (job, stage): (JobId, usize)) -> bool {
         let Some(racks) = self.racks.get(&job) else { return true };
-        let for_it = if is_map(view, job, stage) { racks.iter().collect() } else { self.lacking(view, (job, stage), racks) };
+        let for_it = if is_map(view, job, stage) {
+            racks.iter().collect()
+        } else {
+            self.lacking(view, (job, stage), racks)
+        };
         let free: u64 = for_it.into_iter().map(|&r| u64::from(view.free(r))).sum();
         u64::from(view.counts(job, stage).pending) > free
     }
 
-    /// A task for a slot of a rack, of those that may have it: maps first while the network into the rack is loaded.
-    fn first(&self, view: &dyn View, loaded: bool, may: impl Fn(JobId, usize) -> bool) -> Option<Pick> {
+    /// A task for a slot of a rack, of those that may have it: maps first while the network into
+    /// the rack is loaded.
+    fn first(
+        &self,
+        view: &dyn View,
+        loaded: bool,
+        may: impl Fn(JobId, usize) -> bool,
+    ) -> Option<Pick> {
         let maps = || first_of(view, |job, s| is_map(view, job, s) && may(job, s));
         loaded.then(maps).flatten().or_else(|| first_of(view, &may))
     }
@@ -132,8 +168,12 @@ fn tasks_in(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> u64 
 /// Bytes that the stages before one leave in a rack, by where their tasks are or were.
 fn output(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> u64 {
     let part = |e: &EdgeSpec| {
-        let (tasks, all) = (tasks_in(view, (job, e.from), rack), u64::from(view.counts(job, e.from).tasks().max(1)));
-        u64::try_from(u128::from(e.bytes.0) * u128::from(tasks) / u128::from(all)).unwrap_or(u64::MAX)
+        let (tasks, all) = (
+            tasks_in(view, (job, e.from), rack),
+            u64::from(view.counts(job, e.from).tasks().max(1)),
+        );
+        u64::try_from(u128::from(e.bytes.0) * u128::from(tasks) / u128::from(all))
+            .unwrap_or(u64::MAX)
     };
     view.job(job).edges_into(stage).map(part).sum()
 }
@@ -163,22 +203,27 @@ impl Placement for ShuffleWatcher {
     fn submitted(&mut self, view: &dyn View, job: JobId) {
         let (spec, t) = (view.job(job), view.topology());
         let in_racks = |b: &Block| b.iter().map(|&h| t.rack_of(h)).collect::<Vec<_>>();
-        let blocks: Vec<Vec<RackId>> = (0..spec.stages.len()).flat_map(|s| view.blocks(job, s).iter().map(in_racks)).collect();
+        let blocks: Vec<Vec<RackId>> =
+            (0..spec.stages.len()).flat_map(|s| view.blocks(job, s).iter().map(in_racks)).collect();
         let slots: Vec<u32> = t.racks.iter().map(|r| view.slots(r.id)).collect();
         let largest = spec.stages.iter().map(|s| s.tasks).max().unwrap_or(0);
         let tasks = if self.options.confine { 0 } else { largest };
-        let racks = cheapest((spec.input_bytes().0, spec.shuffle_bytes().0), &blocks, &slots, tasks);
+        let racks =
+            cheapest((spec.input_bytes().0, spec.shuffle_bytes().0), &blocks, &slots, tasks);
         if !gone(view, &racks, self.common.lost_percent) {
             self.racks.insert(job, racks);
         }
     }
 
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
-        // Loaded: what is on its way into the rack takes longer than a heavy reduce is worth waiting for.
+        // Loaded: what is on its way into the rack takes longer than a heavy reduce is worth
+        // waiting for.
         let uplink = view.topology().racks[rack.index()].uplink;
         let loaded = uplink.time_for(view.shuffling_into(rack)) > self.options.busy;
         let here = |job: JobId| self.racks.get(&job).is_none_or(|r| r.binary_search(&rack).is_ok());
-        let own = self.first(view, loaded, |job, s| here(job) && (is_map(view, job, s) || self.has_part(view, (job, s), rack)));
+        let own = self.first(view, loaded, |job, s| {
+            here(job) && (is_map(view, job, s) || self.has_part(view, (job, s), rack))
+        });
         let others = || self.first(view, loaded, |job, s| self.overflows(view, (job, s)));
         own.or_else(|| if self.options.confine { None } else { others() })
     }
@@ -208,8 +253,11 @@ mod tests {
     fn a_heavy_shuffle_stays_in_one_rack_and_a_heavy_input_goes_to_its_blocks() {
         let block = |racks: &[u32]| racks.iter().map(|&r| RackId(r)).collect::<Vec<_>>();
         let blocks = [block(&[0, 2]), block(&[1, 2]), block(&[1, 3]), block(&[3, 0])];
-        let racks = |input, shuffle| cheapest((input, shuffle), &blocks, &[2; 4], 0).iter().map(|r| r.0).collect::<Vec<_>>();
-        // All racks hold two of the four blocks. One rack: half of the input moves; two (0 and 1): none, but half of the shuffle.
+        let racks = |input, shuffle| {
+            cheapest((input, shuffle), &blocks, &[2; 4], 0).iter().map(|r| r.0).collect::<Vec<_>>()
+        };
+        // All racks hold two of the four blocks. One rack: half of the input moves; two (0 and 1):
+        // none, but half of the shuffle.
         assert_eq!(racks(100, 1000), [0]);
         assert_eq!(racks(1000, 100), [0, 1]);
         assert_eq!(racks(0, 0), [0]);
@@ -218,7 +266,12 @@ mod tests {
     #[test]
     fn racks_have_slots_for_a_stage_if_there_are_as_many() {
         let blocks = vec![vec![RackId(2)]; 5];
-        let racks = |tasks| cheapest((100, 1000), &blocks, &[20, 20, 20, 20], tasks).iter().map(|r| r.0).collect::<Vec<_>>();
+        let racks = |tasks| {
+            cheapest((100, 1000), &blocks, &[20, 20, 20, 20], tasks)
+                .iter()
+                .map(|r| r.0)
+                .collect::<Vec<_>>()
+        };
         assert_eq!([racks(1), racks(20)], [[2], [2]]);
         assert_eq!(racks(21), [0, 2]);
         assert_eq!([racks(61), racks(80), racks(1000)], [[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3]]);

@@ -1,10 +1,13 @@
-//! Corral's cluster scheduler, which carries a plan out; and LocalShuffle, which has Corral's tasks and HDFS's data.
+//! Corral's cluster scheduler, which carries a plan out; and LocalShuffle, which has Corral's tasks
+//! and HDFS's data.
 //!
-//! Corral (SIGCOMM 2015) section 3.1: every planned job has racks R_j and a priority p_j. Its blocks have a replica in R_j, its tasks run
-//! in R_j only, and a free slot goes to the job of highest priority that is assigned the rack; within the rack, delay scheduling waits
-//! for the host of a block. Jobs that were not planned have HDFS's data and delay scheduling, on what the others leave (`ad_hoc: fair`:
-//! before the others, until they have their share of the rack; section 6.4 has them scheduled as by Yarn's capacity scheduler). When more
-//! than a share of the hosts of R_j is gone, the guideline is dropped for that job.
+//! Corral (SIGCOMM 2015) section 3.1: every planned job has racks R_j and a priority p_j. Its
+//! blocks have a replica in R_j, its tasks run in R_j only, and a free slot goes to the job of
+//! highest priority that is assigned the rack; within the rack, delay scheduling waits for the host
+//! of a block. Jobs that were not planned have HDFS's data and delay scheduling, on what the others
+//! leave (`ad_hoc: fair`: before the others, until they have their share of the rack; section 6.4
+//! has them scheduled as by Yarn's capacity scheduler). When more than a share of the hosts of R_j
+//! is gone, the guideline is dropped for that job.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +19,9 @@ use crate::ids::{JobId, RackId};
 use crate::placement::baselines::delay::Waits;
 use crate::placement::baselines::missed::YARN;
 use crate::placement::cluster::Cluster;
-use crate::placement::policy::{Block, Locality, Pick, Placement, ReduceStart, View, first_of, is_over, lost_plans, startable};
+use crate::placement::policy::{
+    Block, Locality, Pick, Placement, ReduceStart, View, first_of, is_over, lost_plans, startable,
+};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::placement::{hdfs, replicas};
 use crate::topology::Topology;
@@ -30,7 +35,8 @@ pub enum AdHoc {
     /// Those that planned jobs leave.
     #[default]
     Rest,
-    /// Their share of each rack's slots, as many jobs as they are of all that may run there; then those that planned jobs leave.
+    /// Their share of each rack's slots, as many jobs as they are of all that may run there; then
+    /// those that planned jobs leave.
     Fair,
 }
 
@@ -40,12 +46,15 @@ pub enum AdHoc {
 pub struct CorralOptions {
     /// What a plan is good at; batch if all planned jobs arrive at once, else online, if left out.
     pub objective: Option<Scenario>,
-    /// The price of uneven data, alpha, in per cent of the paper's (section 4.5), 0 to 10000; 100 if left out.
+    /// The price of uneven data, alpha, in per cent of the paper's (section 4.5), 0 to 10000; 100
+    /// if left out.
     #[schemars(range(max = 10000))]
     pub imbalance: u64,
-    /// Which allocations of racks are laid out: longest (the paper's) or best (those and others); longest if left out.
+    /// Which allocations of racks are laid out: longest (the paper's) or best (those and others);
+    /// longest if left out.
     pub provisioning: Provisioning,
-    /// Which slots jobs have that were not planned: rest (what planned jobs leave) or fair (their share first); rest if left out.
+    /// Which slots jobs have that were not planned: rest (what planned jobs leave) or fair (their
+    /// share first); rest if left out.
     pub ad_hoc: AdHoc,
     /// T_e in plans, more than zero; `elephants.threshold` if left out.
     #[serde(serialize_with = "exact_or_null")]
@@ -55,7 +64,13 @@ pub struct CorralOptions {
 impl Default for CorralOptions {
     /// The paper's.
     fn default() -> Self {
-        Self { objective: None, imbalance: 100, provisioning: Provisioning::Longest, ad_hoc: AdHoc::Rest, elephant: None }
+        Self {
+            objective: None,
+            imbalance: 100,
+            provisioning: Provisioning::Longest,
+            ad_hoc: AdHoc::Rest,
+            elephant: None,
+        }
     }
 }
 
@@ -116,22 +131,45 @@ pub struct Corral {
 
 impl Corral {
     /// Under a name; `elephant` is T_e, unless the options have one.
-    fn new(name: &'static str, places_data: bool, (options, common): (CorralOptions, Common), elephant: Bytes) -> Self {
+    fn new(
+        name: &'static str,
+        places_data: bool,
+        (options, common): (CorralOptions, Common),
+        elephant: Bytes,
+    ) -> Self {
         let waits = Waits::of(&common);
         let (plan, assigned, unplanned, held, dropped) = Default::default();
         let elephant = options.elephant.unwrap_or(elephant);
-        Self { name, places_data, options, common, elephant, plan, assigned, unplanned, held, waits, dropped }
+        Self {
+            name,
+            places_data,
+            options,
+            common,
+            elephant,
+            plan,
+            assigned,
+            unplanned,
+            held,
+            waits,
+            dropped,
+        }
     }
 
-    /// Whether jobs that were not planned hold fewer of a rack's slots than their share. O(their stages).
+    /// Whether jobs that were not planned hold fewer of a rack's slots than their share. O(their
+    /// stages).
     fn owed(&self, view: &dyn View, rack: RackId) -> bool {
         let jobs = self.unplanned.len() as u64;
         let all = jobs + self.assigned.get(rack.index()).map_or(0, |a| a.len() as u64);
-        let of = |&job: &JobId| (0..view.job(job).stages.len()).map(|s| u64::from(view.running_in(job, s, rack))).sum::<u64>();
+        let of = |&job: &JobId| {
+            (0..view.job(job).stages.len())
+                .map(|s| u64::from(view.running_in(job, s, rack)))
+                .sum::<u64>()
+        };
         self.unplanned.iter().map(of).sum::<u64>() * all < u64::from(view.slots(rack)) * jobs
     }
 
-    /// The next task of the planned jobs on a rack. In its racks a job waits for a host; a block that is in none of them is worth no wait.
+    /// The next task of the planned jobs on a rack. In its racks a job waits for a host; a block
+    /// that is in none of them is worth no wait.
     fn of_planned(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
         let waits = &mut self.waits;
         let mut near = |job: JobId, s: usize| match view.locality(job, s, rack)? {
@@ -147,8 +185,10 @@ impl Corral {
     /// The next task of the other jobs.
     fn of_others(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
         let (waits, plan) = (&mut self.waits, &self.plan);
-        let free =
-            |job: JobId, s: usize| !plan.contains_key(&job) && view.locality(job, s, rack).is_some_and(|n| waits.may(view, (job, s), n));
+        let free = |job: JobId, s: usize| {
+            !plan.contains_key(&job)
+                && view.locality(job, s, rack).is_some_and(|n| waits.may(view, (job, s), n))
+        };
         first_of(view, free)
     }
 
@@ -160,7 +200,11 @@ impl Corral {
 
 /// Batch if all of the jobs arrive at once.
 pub fn scenario(jobs: &[JobSpec]) -> Scenario {
-    if jobs.windows(2).all(|w| w[0].arrival == w[1].arrival) { Scenario::Batch } else { Scenario::Online }
+    if jobs.windows(2).all(|w| w[0].arrival == w[1].arrival) {
+        Scenario::Batch
+    } else {
+        Scenario::Online
+    }
 }
 
 /// The jobs that are known ahead.
@@ -195,12 +239,20 @@ impl Placement for Corral {
     }
 
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
-        let Some((racks, _)) = self.plan.get(&job).filter(|_| self.places_data) else { return hdfs::blocks(view, job, self.common.seed) };
+        let Some((racks, _)) = self.plan.get(&job).filter(|_| self.places_data) else {
+            return hdfs::blocks(view, job, self.common.seed);
+        };
         let (seed, spec) = (hdfs::mixed(self.common.seed, job), view.job(job));
         let held = &mut self.held;
         let racks_of = |s: usize| {
             let stage = &spec.stages[s];
-            replicas::corral(stage.tasks, Bytes(stage.input.0 / u64::from(stage.tasks)), racks, held, seed)
+            replicas::corral(
+                stage.tasks,
+                Bytes(stage.input.0 / u64::from(stage.tasks)),
+                racks,
+                held,
+                seed,
+            )
         };
         hdfs::in_racks(view, job, self.common.seed, racks_of)
     }

@@ -2,7 +2,8 @@
 
 /// Times at which racks become free, ascending and each once, with how many racks do then.
 ///
-/// Racks that were given to one job are one entry, so that there are as many entries as jobs that run, and at most as many as racks.
+/// Racks that were given to one job are one entry, so that there are as many entries as jobs that
+/// run, and at most as many as racks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Free {
     runs: Vec<(u64, usize)>,
@@ -14,7 +15,8 @@ impl Free {
         Self { runs: vec![(0, racks)] }
     }
 
-    /// Time is `now`: racks that were free before are free then. No job of a later arrival is laid out otherwise by that.
+    /// Time is `now`: racks that were free before are free then. No job of a later arrival is laid
+    /// out otherwise by that.
     pub fn pass(&mut self, now: u64) {
         let passed = self.runs.partition_point(|r| r.0 <= now);
         if passed > 0 {
@@ -23,7 +25,8 @@ impl Free {
         }
     }
 
-    /// Gives a job that arrives at `arrival` and takes `length` the `racks` that are free soonest; gives its end. O(entries).
+    /// Gives a job that arrives at `arrival` and takes `length` the `racks` that are free soonest;
+    /// gives its end. O(entries).
     ///
     /// # Panics
     /// If there are fewer racks.

@@ -1,4 +1,5 @@
-//! Which widths are worth considering for a job of which both its latency and the rack time that it takes count.
+//! Which widths are worth considering for a job of which both its latency and the rack time that it
+//! takes count.
 
 use crate::units::Span;
 
@@ -13,10 +14,15 @@ pub struct Width {
     pub rack_time: u128,
 }
 
-/// The widths on the lower hull of (latency, rack time), from the shortest latency to the least rack time: whatever a nanosecond on a
-/// rack costs, one of these has the smallest sum of latency and cost. `curve` is L(r) for r = 1, 2 .. O(R log R).
+/// The widths on the lower hull of (latency, rack time), from the shortest latency to the least
+/// rack time: whatever a nanosecond on a rack costs, one of these has the smallest sum of latency
+/// and cost. `curve` is L(r) for r = 1, 2 .. O(R log R).
 pub fn widths(curve: &[Span]) -> Vec<Width> {
-    let width = |(k, l): (usize, &Span)| Width { racks: k + 1, latency: l.0, rack_time: u128::from(l.0) * (k as u128 + 1) };
+    let width = |(k, l): (usize, &Span)| Width {
+        racks: k + 1,
+        latency: l.0,
+        rack_time: u128::from(l.0) * (k as u128 + 1),
+    };
     let mut all: Vec<Width> = curve.iter().enumerate().map(width).collect();
     all.sort_by_key(|w| (w.latency, w.rack_time));
     let mut hull: Vec<Width> = vec![];

@@ -1,19 +1,28 @@
-//! Lower bounds on what any planner of whole racks can reach (Corral, appendix A): how far a plan can be from the best.
+//! Lower bounds on what any planner of whole racks can reach (Corral, appendix A): how far a plan
+//! can be from the best.
 //!
-//! LP-Batch needs no solver. For a makespan T, each job takes the least rack time of which a mix of widths is capable whose mean
-//! latency is at most T: a point on the lower hull of its (latency, rack time) pairs. That sum falls with T, while what the racks
-//! offer, T R, grows; the optimum is where they meet.
+//! LP-Batch needs no solver. For a makespan T, each job takes the least rack time of which a mix of
+//! widths is capable whose mean latency is at most T: a point on the lower hull of its (latency,
+//! rack time) pairs. That sum falls with T, while what the racks offer, T R, grows; the optimum is
+//! where they meet.
 //!
-//! The paper leaves out LP-Online. Ours is the largest of several bounds on the sum of completion times, see [`online`].
+//! The paper leaves out LP-Online. Ours is the largest of several bounds on the sum of completion
+//! times, see [`online`].
 
 use super::Problem;
 
-/// The lower hull of a job's (latency, rack time) pairs, from the shortest latency to the least rack time.
+/// The lower hull of a job's (latency, rack time) pairs, from the shortest latency to the least
+/// rack time.
 struct Hull(Vec<(f64, f64)>);
 
 impl Hull {
     fn of(curve: &[crate::units::Span]) -> Self {
-        Self(super::hull::widths(curve).iter().map(|w| (w.latency as f64, w.rack_time as f64)).collect())
+        Self(
+            super::hull::widths(curve)
+                .iter()
+                .map(|w| (w.latency as f64, w.rack_time as f64))
+                .collect(),
+        )
     }
 
     /// The shortest latency.
@@ -26,7 +35,8 @@ impl Hull {
         self.0.last().map_or(0.0, |p| p.1)
     }
 
-    /// The least rack time of a mix with a mean latency of `t`, which is not below the shortest. O(log R).
+    /// The least rack time of a mix with a mean latency of `t`, which is not below the shortest.
+    /// O(log R).
     fn rack_time(&self, t: f64) -> f64 {
         let k = self.0.partition_point(|p| p.0 <= t);
         if k == self.0.len() {
@@ -37,7 +47,8 @@ impl Hull {
     }
 }
 
-/// The optimum of LP-Batch in nanoseconds: no plan has a smaller makespan. O(J R log R + J log R) for each of some 100 halvings.
+/// The optimum of LP-Batch in nanoseconds: no plan has a smaller makespan. O(J R log R + J log R)
+/// for each of some 100 halvings.
 pub fn batch(problem: &Problem) -> f64 {
     let hulls: Vec<Hull> = problem.jobs.iter().map(|j| Hull::of(&j.curve)).collect();
     let racks = problem.racks as f64;
@@ -60,11 +71,12 @@ pub fn batch(problem: &Problem) -> f64 {
 /// A lower bound on the mean time from arrival to completion, in nanoseconds: the largest of
 ///
 /// 1. every job alone, where racks have prices ([`super::price`]), which may be zero;
-/// 2. one machine as fast as all racks together, that takes the least rack time of each job and may interrupt: shortest remaining
-///    first is then the best, and no plan beats it;
-/// 3. a job's mean busy time and half its latency. No plan's mean busy times sum to less than those of that one machine when it
-///    works on the job with the least rack time first (Goemans), and a job that holds its racks until it ends has its mean busy time
-///    half its latency before its completion (Schulz and Skutella).
+/// 2. one machine as fast as all racks together, that takes the least rack time of each job and may
+///    interrupt: shortest remaining first is then the best, and no plan beats it;
+/// 3. a job's mean busy time and half its latency. No plan's mean busy times sum to less than those
+///    of that one machine when it works on the job with the least rack time first (Goemans), and a
+///    job that holds its racks until it ends has its mean busy time half its latency before its
+///    completion (Schulz and Skutella).
 ///
 /// `found` is the sum of some plan; it only says how far the search for prices may reach.
 pub fn online(problem: &Problem, found: f64) -> f64 {
@@ -73,8 +85,12 @@ pub fn online(problem: &Problem, found: f64) -> f64 {
     }
     let hulls: Vec<Hull> = problem.jobs.iter().map(|j| Hull::of(&j.curve)).collect();
     let alone: f64 = hulls.iter().map(Hull::shortest).sum();
-    let work: Vec<(f64, f64)> =
-        problem.jobs.iter().zip(&hulls).map(|(j, h)| (j.arrival.0 as f64, h.least() / problem.racks as f64)).collect();
+    let work: Vec<(f64, f64)> = problem
+        .jobs
+        .iter()
+        .zip(&hulls)
+        .map(|(j, h)| (j.arrival.0 as f64, h.least() / problem.racks as f64))
+        .collect();
     let arrivals: f64 = work.iter().map(|w| w.0).sum();
     let shared = one_machine(&work, true).completions - arrivals;
     let busy = one_machine(&work, false).mean_busy - arrivals + alone / 2.0;
@@ -87,12 +103,14 @@ struct Served {
     mean_busy: f64,
 }
 
-/// Serves (arrival, length) pairs on one machine, always the job with the least length, or the least `remaining` length. O(J log J).
+/// Serves (arrival, length) pairs on one machine, always the job with the least length, or the
+/// least `remaining` length. O(J log J).
 fn one_machine(jobs: &[(f64, f64)], remaining: bool) -> Served {
     let mut by_arrival: Vec<usize> = (0..jobs.len()).collect();
     by_arrival.sort_by(|&a, &b| jobs[a].0.total_cmp(&jobs[b].0).then(a.cmp(&b)));
     // Bits of a float that is not negative order as the float does.
-    let mut waiting: std::collections::BTreeMap<(u64, usize), f64> = std::collections::BTreeMap::new();
+    let mut waiting: std::collections::BTreeMap<(u64, usize), f64> =
+        std::collections::BTreeMap::new();
     let (mut now, mut next) = (0.0f64, 0);
     let mut out = Served { completions: 0.0, mean_busy: 0.0 };
     loop {
@@ -108,7 +126,8 @@ fn one_machine(jobs: &[(f64, f64)], remaining: bool) -> Served {
             }
             continue;
         };
-        // Whether it ends is asked of the times, not of what rounding leaves of its length: that might never reach zero.
+        // Whether it ends is asked of the times, not of what rounding leaves of its length: that
+        // might never reach zero.
         let ends = now + left;
         let until = arrival.map_or(ends, |t| t.min(ends));
         let done = until - now;

@@ -1,9 +1,11 @@
-//! Corral: plans which racks a job gets, and in which order (Jalaparti et al., SIGCOMM 2015, section 4).
+//! Corral: plans which racks a job gets, and in which order (Jalaparti et al., SIGCOMM 2015,
+//! section 4).
 //!
-//! Two phases. Provisioning ([`provision`]) walks through allocations of racks to jobs, on the paper's way and on one of ours;
-//! prioritisation ([`prioritise`]) lays out one allocation in time. The best layout is the plan. With it comes a lower bound ([`lp`],
-//! [`price`]) on what any planner of whole racks could reach, and the gap to it. A plan is a guideline: the scheduler drops it for a job
-//! whose racks have failed.
+//! Two phases. Provisioning ([`provision`]) walks through allocations of racks to jobs, on the
+//! paper's way and on one of ours; prioritisation ([`prioritise`]) lays out one allocation in time.
+//! The best layout is the plan. With it comes a lower bound ([`lp`], [`price`]) on what any planner
+//! of whole racks could reach, and the gap to it. A plan is a guideline: the scheduler drops it for
+//! a job whose racks have failed.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +28,9 @@ pub mod replay;
 mod tests;
 
 /// What a plan is good at (section 3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scenario {
     /// All jobs are there at once; the makespan counts.
@@ -37,13 +41,16 @@ pub enum Scenario {
 }
 
 /// Which allocations are laid out ([`provision`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Provisioning {
     /// The paper's only: the longest job gets the next rack
     Longest,
-    /// Those, and those of the way on which the job that gains most gets wider; the better of both is taken
+    /// Those, and those of the way on which the job that gains most gets wider; the better of both
+    /// is taken
     #[default]
     Best,
 }
@@ -140,7 +147,8 @@ pub struct Plan {
     pub makespan: Span,
     /// Mean time from arrival to completion, in nanoseconds.
     pub mean_completion_ns: f64,
-    /// No plan of whole racks has a smaller makespan (batch) or mean completion (online), in nanoseconds.
+    /// No plan of whole racks has a smaller makespan (batch) or mean completion (online), in
+    /// nanoseconds.
     pub bound_ns: f64,
     /// By how much the plan's figure is above the bound, as a share of the bound.
     pub gap: f64,
@@ -171,7 +179,8 @@ fn name(planned: &mut [Planned], jobs: &[JobSpec]) {
 
 /// Plans a problem; jobs are named by their places.
 ///
-/// O(J R log(J R)) for the walk, and O(J (R + log J)) for each allocation that is laid out, of which there are at most J R.
+/// O(J R log(J R)) for the walk, and O(J (R + log J)) for each allocation that is laid out, of
+/// which there are at most J R.
 pub fn solve(problem: &Problem) -> Plan {
     let best = provision::best(problem);
     judge(problem, planned(problem, &best.racks), &best)
@@ -186,7 +195,13 @@ fn planned(problem: &Problem, racks: &[usize]) -> Vec<Planned> {
     for (priority, &k) in by_start.iter().enumerate() {
         let slot = &layout[k];
         let (start, finish) = (slot.start, slot.finish);
-        jobs.push(Planned { job: JobId::from(slot.job), racks: slot.racks.clone(), priority: priority as u32, start, finish });
+        jobs.push(Planned {
+            job: JobId::from(slot.job),
+            racks: slot.racks.clone(),
+            priority: priority as u32,
+            start,
+            finish,
+        });
     }
     jobs.sort_by_key(|p| p.job);
     jobs
@@ -194,7 +209,8 @@ fn planned(problem: &Problem, racks: &[usize]) -> Vec<Planned> {
 
 fn judge(problem: &Problem, jobs: Vec<Planned>, best: &provision::Best) -> Plan {
     let makespan = jobs.iter().map(|p| p.finish.since(Time::ZERO)).max().unwrap_or(Span::ZERO);
-    let total: u128 = jobs.iter().zip(&problem.jobs).map(|(p, j)| u128::from(p.finish.since(j.arrival).0)).sum();
+    let total: u128 =
+        jobs.iter().zip(&problem.jobs).map(|(p, j)| u128::from(p.finish.since(j.arrival).0)).sum();
     let mean = total as f64 / (jobs.len().max(1)) as f64;
     let (value, bound) = match problem.scenario {
         Scenario::Batch => (makespan.0 as f64, lp::batch(problem)),
@@ -202,5 +218,14 @@ fn judge(problem: &Problem, jobs: Vec<Planned>, best: &provision::Best) -> Plan 
     };
     let gap = if bound > 0.0 { value / bound - 1.0 } else { 0.0 };
     let (laid_out, rule) = (best.laid_out, best.at.0);
-    Plan { scenario: problem.scenario, jobs, makespan, mean_completion_ns: mean, bound_ns: bound, gap, laid_out, rule }
+    Plan {
+        scenario: problem.scenario,
+        jobs,
+        makespan,
+        mean_completion_ns: mean,
+        bound_ns: bound,
+        gap,
+        laid_out,
+        rule,
+    }
 }

@@ -1,14 +1,17 @@
 //! A lower bound on the mean completion time that knows what racks are worth, and when.
 //!
-//! The paper leaves LP-Online out but for its objective, the mean of latencies and delays. The natural programme has a variable for each
-//! job, width and start; each job starts once, and at no time are more than R racks held. Its dual is what is computed here. Let a
-//! rack cost p(t) at time t. A job alone then takes the width and the start that make its completion time and its bill smallest.
-//! In any plan the bills of all jobs together are at most what all racks cost, as no rack is used twice. So the sum of the jobs'
-//! smallest sums, less the cost of all racks, is a bound, whatever the prices; good prices make it a good one.
+//! The paper leaves LP-Online out but for its objective, the mean of latencies and delays. The
+//! natural programme has a variable for each job, width and start; each job starts once, and at no
+//! time are more than R racks held. Its dual is what is computed here. Let a rack cost p(t) at time
+//! t. A job alone then takes the width and the start that make its completion time and its bill
+//! smallest. In any plan the bills of all jobs together are at most what all racks cost, as no rack
+//! is used twice. So the sum of the jobs' smallest sums, less the cost of all racks, is a bound,
+//! whatever the prices; good prices make it a good one.
 //!
-//! Prices are constant within each of 64 stretches of time, and zero afterwards. The search begins with one price until one
-//! end. Then prices rise where the jobs' choices hold more than R racks and fall where they hold fewer: a subgradient, with Polyak's
-//! step towards the value of a plan. It ends after 200 sets of prices, or when four million starts have been judged.
+//! Prices are constant within each of 64 stretches of time, and zero afterwards. The search begins
+//! with one price until one end. Then prices rise where the jobs' choices hold more than R racks
+//! and fall where they hold fewer: a subgradient, with Polyak's step towards the value of a plan.
+//! It ends after 200 sets of prices, or when four million starts have been judged.
 
 use super::{Malleable, Problem};
 
@@ -21,7 +24,8 @@ const LOOKS: usize = 4_000_000;
 /// Number of tries without a better bound after which the step gets smaller.
 const PATIENCE: usize = 6;
 
-/// A job: arrival, and the widths worth having (more racks, shorter) with their latencies, the widest first.
+/// A job: arrival, and the widths worth having (more racks, shorter) with their latencies, the
+/// widest first.
 struct Job {
     arrival: f64,
     widths: Vec<(f64, f64)>,
@@ -39,16 +43,18 @@ impl Job {
         Self { arrival: job.arrival.0 as f64, widths }
     }
 
-    /// The smallest completion time and bill, where racks cost `price` until `end`. A start between its arrival and `end` is never the
-    /// best: both change linearly, first upwards, then with one slope until `end`.
+    /// The smallest completion time and bill, where racks cost `price` until `end`. A start between
+    /// its arrival and `end` is never the best: both change linearly, first upwards, then with one
+    /// slope until `end`.
     fn at_one_price(&self, price: f64, end: f64) -> f64 {
         let open = (end - self.arrival).max(0.0);
         let later = open + self.widths.first().map_or(0.0, |w| w.1);
         self.widths.iter().map(|&(r, l)| l + price * r * l.min(open)).fold(later, f64::min)
     }
 
-    /// The smallest completion time and bill. Both change linearly until a start or an end passes from one stretch to the next, so that
-    /// only those starts are judged, and no more as soon as a job would end later without any bill.
+    /// The smallest completion time and bill. Both change linearly until a start or an end passes
+    /// from one stretch to the next, so that only those starts are judged, and no more as soon as a
+    /// job would end later without any bill.
     fn cheapest(&self, prices: &Prices, looks: &mut usize) -> Choice {
         let mut best = Choice { cost: f64::INFINITY, start: self.arrival, racks: 0.0, length: 0.0 };
         for &(racks, length) in &self.widths {
@@ -94,7 +100,12 @@ struct Prices {
 
 impl Prices {
     fn new(begin: f64, end: f64) -> Self {
-        Self { begin, cell: (end - begin) / CELLS as f64, each: vec![0.0; CELLS], sums: vec![0.0; CELLS + 1] }
+        Self {
+            begin,
+            cell: (end - begin) / CELLS as f64,
+            each: vec![0.0; CELLS],
+            sums: vec![0.0; CELLS + 1],
+        }
     }
 
     fn set(&mut self, price: impl Fn(usize, f64) -> f64) {
@@ -116,10 +127,15 @@ impl Prices {
     /// What a rack costs from the beginning to a time.
     fn until(&self, time: f64) -> f64 {
         let k = ((time - self.begin) / self.cell) as usize;
-        if k >= CELLS { self.sums[CELLS] } else { self.sums[k] + self.each[k] * (time - self.edge(k)) }
+        if k >= CELLS {
+            self.sums[CELLS]
+        } else {
+            self.sums[k] + self.each[k] * (time - self.edge(k))
+        }
     }
 
-    /// The bound, and how many rack nanoseconds more than there are the jobs would hold in each stretch.
+    /// The bound, and how many rack nanoseconds more than there are the jobs would hold in each
+    /// stretch.
     fn value(&self, jobs: &[Job], racks: f64, looks: &mut usize) -> (f64, Vec<f64>) {
         let mut excess = vec![-racks * self.cell; CELLS];
         let mut value = -racks * self.sums[CELLS];
@@ -127,19 +143,24 @@ impl Prices {
             let c = job.cheapest(self, looks);
             value += c.cost;
             let (from, to) = (c.start, c.start + c.length);
-            let held = (((from - self.begin) / self.cell) as usize..CELLS).take_while(|&k| self.edge(k) < to);
-            held.for_each(|k| excess[k] += c.racks * (self.edge(k + 1).min(to) - self.edge(k).max(from)).max(0.0));
+            let held = (((from - self.begin) / self.cell) as usize..CELLS)
+                .take_while(|&k| self.edge(k) < to);
+            held.for_each(|k| {
+                excess[k] += c.racks * (self.edge(k + 1).min(to) - self.edge(k).max(from)).max(0.0)
+            });
         }
         (value, excess)
     }
 }
 
-/// The bound on the sum of times from arrival to completion, in nanoseconds. `found` is that sum in some plan.
+/// The bound on the sum of times from arrival to completion, in nanoseconds. `found` is that sum in
+/// some plan.
 pub fn bound(problem: &Problem, found: f64) -> f64 {
     let jobs: Vec<Job> = problem.jobs.iter().map(Job::of).collect();
     let begin = jobs.iter().map(|j| j.arrival).fold(f64::INFINITY, f64::min);
     let last = jobs.iter().map(|j| j.arrival).fold(begin, f64::max);
-    let work: f64 = jobs.iter().map(|j| j.widths.iter().map(|w| w.0 * w.1).fold(f64::INFINITY, f64::min)).sum();
+    let work: f64 =
+        jobs.iter().map(|j| j.widths.iter().map(|w| w.0 * w.1).fold(f64::INFINITY, f64::min)).sum();
     let racks = problem.racks as f64;
     let mut prices = Prices::new(begin, last + work / racks);
     // Floats cannot tell the stretches of time apart: only the trivial bound is left.
@@ -156,7 +177,10 @@ fn one_price(grid: &Prices, jobs: &[Job], racks: f64) -> (f64, f64, usize) {
     let mut best = (0.0, 0.0, 0);
     for end in (1..=8).map(|eighth| eighth * CELLS / 8) {
         let until = grid.edge(end);
-        let value = |price: f64| jobs.iter().map(|j| j.at_one_price(price, until)).sum::<f64>() - racks * price * (until - grid.begin);
+        let value = |price: f64| {
+            jobs.iter().map(|j| j.at_one_price(price, until)).sum::<f64>()
+                - racks * price * (until - grid.begin)
+        };
         let (v, price) = best_price(value);
         if v > best.0 {
             best = (v, price, end);
@@ -165,7 +189,8 @@ fn one_price(grid: &Prices, jobs: &[Job], racks: f64) -> (f64, f64, usize) {
     best
 }
 
-/// The greatest value over prices from 10^-6 to 10, and the price: concave in it, so thirds of its logarithm close in on it.
+/// The greatest value over prices from 10^-6 to 10, and the price: concave in it, so thirds of its
+/// logarithm close in on it.
 fn best_price(value: impl Fn(f64) -> f64) -> (f64, f64) {
     let (mut low, mut high) = (1e-6f64.ln(), 10f64.ln());
     let mut best = (value(0.0), 0.0);

@@ -1,8 +1,9 @@
-//! Corral's prioritisation phase (section 4.2, figure 4): lays out one allocation of racks to jobs in time.
+//! Corral's prioritisation phase (section 4.2, figure 4): lays out one allocation of racks to jobs
+//! in time.
 //!
-//! Jobs are taken widest first, then longest (batch), or by arrival and then the same (online). Each takes the racks that are free
-//! soonest, and waits for the last of them. Which racks they are is only worth knowing for the best allocation; to compare
-//! allocations, the sorted times suffice.
+//! Jobs are taken widest first, then longest (batch), or by arrival and then the same (online).
+//! Each takes the racks that are free soonest, and waits for the last of them. Which racks they are
+//! is only worth knowing for the best allocation; to compare allocations, the sorted times suffice.
 
 use crate::ids::RackId;
 use crate::units::{Span, Time};
@@ -23,7 +24,8 @@ pub struct Slot {
     pub finish: Time,
 }
 
-/// The order in which jobs are laid out; ties break by the job's place. `racks[j]` is r_j. O(J log J).
+/// The order in which jobs are laid out; ties break by the job's place. `racks[j]` is r_j. O(J log
+/// J).
 pub fn order(problem: &Problem, racks: &[usize]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..racks.len()).collect();
     // In a batch all arrive at zero.
@@ -32,7 +34,11 @@ pub fn order(problem: &Problem, racks: &[usize]) -> Vec<usize> {
 }
 
 /// By arrival (in a batch all arrive at zero), widest first, longest first.
-pub(super) fn sort_key(problem: &Problem, racks: &[usize], job: usize) -> (Time, std::cmp::Reverse<(usize, Span)>, usize) {
+pub(super) fn sort_key(
+    problem: &Problem,
+    racks: &[usize],
+    job: usize,
+) -> (Time, std::cmp::Reverse<(usize, Span)>, usize) {
     let (own, r) = (&problem.jobs[job], racks[job]);
     (own.arrival, std::cmp::Reverse((r, own.curve[r - 1])), job)
 }
@@ -40,7 +46,8 @@ pub(super) fn sort_key(problem: &Problem, racks: &[usize], job: usize) -> (Time,
 /// Lays out an allocation, in the order of [`order`]. O(J (R + log J)).
 pub fn layout(problem: &Problem, racks: &[usize]) -> Vec<Slot> {
     // (F_i, i), always sorted.
-    let mut free: Vec<(Time, RackId)> = (0..problem.racks).map(|i| (Time::ZERO, RackId::from(i))).collect();
+    let mut free: Vec<(Time, RackId)> =
+        (0..problem.racks).map(|i| (Time::ZERO, RackId::from(i))).collect();
     let place = |job: usize| {
         let r = racks[job];
         let start = free[r - 1].0.max(problem.jobs[job].arrival);
@@ -57,8 +64,9 @@ pub fn layout(problem: &Problem, racks: &[usize]) -> Vec<Slot> {
     order(problem, racks).into_iter().map(place).collect()
 }
 
-/// The objective of an allocation, without saying which racks: the makespan, or the sum of all times from arrival to completion, in
-/// nanoseconds. Gives up with `None` as soon as it must exceed `limit`.
+/// The objective of an allocation, without saying which racks: the makespan, or the sum of all
+/// times from arrival to completion, in nanoseconds. Gives up with `None` as soon as it must exceed
+/// `limit`.
 pub struct Evaluator<'a> {
     problem: &'a Problem,
     free: Free,
@@ -70,7 +78,8 @@ impl<'a> Evaluator<'a> {
         Self { problem, free: Free::default() }
     }
 
-    /// The objective of `racks`, laid out in `order`. O(J x jobs that run at a time), which are at most R.
+    /// The objective of `racks`, laid out in `order`. O(J x jobs that run at a time), which are at
+    /// most R.
     pub fn value(&mut self, order: &[usize], racks: &[usize], limit: u128) -> Option<u128> {
         match self.problem.scenario {
             Scenario::Batch => self.makespan(order, racks, limit),

@@ -1,16 +1,20 @@
-//! Corral's provisioning phase (section 4.2): racks are given to jobs one after another, and of the allocations on this way the one with
-//! the best layout is taken.
+//! Corral's provisioning phase (section 4.2): racks are given to jobs one after another, and of the
+//! allocations on this way the one with the best layout is taken.
 //!
-//! Two ways are walked. The paper's begins with one rack a job; the longest job gets one rack more, again and again, until every job
-//! has all racks. That suits a makespan, and only jobs that are alike: a job that stays long on all racks takes them all before
-//! any shorter one gets its second. The other way, which is ours, begins with the widths that take the least rack time, and widens
-//! the job that saves most latency for the rack time that this costs ([`super::hull`]): each allocation on it has the smallest sum
-//! of latencies of all that take no more rack time in all. [`Provisioning`] says whether both are walked.
+//! Two ways are walked. The paper's begins with one rack a job; the longest job gets one rack more,
+//! again and again, until every job has all racks. That suits a makespan, and only jobs that are
+//! alike: a job that stays long on all racks takes them all before any shorter one gets its second.
+//! The other way, which is ours, begins with the widths that take the least rack time, and widens
+//! the job that saves most latency for the rack time that this costs ([`super::hull`]): each
+//! allocation on it has the smallest sum of latencies of all that take no more rack time in all.
+//! [`Provisioning`] says whether both are walked.
 //!
-//! The paper lays all J R allocations out, O(J^2 R^2). The answer is the same if an allocation is skipped whose lower bound is no better
-//! than what was found: so a way is walked first, with a bound for each step, and steps are laid out by their bound, best first,
-//! until no bound is below the best layout. Online the bound says less, and steps are laid out one after another, each from where it
-//! differs from the last ([`super::replay`]). Among equally good allocations the earliest on the way is taken, as in the paper's loop.
+//! The paper lays all J R allocations out, O(J^2 R^2). The answer is the same if an allocation is
+//! skipped whose lower bound is no better than what was found: so a way is walked first, with a
+//! bound for each step, and steps are laid out by their bound, best first, until no bound is below
+//! the best layout. Online the bound says less, and steps are laid out one after another, each from
+//! where it differs from the last ([`super::replay`]). Among equally good allocations the earliest
+//! on the way is taken, as in the paper's loop.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -53,7 +57,8 @@ impl Found {
 struct Way {
     /// r_j where it begins.
     first: Vec<usize>,
-    /// A job, and how many racks it has after the step. Step s leads from allocation s to s + 1. There are up to J R of them.
+    /// A job, and how many racks it has after the step. Step s leads from allocation s to s + 1.
+    /// There are up to J R of them.
     steps: Vec<(u32, u32)>,
 }
 
@@ -69,7 +74,8 @@ impl Way {
         let mut racks = vec![1; problem.jobs.len()];
         let mut steps = vec![];
         // The longest first; among equals the first.
-        let mut growing: BinaryHeap<_> = (0..racks.len()).map(|j| (length(j, 1), Reverse(j))).collect();
+        let mut growing: BinaryHeap<_> =
+            (0..racks.len()).map(|j| (length(j, 1), Reverse(j))).collect();
         if problem.racks == 1 {
             growing.clear();
         }
@@ -107,7 +113,8 @@ impl Way {
         racks
     }
 
-    /// By allocation, 0 ..= number of steps: what no layout of it beats. O((J + steps) log(J + steps)).
+    /// By allocation, 0 ..= number of steps: what no layout of it beats. O((J + steps) log(J +
+    /// steps)).
     fn bounds(&self, problem: &Problem) -> Vec<u128> {
         let mut sums = Sums::new(problem, &self.first);
         let mut bounds = vec![sums.bound(problem)];
@@ -118,7 +125,8 @@ impl Way {
         bounds
     }
 
-    /// The best layout of an allocation on the way that is below `limit`; if there is none, `limit`.
+    /// The best layout of an allocation on the way that is below `limit`; if there is none,
+    /// `limit`.
     fn best(&self, problem: &Problem, limit: u128) -> Found {
         // A step that equals the limit never wins.
         let found = Found { step: 0, value: limit, laid_out: 0 };
@@ -197,7 +205,13 @@ struct Sums {
 
 impl Sums {
     fn new(problem: &Problem, racks: &[usize]) -> Self {
-        let mut s = Self { racks: vec![0; racks.len()], area: 0, length: 0, wide: 0, longest: BinaryHeap::new() };
+        let mut s = Self {
+            racks: vec![0; racks.len()],
+            area: 0,
+            length: 0,
+            wide: 0,
+            longest: BinaryHeap::new(),
+        };
         racks.iter().enumerate().for_each(|(j, &r)| s.change(problem, j, r));
         s
     }
@@ -221,18 +235,25 @@ impl Sums {
         }
         let longest = self.longest.peek().map_or(0, |l| l.0);
         match problem.scenario {
-            Scenario::Batch => self.wide.max(u128::from(longest)).max(self.area.div_ceil(problem.racks as u128)),
+            Scenario::Batch => {
+                self.wide.max(u128::from(longest)).max(self.area.div_ceil(problem.racks as u128))
+            }
             Scenario::Online => self.length,
         }
     }
 }
 
-/// The best allocation; on the paper's way, if the other has none that is better. O(J R log(J R)), and O(J (R + log J)) for each
-/// allocation that is laid out.
+/// The best allocation; on the paper's way, if the other has none that is better. O(J R log(J R)),
+/// and O(J (R + log J)) for each allocation that is laid out.
 pub fn best(problem: &Problem) -> Best {
     let way = Way::longest(problem);
     let first = way.best(problem, u128::MAX);
-    let mut best = Best { racks: way.racks_at(first.step), at: (Rule::Longest, first.step), value: first.value, laid_out: first.laid_out };
+    let mut best = Best {
+        racks: way.racks_at(first.step),
+        at: (Rule::Longest, first.step),
+        value: first.value,
+        laid_out: first.laid_out,
+    };
     if problem.provisioning == Provisioning::Best {
         let way = Way::by_gain(problem);
         let other = way.best(problem, best.value);

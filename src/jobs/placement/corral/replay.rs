@@ -1,9 +1,12 @@
-//! Lays one allocation after another out, each of which differs from the last in one job, for the online objective.
+//! Lays one allocation after another out, each of which differs from the last in one job, for the
+//! online objective.
 //!
-//! Online, jobs are laid out by arrival, so that a job that gets another rack changes nothing for the jobs before it. The state before
-//! each job is kept, and the layout is taken up again at the first job that changed, until the state is what it was: from there on
-//! nothing is different up to the next job that changed. In a cluster that is not always full that is soon. The layout is left as soon as
-//! the jobs so far have waited more than the limit allows; the next allocation often begins behind that place, and is then refused at once.
+//! Online, jobs are laid out by arrival, so that a job that gets another rack changes nothing for
+//! the jobs before it. The state before each job is kept, and the layout is taken up again at the
+//! first job that changed, until the state is what it was: from there on nothing is different up to
+//! the next job that changed. In a cluster that is not always full that is soon. The layout is left
+//! as soon as the jobs so far have waited more than the limit allows; the next allocation often
+//! begins behind that place, and is then refused at once.
 
 use std::collections::BTreeSet;
 
@@ -44,33 +47,49 @@ impl<'a> Replay<'a> {
                 begin = end;
             }
         }
-        let length = problem.jobs.iter().zip(&racks).map(|(j, &r)| u128::from(j.curve[r - 1].0)).sum();
+        let length =
+            problem.jobs.iter().zip(&racks).map(|(j, &r)| u128::from(j.curve[r - 1].0)).sum();
         let mut free = vec![Free::default(); n];
         if let Some(first) = free.first_mut() {
             *first = Free::new(problem.racks);
             first.pass(arrival(0).0);
         }
-        Self { problem, racks, order, peers, free, waited: Waited::new(n), changed: (0..n).collect(), length }
+        Self {
+            problem,
+            racks,
+            order,
+            peers,
+            free,
+            waited: Waited::new(n),
+            changed: (0..n).collect(),
+            length,
+        }
     }
 
     /// Gives a job another number of racks.
     pub fn widen(&mut self, job: usize, racks: usize) {
         let curve = &self.problem.jobs[job].curve;
         let before = std::mem::replace(&mut self.racks[job], racks);
-        self.length = self.length + u128::from(curve[racks - 1].0) - u128::from(curve[before - 1].0);
+        self.length =
+            self.length + u128::from(curve[racks - 1].0) - u128::from(curve[before - 1].0);
         let (begin, end) = self.peers[job];
         if end - begin > 1 {
-            let (problem, racks, old) = (self.problem, &self.racks, self.order[begin..end].to_vec());
+            let (problem, racks, old) =
+                (self.problem, &self.racks, self.order[begin..end].to_vec());
             self.order[begin..end].sort_unstable_by_key(|&j| sort_key(problem, racks, j));
-            let moved = old.iter().zip(&self.order[begin..end]).enumerate().filter(|(_, (a, b))| a != b || **b == job);
+            let moved = old
+                .iter()
+                .zip(&self.order[begin..end])
+                .enumerate()
+                .filter(|(_, (a, b))| a != b || **b == job);
             self.changed.extend(moved.map(|(k, _)| begin + k));
         } else {
             self.changed.insert(begin);
         }
     }
 
-    /// The sum of all times from arrival to completion, if it does not exceed `limit`. O(log J + jobs that run) a job that is laid out
-    /// again.
+    /// The sum of all times from arrival to completion, if it does not exceed `limit`. O(log J +
+    /// jobs that run) a job that is laid out again.
     pub fn completions(&mut self, limit: u128) -> Option<u128> {
         let room = limit.checked_sub(self.length)?;
         let Some(&first) = self.changed.first() else { return self.whole(room) };
@@ -83,7 +102,8 @@ impl<'a> Replay<'a> {
             let (job, r) = (&self.problem.jobs[self.order[place]], self.racks[self.order[place]]);
             let (arrival, length) = (job.arrival.0, job.curve[r - 1].0);
             let mut after = self.free[place].clone();
-            let waited = after.place(arrival, length, r).saturating_sub(arrival).saturating_sub(length);
+            let waited =
+                after.place(arrival, length, r).saturating_sub(arrival).saturating_sub(length);
             self.waited.set(place, waited);
             before += u128::from(waited);
             place += 1;

@@ -40,24 +40,37 @@ impl Sir {
     /// The shuffle to expect of a job with this input.
     pub fn shuffle_of(&self, input: Bytes) -> Bytes {
         match self.read {
-            0 => Bytes(u64::try_from(u128::from(input.0) * u128::from(self.first_percent) / 100).unwrap_or(u64::MAX)),
-            read => Bytes(u64::try_from(u128::from(input.0) * u128::from(self.made) / u128::from(read)).unwrap_or(u64::MAX)),
+            0 => Bytes(
+                u64::try_from(u128::from(input.0) * u128::from(self.first_percent) / 100)
+                    .unwrap_or(u64::MAX),
+            ),
+            read => Bytes(
+                u64::try_from(u128::from(input.0) * u128::from(self.made) / u128::from(read))
+                    .unwrap_or(u64::MAX),
+            ),
         }
     }
 }
 
-/// R_data = R_map of a job that never ran before, from the shuffle to expect (eq. 7): max(1, floor(sqrt(shuffle / T_e))), and no
-/// more than all racks.
+/// R_data = R_map of a job that never ran before, from the shuffle to expect (eq. 7): max(1,
+/// floor(sqrt(shuffle / T_e))), and no more than all racks.
 pub fn width(shuffle: Bytes, cluster: &Cluster) -> usize {
     let pairs = shuffle.0 / cluster.elephant.0.max(1);
     (pairs.isqrt() as usize).clamp(1, cluster.racks.max(1))
 }
 
-/// R_data = R_map of a recurring job: the smallest map width in the green zone of its latency matrix. A job without such a zone has
-/// nothing to aggregate: it gets the fewest racks on which all its maps run at once (the paper is silent).
+/// R_data = R_map of a recurring job: the smallest map width in the green zone of its latency
+/// matrix. A job without such a zone has nothing to aggregate: it gets the fewest racks on which
+/// all its maps run at once (the paper is silent).
 pub fn recurring_width(job: &JobSpec, matrix: &Matrix, cluster: &Cluster) -> usize {
     let zone = matrix.zone().map(|c| c.maps).min();
-    let maps = job.stages.iter().enumerate().filter(|(s, _)| job.edges_into(*s).next().is_none()).map(|(_, s)| s.tasks).sum::<u32>();
+    let maps = job
+        .stages
+        .iter()
+        .enumerate()
+        .filter(|(s, _)| job.edges_into(*s).next().is_none())
+        .map(|(_, s)| s.tasks)
+        .sum::<u32>();
     let parallel = maps.div_ceil(cluster.rack_slots()) as usize;
     zone.unwrap_or(parallel).clamp(1, cluster.racks.max(1))
 }
@@ -71,13 +84,14 @@ pub struct DataGuideline {
     pub sets: Sets,
 }
 
-/// The latency matrix of a recurring job, of which decisions read the green zone only: no formula of a shuffle's time changes that.
-/// O(R^2 (stages + edges)).
+/// The latency matrix of a recurring job, of which decisions read the green zone only: no formula
+/// of a shuffle's time changes that. O(R^2 (stages + edges)).
 pub fn matrix(job: &JobSpec, cluster: &Cluster) -> Matrix {
     Matrix::of(job, cluster, ShuffleModel::default())
 }
 
-/// The data guideline of a job, recurring or not. O(R^2 (stages + edges)) for a recurring job, else O(R).
+/// The data guideline of a job, recurring or not. O(R^2 (stages + edges)) for a recurring job, else
+/// O(R).
 ///
 /// # Panics
 /// If the cluster has no rack.

@@ -1,5 +1,5 @@
-//! The best schedule of a job's reduces: the one that ends its shuffle first (Co-scheduler section IV-F, Algorithm 1, lines 15 to
-//! 18).
+//! The best schedule of a job's reduces: the one that ends its shuffle first (Co-scheduler section
+//! IV-F, Algorithm 1, lines 15 to 18).
 
 use crate::ids::{RackId, by_name};
 use crate::units::{Bytes, Span};
@@ -20,7 +20,8 @@ pub struct Question<'a> {
     pub reduces: u32,
     /// Every R_red to consider ([`super::reduces::widths`], [`super::reduces::recurring_widths`]).
     pub widths: &'a [usize],
-    /// By rack: when each slot becomes free, from now, sorted; empty for a rack that must not be used.
+    /// By rack: when each slot becomes free, from now, sorted; empty for a rack that must not be
+    /// used.
     pub free: &'a [Vec<Span>],
 }
 
@@ -57,8 +58,9 @@ impl Decision {
     }
 }
 
-/// The coflow of a job whose maps made `maps` by rack and whose reduce tasks are in `racks`: by map rack, then as `racks`. Every reduce
-/// task takes the same share of every rack's output; what rounding leaves, the last rack takes. O(maps * racks).
+/// The coflow of a job whose maps made `maps` by rack and whose reduce tasks are in `racks`: by map
+/// rack, then as `racks`. Every reduce task takes the same share of every rack's output; what
+/// rounding leaves, the last rack takes. O(maps * racks).
 pub fn coflow(maps: &[(RackId, Bytes)], racks: &[(RackId, u32)]) -> Vec<Transfer> {
     let tasks: u64 = racks.iter().map(|r| u64::from(r.1)).sum::<u64>().max(1);
     let mut out = Vec::with_capacity(maps.len() * racks.len());
@@ -79,23 +81,35 @@ pub fn coflow(maps: &[(RackId, Bytes)], racks: &[(RackId, u32)]) -> Vec<Transfer
     out
 }
 
-/// Judges every width and takes the schedule that ends the shuffle first; among equals the one on fewer racks. One in which a rack gets
-/// more tasks than it has slots, so that they run in waves, is taken only if there is no other. Nothing if no width can be placed.
+/// Judges every width and takes the schedule that ends the shuffle first; among equals the one on
+/// fewer racks. One in which a rack gets more tasks than it has slots, so that they run in waves,
+/// is taken only if there is no other. Nothing if no width can be placed.
 ///
-/// The shuffle is judged on the racks that were chosen, all map racks included, and not before, as the paper does: so bytes that
-/// stay in their rack count nothing, and `network` can answer for real ports. O(widths (R log R + maps * width)).
+/// The shuffle is judged on the racks that were chosen, all map racks included, and not before, as
+/// the paper does: so bytes that stay in their rack count nothing, and `network` can answer for
+/// real ports. O(widths (R log R + maps * width)).
 pub fn decide(question: &Question, network: &impl Network) -> Option<Decision> {
-    let smallest = heavy_racks(question.maps, question.reduces, question.cluster).iter().map(|m| m.1).min()?;
+    let smallest =
+        heavy_racks(question.maps, question.reduces, question.cluster).iter().map(|m| m.1).min()?;
     let mut local = vec![0u64; question.free.len()];
     question.maps.iter().for_each(|m| local[m.0.index()] = m.1.0);
     let candidate = |&width: &usize| {
         let tasks = spread(smallest, question.reduces, width, question.cluster)?;
-        let chosen = explore(&tasks, question.free, question.cluster.circuits, |r| local[r.index()])?;
+        let chosen =
+            explore(&tasks, question.free, question.cluster.circuits, |r| local[r.index()])?;
         let cct = network.completion(&coflow(question.maps, &chosen.racks), chosen.start);
-        Some(Candidate { racks: chosen.racks, start: chosen.start, cct, finish: chosen.start + cct })
+        Some(Candidate {
+            racks: chosen.racks,
+            start: chosen.start,
+            cct,
+            finish: chosen.start + cct,
+        })
     };
     let candidates: Vec<Candidate> = question.widths.iter().filter_map(candidate).collect();
-    let waves = |c: &Candidate| c.racks.iter().any(|r| r.1 as usize > question.free[r.0.index()].len());
-    let best = (0..candidates.len()).min_by_key(|&k| (waves(&candidates[k]), candidates[k].finish, candidates[k].racks.len()))?;
+    let waves =
+        |c: &Candidate| c.racks.iter().any(|r| r.1 as usize > question.free[r.0.index()].len());
+    let best = (0..candidates.len()).min_by_key(|&k| {
+        (waves(&candidates[k]), candidates[k].finish, candidates[k].racks.len())
+    })?;
     Some(Decision { best, candidates })
 }

@@ -1,11 +1,13 @@
 //! Co-scheduler's OCS- and coflow-aware scheduler, which carries its guidelines out.
 //!
-//! Co-scheduler (ToN 2022), section IV: data lies on R_data racks, three times; maps of a shuffle-heavy job run on R_map of them. When all
-//! maps are done, [`decide`] chooses the racks of the reduces and how many go to each, from what the maps made and when slots become
-//! free. A free slot goes to the first user that has a task, in the six classes of Algorithm 2; `strict`, no task of a shuffle-heavy job
-//! is in the last two while its guideline has a rack for it, and the reduces of chosen racks come first, in the order of the choices.
-//! The shuffle begins when all reduces have their slots; where they are more than the slots of the cluster, or of the racks that they
-//! wait for, when no slot is left there.
+//! Co-scheduler (ToN 2022), section IV: data lies on R_data racks, three times; maps of a
+//! shuffle-heavy job run on R_map of them. When all maps are done, [`decide`] chooses the racks of
+//! the reduces and how many go to each, from what the maps made and when slots become free. A free
+//! slot goes to the first user that has a task, in the six classes of Algorithm 2; `strict`, no
+//! task of a shuffle-heavy job is in the last two while its guideline has a rack for it, and the
+//! reduces of chosen racks come first, in the order of the choices. The shuffle begins when all
+//! reduces have their slots; where they are more than the slots of the cluster, or of the racks
+//! that they wait for, when no slot is left there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +26,9 @@ use crate::placement::coscheduler::reduces;
 use crate::placement::hdfs;
 use crate::placement::jobpacker::executor::output_by_rack;
 use crate::placement::latency::hybrid;
-use crate::placement::policy::{Asked, Block, Locality, Pick, Placement, Shuffle, View, is_over, startable};
+use crate::placement::policy::{
+    Asked, Block, Locality, Pick, Placement, Shuffle, View, is_over, startable,
+};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time, exact_or_null};
@@ -37,17 +41,20 @@ pub struct CoSchedulerOptions {
     /// T_e in plans, more than zero; `elephants.threshold` if left out.
     #[serde(serialize_with = "exact_or_null")]
     pub elephant: Option<Bytes>,
-    /// The shuffle that is expected of a new job, in per cent of its input (section IV-D: 1.0), 1 to 10000; 100 if left out.
+    /// The shuffle that is expected of a new job, in per cent of its input (section IV-D: 1.0), 1
+    /// to 10000; 100 if left out.
     #[schemars(range(min = 1, max = 10000))]
     pub sir: u32,
-    /// Circuits that a port holds at once, W (section VI), 1 to 1000; as many as there are planes if left out.
+    /// Circuits that a port holds at once, W (section VI), 1 to 1000; as many as there are planes
+    /// if left out.
     #[schemars(range(min = 1, max = 1000))]
     pub wavelengths: Option<u32>,
-    /// A task of a shuffle-heavy job waits for the racks of its guideline, as long as one of them is up. Otherwise any free slot takes
-    /// it where nothing else can run (Algorithm 2, lines 8 and 9); false if left out.
+    /// A task of a shuffle-heavy job waits for the racks of its guideline, as long as one of them
+    /// is up. Otherwise any free slot takes it where nothing else can run (Algorithm 2, lines 8 and
+    /// 9); false if left out.
     pub strict: bool,
-    /// Reduce tasks of shuffle-heavy jobs run anywhere: data and maps are guided alone, the part that the paper measures as DP + OCAS
-    /// (section V-C); false if left out.
+    /// Reduce tasks of shuffle-heavy jobs run anywhere: data and maps are guided alone, the part
+    /// that the paper measures as DP + OCAS (section V-C); false if left out.
     pub maps_only: bool,
 }
 
@@ -61,8 +68,12 @@ impl Default for CoSchedulerOptions {
 impl PolicyOptions for CoSchedulerOptions {
     fn check(&self) -> Vec<BadOption> {
         let elephant = self.elephant.and_then(|e| outside("elephant", e.0, (1, u64::MAX)));
-        let wavelengths = self.wavelengths.and_then(|w| outside("wavelengths", w.into(), (1, 1_000)));
-        [outside("sir", self.sir.into(), (1, 10_000)), elephant, wavelengths].into_iter().flatten().collect()
+        let wavelengths =
+            self.wavelengths.and_then(|w| outside("wavelengths", w.into(), (1, 1_000)));
+        [outside("sir", self.sir.into(), (1, 10_000)), elephant, wavelengths]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
@@ -99,7 +110,10 @@ impl Guide {
     /// The racks of a stage's best schedule that still have room for a task of it.
     fn open(&self, view: &dyn View, job: JobId, stage: usize) -> impl Iterator<Item = RackId> {
         let best = self.best.get(&stage).into_iter().flatten().flatten();
-        best.filter(move |e| view.running_in(job, stage, e.0) + view.output_in(job, stage, e.0) < e.1).map(|e| e.0)
+        best.filter(move |e| {
+            view.running_in(job, stage, e.0) + view.output_in(job, stage, e.0) < e.1
+        })
+        .map(|e| e.0)
     }
 }
 
@@ -118,14 +132,16 @@ pub struct CoScheduler {
     asked: Vec<Asked>,
     /// Stages whose tasks wait for an answer.
     unanswered: BTreeSet<(JobId, usize)>,
-    /// If guidelines are strict: stages whose racks are chosen, the first choice first, until all their tasks have started.
+    /// If guidelines are strict: stages whose racks are chosen, the first choice first, until all
+    /// their tasks have started.
     chosen: Vec<(JobId, usize)>,
 }
 
 impl CoScheduler {
     /// A policy with parameters; `elephant` is T_e, unless the options have one.
     fn new(options: CoSchedulerOptions, common: Common, elephant: Bytes) -> Self {
-        let cluster = Cluster { elephant: options.elephant.unwrap_or(elephant), ..Cluster::co_scheduler() };
+        let cluster =
+            Cluster { elephant: options.elephant.unwrap_or(elephant), ..Cluster::co_scheduler() };
         Self {
             options,
             common,
@@ -139,7 +155,8 @@ impl CoScheduler {
         }
     }
 
-    /// The same, but where reduces go is asked of the network's controller ([`crate::placement::advisor`]).
+    /// The same, but where reduces go is asked of the network's controller
+    /// ([`crate::placement::advisor`]).
     fn co_decided(options: CoSchedulerOptions, common: Common, elephant: Bytes) -> Self {
         Self { asks: true, ..Self::new(options, common, elephant) }
     }
@@ -149,11 +166,15 @@ impl CoScheduler {
         self.foreseen.get(&job).unwrap_or_else(|| view.job(job))
     }
 
-    /// Whether a job is shuffle-heavy, as far as it is known: by its sizes if it is recurring, else by its input and the ratio learnt
-    /// from the maps that have finished.
+    /// Whether a job is shuffle-heavy, as far as it is known: by its sizes if it is recurring, else
+    /// by its input and the ratio learnt from the maps that have finished.
     fn is_heavy(&self, view: &dyn View, job: JobId) -> bool {
         let spec = self.known(view, job);
-        if spec.recurring { hybrid::shuffle_heavy(spec, &self.cluster) } else { self.expected(view, job) >= self.cluster.elephant }
+        if spec.recurring {
+            hybrid::shuffle_heavy(spec, &self.cluster)
+        } else {
+            self.expected(view, job) >= self.cluster.elephant
+        }
     }
 
     /// The shuffle to expect of a job that never ran before.
@@ -161,7 +182,9 @@ impl CoScheduler {
         let (spec, mut sir) = (view.job(job), Sir::starting(self.options.sir));
         for e in &spec.edges {
             let (from, done) = (&spec.stages[e.from], view.counts(job, e.from).finished);
-            let part = |b: Bytes| Bytes((u128::from(b.0) * u128::from(done) / u128::from(from.tasks)) as u64);
+            let part = |b: Bytes| {
+                Bytes((u128::from(b.0) * u128::from(done) / u128::from(from.tasks)) as u64)
+            };
             if from.input > Bytes::ZERO && done > 0 {
                 sir.finished(part(from.input), part(e.bytes));
             }
@@ -172,22 +195,36 @@ impl CoScheduler {
     /// What the maps of a stage have made, by rack.
     fn output(view: &dyn View, job: JobId, stage: usize) -> Vec<(RackId, Bytes)> {
         let made = output_by_rack(view, job, stage);
-        made.into_iter().enumerate().map(|(r, b)| (RackId::from(r), b)).filter(|m| m.1.0 > 0).collect()
+        made.into_iter()
+            .enumerate()
+            .map(|(r, b)| (RackId::from(r), b))
+            .filter(|m| m.1.0 > 0)
+            .collect()
     }
 
     /// By rack: when each slot becomes free, from now.
     fn releases(view: &dyn View) -> Vec<Vec<Span>> {
         let (now, racks) = (view.now(), &view.topology().racks);
-        racks.iter().map(|r| view.releases(r.id).into_iter().map(|t: Time| t.since(now)).collect()).collect()
+        racks
+            .iter()
+            .map(|r| view.releases(r.id).into_iter().map(|t: Time| t.since(now)).collect())
+            .collect()
     }
 
-    /// The question to the controller about a stage whose maps are done; nothing if it is not worth circuits.
+    /// The question to the controller about a stage whose maps are done; nothing if it is not worth
+    /// circuits.
     fn question(&self, view: &dyn View, job: JobId, stage: usize) -> Option<Asked> {
         let (maps, reduces) = (Self::output(view, job, stage), view.job(job).stages[stage].tasks);
         if reduces::widths(&maps, reduces, &self.cluster).is_empty() {
             return None;
         }
-        let shuffle = advisor::Shuffle::Open { maps, reduces, free: Self::releases(view), at_most: None, waves: true };
+        let shuffle = advisor::Shuffle::Open {
+            maps,
+            reduces,
+            free: Self::releases(view),
+            at_most: None,
+            waves: true,
+        };
         Some(Asked { job, stage, request: Request { shuffle, ready: Span::ZERO, deadline: None } })
     }
 
@@ -197,25 +234,43 @@ impl CoScheduler {
         let spec = view.job(job);
         let tasks = spec.stages[stage].tasks;
         let widths = match spec.recurring {
-            true => reduces::recurring_widths(&data::matrix(self.known(view, job), &self.cluster), &maps, tasks, &self.cluster),
+            true => reduces::recurring_widths(
+                &data::matrix(self.known(view, job), &self.cluster),
+                &maps,
+                tasks,
+                &self.cluster,
+            ),
             false => reduces::widths(&maps, tasks, &self.cluster),
         };
         let free = Self::releases(view);
-        let question = Question { cluster: &self.cluster, maps: &maps, reduces: tasks, widths: &widths, free: &free };
+        let question = Question {
+            cluster: &self.cluster,
+            maps: &maps,
+            reduces: tasks,
+            widths: &widths,
+            free: &free,
+        };
         decide(&question, &Idle(&self.cluster)).map(|d| d.best().racks.clone())
     }
 
-    /// A task of this stage on this rack, as Algorithm 2 sees it; nothing if it waits for other racks.
+    /// A task of this stage on this rack, as Algorithm 2 sees it; nothing if it waits for other
+    /// racks.
     fn classify(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> Option<Offer> {
         let heavy = self.is_heavy(view, job);
-        let Some(g) = self.guides.get(&job) else { return Some(Offer { kind: Kind::Map, heavy, guided: false }) };
+        let Some(g) = self.guides.get(&job) else {
+            return Some(Offer { kind: Kind::Map, heavy, guided: false });
+        };
         if view.job(job).edges_into(stage).next().is_none() {
             let allowed = || match self.options.strict {
                 true => g.maps.open(&g.used).any(|r| r == rack),
                 false => g.maps.allows(rack, &g.used),
             };
             let guided = allowed() && self.has_data(view, job, stage, rack);
-            let elsewhere = || g.maps.open(&g.used).any(|r| view.slots(r) > 0 && self.has_data(view, job, stage, r));
+            let elsewhere = || {
+                g.maps
+                    .open(&g.used)
+                    .any(|r| view.slots(r) > 0 && self.has_data(view, job, stage, r))
+            };
             let waits = self.options.strict && heavy && !guided && elsewhere();
             return (!waits).then_some(Offer { kind: Kind::Map, heavy, guided });
         }
@@ -237,15 +292,20 @@ impl CoScheduler {
         g.best.insert(stage, racks);
     }
 
-    /// The reduce task that comes before all users: of the first choice of racks that still has room here.
+    /// The reduce task that comes before all users: of the first choice of racks that still has
+    /// room here.
     ///
-    /// A shuffle begins when all its reduces have slots. If two jobs each held slots that the other waits for, neither would begin; in the
-    /// order of their choices one of them always gets all of its own.
+    /// A shuffle begins when all its reduces have slots. If two jobs each held slots that the other
+    /// waits for, neither would begin; in the order of their choices one of them always gets all of
+    /// its own.
     fn first_chosen(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
         let guides = &self.guides;
-        self.chosen.retain(|&(job, stage)| guides.contains_key(&job) && view.counts(job, stage).pending > 0);
+        self.chosen.retain(|&(job, stage)| {
+            guides.contains_key(&job) && view.counts(job, stage).pending > 0
+        });
         let room = |&(job, stage): &(JobId, usize)| {
-            guides[&job].open(view, job, stage).any(|r| r == rack) && startable(view, job).any(|s| s == stage)
+            guides[&job].open(view, job, stage).any(|r| r == rack)
+                && startable(view, job).any(|s| s == stage)
         };
         self.chosen.iter().copied().find(room).map(|(job, stage)| Pick::of(job, stage))
     }
@@ -272,8 +332,12 @@ impl Placement for CoScheduler {
         let (spec, p) = (view.job(job), self.options);
         let (sir, seed) = (Sir::starting(p.sir), hdfs::mixed(self.common.seed, job));
         let d = data::guideline(self.known(view, job), &self.cluster, sir, seed);
-        let blocks = hdfs::in_racks(view, job, self.common.seed, |s| d.sets.blocks(spec.stages[s].tasks));
-        self.guides.insert(job, Guide { maps: MapGuideline::of(&d), used: Vec::new(), best: BTreeMap::new() });
+        let blocks =
+            hdfs::in_racks(view, job, self.common.seed, |s| d.sets.blocks(spec.stages[s].tasks));
+        self.guides.insert(
+            job,
+            Guide { maps: MapGuideline::of(&d), used: Vec::new(), best: BTreeMap::new() },
+        );
         blocks
     }
 
@@ -287,9 +351,14 @@ impl Placement for CoScheduler {
         }
         let ready: Vec<JobId> = view.ready().collect();
         for user in ready.chunk_by(|a, b| view.job(*a).queue == view.job(*b).queue) {
-            let picks: Vec<Pick> = user.iter().flat_map(|&job| startable(view, job).map(move |stage| Pick::of(job, stage))).collect();
-            let answered = picks.into_iter().filter(|p| !self.unanswered.contains(&(p.job, p.stage)));
-            let offered = answered.filter_map(|p| Some((p, self.classify(view, p.job, p.stage, rack)?)));
+            let picks: Vec<Pick> = user
+                .iter()
+                .flat_map(|&job| startable(view, job).map(move |stage| Pick::of(job, stage)))
+                .collect();
+            let answered =
+                picks.into_iter().filter(|p| !self.unanswered.contains(&(p.job, p.stage)));
+            let offered =
+                answered.filter_map(|p| Some((p, self.classify(view, p.job, p.stage, rack)?)));
             let (picks, offers): (Vec<Pick>, Vec<Offer>) = offered.unzip();
             if let Some(k) = order::pick(offers) {
                 return Some(picks[k]);
@@ -319,10 +388,12 @@ impl Placement for CoScheduler {
         }
         let spec = view.job(job);
         let done = |s: usize| view.counts(job, s).finished == view.counts(job, s).tasks();
-        let next: Vec<usize> = spec.edges.iter().filter(|e| e.from == stage).map(|e| e.to).collect();
+        let next: Vec<usize> =
+            spec.edges.iter().filter(|e| e.from == stage).map(|e| e.to).collect();
         for to in next.into_iter().filter(|&to| spec.edges_into(to).all(|e| done(e.from))) {
             let question = if self.asks { self.question(view, job, to) } else { None };
-            let best = if self.asks || self.options.maps_only { None } else { self.choose(view, job, to) };
+            let best =
+                if self.asks || self.options.maps_only { None } else { self.choose(view, job, to) };
             self.choose_racks(job, to, best);
             if let Some(q) = question {
                 self.unanswered.insert((job, to));
@@ -335,7 +406,13 @@ impl Placement for CoScheduler {
         std::mem::take(&mut self.asked)
     }
 
-    fn answered(&mut self, _: &dyn View, job: JobId, stage: usize, racks: Option<Vec<(RackId, u32)>>) {
+    fn answered(
+        &mut self,
+        _: &dyn View,
+        job: JobId,
+        stage: usize,
+        racks: Option<Vec<(RackId, u32)>>,
+    ) {
         self.unanswered.remove(&(job, stage));
         self.choose_racks(job, stage, racks);
     }
@@ -346,7 +423,12 @@ impl Placement for CoScheduler {
         let best = self.guides.get(&job).and_then(|g| g.best.get(&stage)?.clone());
         let racks: Vec<(RackId, u32)> = best.filter(|_| self.options.strict).unwrap_or_else(all);
         let seats: u64 = racks.iter().map(|&(r, most)| u64::from(view.slots(r).min(most))).sum();
-        let crowded = seats < u64::from(counts.tasks()) && racks.iter().all(|r| view.free(r.0) == 0);
-        if counts.pending == 0 || crowded { Shuffle::Start } else { Shuffle::Hold(view.now() + self.common.patience) }
+        let crowded =
+            seats < u64::from(counts.tasks()) && racks.iter().all(|r| view.free(r.0) == 0);
+        if counts.pending == 0 || crowded {
+            Shuffle::Start
+        } else {
+            Shuffle::Hold(view.now() + self.common.patience)
+        }
     }
 }

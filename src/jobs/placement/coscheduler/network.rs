@@ -18,17 +18,19 @@ pub struct Transfer {
 
 /// Something that can say how long a coflow will take.
 ///
-/// The paper's answer is [`Idle`]. A controller may answer from the circuits and coflows that it has.
+/// The paper's answer is [`Idle`]. A controller may answer from the circuits and coflows that it
+/// has.
 pub trait Network {
-    /// The completion time of a coflow, counted from `start`, when it may begin; `start` counts from now. Each pair of racks is given
-    /// at most once.
+    /// The completion time of a coflow, counted from `start`, when it may begin; `start` counts
+    /// from now. Each pair of racks is given at most once.
     fn completion(&self, coflow: &[Transfer], start: Span) -> Span;
 }
 
 /// A network without any other coflow: the lower bound T(C), eq. (1), (2) and (15).
 ///
-/// Pairs that reach T_e go by circuits, all others by the electrical core at the same time; bytes that stay in a rack take no time.
-/// With W circuits a port, a port's sum is divided by W but is not below its longest pair.
+/// Pairs that reach T_e go by circuits, all others by the electrical core at the same time; bytes
+/// that stay in a rack take no time. With W circuits a port, a port's sum is divided by W but is
+/// not below its longest pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle<'a>(pub &'a Cluster);
 

@@ -1,4 +1,5 @@
-//! Which task gets a free slot (Co-scheduler section IV-G, Algorithm 2): six classes, in this order.
+//! Which task gets a free slot (Co-scheduler section IV-G, Algorithm 2): six classes, in this
+//! order.
 
 use serde::Serialize;
 
@@ -18,8 +19,8 @@ pub struct Offer {
     pub kind: Kind,
     /// Whether its job is shuffle-heavy.
     pub heavy: bool,
-    /// The guideline of its job has room for it in this rack: the best schedule names the rack, or for a map, data is there and
-    /// [`super::maps::MapGuideline::allows`] it.
+    /// The guideline of its job has room for it in this rack: the best schedule names the rack, or
+    /// for a map, data is there and [`super::maps::MapGuideline::allows`] it.
     pub guided: bool,
 }
 
@@ -28,7 +29,8 @@ pub struct Offer {
 pub enum Class {
     /// Line 4: a reduce task of a shuffle-heavy job whose best schedule names this rack.
     GuidedReduce,
-    /// Line 5: a map task of a shuffle-heavy job whose data is here, on fewer than R_map racks so far.
+    /// Line 5: a map task of a shuffle-heavy job whose data is here, on fewer than R_map racks so
+    /// far.
     GuidedMap,
     /// Line 6: a reduce task of a job that is not shuffle-heavy.
     LightReduce,
@@ -54,8 +56,8 @@ impl Offer {
     }
 }
 
-/// The place of the offer to take: the first of the first class. The caller has chosen the user, and brings that user's offers in the
-/// order of its jobs.
+/// The place of the offer to take: the first of the first class. The caller has chosen the user,
+/// and brings that user's offers in the order of its jobs.
 pub fn pick(offers: impl IntoIterator<Item = Offer>) -> Option<usize> {
     offers.into_iter().enumerate().min_by_key(|(k, o)| (o.class(), *k)).map(|(k, _)| k)
 }

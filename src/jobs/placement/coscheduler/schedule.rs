@@ -1,7 +1,8 @@
 //! Co-scheduler offline: what it makes of a list of jobs on a cluster without other jobs.
 //!
-//! Jobs are taken by arrival, and each stage by the rules of this room on slot calendars: maps on racks that hold their data, reduces
-//! by the best schedule for the slots that are then free. This is a forecast; in a run the scheduler asks again at every step.
+//! Jobs are taken by arrival, and each stage by the rules of this room on slot calendars: maps on
+//! racks that hold their data, reduces by the best schedule for the slots that are then free. This
+//! is a forecast; in a run the scheduler asks again at every step.
 
 use serde::Serialize;
 
@@ -49,19 +50,28 @@ pub struct Schedule {
     pub mean_completion_ns: f64,
 }
 
-/// Lays out jobs, given in the order of their arrival. `seed` draws the racks of their data. O(J R^2 (stages + edges)) and O(R slots) a
-/// stage.
+/// Lays out jobs, given in the order of their arrival. `seed` draws the racks of their data. O(J
+/// R^2 (stages + edges)) and O(R slots) a stage.
 pub fn schedule(jobs: &[JobSpec], cluster: &Cluster, seed: u64) -> Schedule {
     let mut calendar = Calendar::new(cluster.racks, cluster.rack_slots());
     let one = |job: &JobSpec| {
         let data = guideline(job, cluster, Sir::default(), seed.wrapping_add(u64::from(job.id.0)));
-        let heavy = if job.recurring { shuffle_heavy(job, cluster) } else { job.input_bytes() >= cluster.elephant };
+        let heavy = if job.recurring {
+            shuffle_heavy(job, cluster)
+        } else {
+            job.input_bytes() >= cluster.elephant
+        };
         Layer { job, cluster, data, heavy }.lay(&mut calendar)
     };
     let planned: Vec<Planned> = jobs.iter().map(one).collect();
     let makespan = planned.iter().map(|p| p.finish.since(Time::ZERO)).max().unwrap_or(Span::ZERO);
-    let total: u128 = planned.iter().zip(jobs).map(|(p, j)| u128::from(p.finish.since(j.arrival).0)).sum();
-    Schedule { mean_completion_ns: total as f64 / planned.len().max(1) as f64, jobs: planned, makespan }
+    let total: u128 =
+        planned.iter().zip(jobs).map(|(p, j)| u128::from(p.finish.since(j.arrival).0)).sum();
+    Schedule {
+        mean_completion_ns: total as f64 / planned.len().max(1) as f64,
+        jobs: planned,
+        makespan,
+    }
 }
 
 struct Layer<'a> {
@@ -75,8 +85,11 @@ impl Layer<'_> {
     fn lay(self, calendar: &mut Calendar) -> Planned {
         let (mut stages, mut decisions): (Vec<StagePlan>, Vec<Option<Decision>>) = (vec![], vec![]);
         for s in 0..self.job.stages.len() {
-            let (stage, decision) =
-                if reads_blocks(self.job, s) { (self.maps(s, calendar), None) } else { self.reduces(s, &stages, calendar) };
+            let (stage, decision) = if reads_blocks(self.job, s) {
+                (self.maps(s, calendar), None)
+            } else {
+                self.reduces(s, &stages, calendar)
+            };
             stages.push(stage);
             decisions.push(decision);
         }
@@ -84,17 +97,28 @@ impl Layer<'_> {
         Planned { job: self.job.id, heavy: self.heavy, data: self.data, stages, decisions, finish }
     }
 
-    /// Maps of a heavy job: evenly on the R_map racks with its data that have room for their share soonest. Others: what is free first.
+    /// Maps of a heavy job: evenly on the R_map racks with its data that have room for their share
+    /// soonest. Others: what is free first.
     fn maps(&self, stage: usize, calendar: &mut Calendar) -> StagePlan {
         let tasks = self.job.stages[stage].tasks;
         let share = if self.heavy {
             let width = self.data.width.min(tasks as usize).max(1);
             let each = tasks.div_ceil(width as u32).min(self.cluster.rack_slots());
-            let mut racks: Vec<(Option<Time>, RackId)> =
-                self.data.sets.racks().into_iter().map(|r| (calendar.racks[r.index()].ready(each), r)).collect();
+            let mut racks: Vec<(Option<Time>, RackId)> = self
+                .data
+                .sets
+                .racks()
+                .into_iter()
+                .map(|r| (calendar.racks[r.index()].ready(each), r))
+                .collect();
             racks.sort_unstable();
             let (base, more) = (tasks / width as u32, tasks as usize % width);
-            racks.iter().take(width).enumerate().map(|(k, r)| (r.1, base + u32::from(k < more))).collect()
+            racks
+                .iter()
+                .take(width)
+                .enumerate()
+                .map(|(k, r)| (r.1, base + u32::from(k < more)))
+                .collect()
         } else {
             anywhere(tasks, calendar)
         };
@@ -102,7 +126,8 @@ impl Layer<'_> {
         for (rack, tasks) in share {
             let own = &mut calendar.racks[rack.index()];
             let containers = tasks.min(own.slots());
-            let from = own.take(containers).last().map_or(self.job.arrival, |t| t.0.max(self.job.arrival));
+            let from =
+                own.take(containers).last().map_or(self.job.arrival, |t| t.0.max(self.job.arrival));
             let until = from + stage_time(&self.job.stages[stage], tasks, containers);
             own.give(containers, until);
             groups.push(Group { rack, containers, tasks, from, until });
@@ -123,27 +148,57 @@ impl Layer<'_> {
                 given = until;
             }
         }
-        by_rack.into_iter().enumerate().filter(|b| b.1 > 0).map(|(r, b)| (RackId::from(r), Bytes(b))).collect()
+        by_rack
+            .into_iter()
+            .enumerate()
+            .filter(|b| b.1 > 0)
+            .map(|(r, b)| (RackId::from(r), Bytes(b)))
+            .collect()
     }
 
-    fn reduces(&self, stage: usize, done: &[StagePlan], calendar: &mut Calendar) -> (StagePlan, Option<Decision>) {
+    fn reduces(
+        &self,
+        stage: usize,
+        done: &[StagePlan],
+        calendar: &mut Calendar,
+    ) -> (StagePlan, Option<Decision>) {
         let spec = &self.job.stages[stage];
-        let ready = self.job.edges_into(stage).map(|e| done[e.from].finish).max().unwrap_or(self.job.arrival);
+        let ready = self
+            .job
+            .edges_into(stage)
+            .map(|e| done[e.from].finish)
+            .max()
+            .unwrap_or(self.job.arrival);
         let maps = self.inputs(stage, done);
         let widths = match self.job.recurring {
-            true => recurring_widths(&matrix(self.job, self.cluster), &maps, spec.tasks, self.cluster),
+            true => {
+                recurring_widths(&matrix(self.job, self.cluster), &maps, spec.tasks, self.cluster)
+            }
             false => widths(&maps, spec.tasks, self.cluster),
         };
         let free: Vec<Vec<Span>> = calendar.racks.iter().map(|r| r.releases(ready)).collect();
-        let question = Question { cluster: self.cluster, maps: &maps, reduces: spec.tasks, widths: &widths, free: &free };
+        let question = Question {
+            cluster: self.cluster,
+            maps: &maps,
+            reduces: spec.tasks,
+            widths: &widths,
+            free: &free,
+        };
         let decision = decide(&question, &Idle(self.cluster));
-        let share = decision.as_ref().map_or_else(|| anywhere(spec.tasks, calendar), |d| d.best().racks.clone());
+        let share = decision
+            .as_ref()
+            .map_or_else(|| anywhere(spec.tasks, calendar), |d| d.best().racks.clone());
         let cct = Idle(self.cluster).completion(&coflow(&maps, &share), Span::ZERO);
-        let held: Vec<(RackId, u32, u32)> =
-            share.iter().map(|&(r, tasks)| (r, tasks.min(calendar.racks[r.index()].slots()), tasks)).collect();
+        let held: Vec<(RackId, u32, u32)> = share
+            .iter()
+            .map(|&(r, tasks)| (r, tasks.min(calendar.racks[r.index()].slots()), tasks))
+            .collect();
         let mut from = ready;
         for &(rack, containers, _) in &held {
-            from = calendar.racks[rack.index()].take(containers).last().map_or(from, |t| t.0.max(from));
+            from = calendar.racks[rack.index()]
+                .take(containers)
+                .last()
+                .map_or(from, |t| t.0.max(from));
         }
         let mut groups = vec![];
         for (rack, containers, tasks) in held {
@@ -155,7 +210,8 @@ impl Layer<'_> {
     }
 }
 
-/// Tasks by rack on the containers that are free first; in waves, if there are fewer containers than tasks.
+/// Tasks by rack on the containers that are free first; in waves, if there are fewer containers
+/// than tasks.
 fn anywhere(tasks: u32, calendar: &Calendar) -> Vec<(RackId, u32)> {
     let of = calendar.first(tasks);
     let all: u64 = of.iter().map(|f| u64::from(f.1)).sum();
@@ -187,11 +243,18 @@ mod tests {
         let jobs = JobList::new("t", vec![map_reduce((40, 1000), (8, 1000), 16 * 1_125)]).jobs;
         let s = schedule(&jobs, &c, 1);
         let p = &s.jobs[0];
-        // Four racks of ten maps, all with the data; each holds 4 T_e, so up to four racks of reduces, and four are fastest.
-        assert_eq!((p.heavy, p.data.width, p.stages[0].groups.iter().map(|g| g.tasks).collect::<Vec<_>>()), (true, 4, vec![10; 4]));
+        // Four racks of ten maps, all with the data; each holds 4 T_e, so up to four racks of
+        // reduces, and four are fastest.
+        assert_eq!(
+            (p.heavy, p.data.width, p.stages[0].groups.iter().map(|g| g.tasks).collect::<Vec<_>>()),
+            (true, 4, vec![10; 4])
+        );
         assert!(p.stages[0].racks().iter().all(|r| p.data.sets.racks().contains(r)));
         let d = p.decisions[1].as_ref().unwrap();
-        assert_eq!((d.candidates.len(), d.best().racks.len(), p.stages[1].shuffle), (4, 4, d.best().cct));
+        assert_eq!(
+            (d.candidates.len(), d.best().racks.len(), p.stages[1].shuffle),
+            (4, 4, d.best().cct)
+        );
         assert_eq!(p.finish, Time::ZERO + Span::secs(2) + d.best().cct);
     }
 

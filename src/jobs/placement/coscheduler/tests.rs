@@ -26,15 +26,28 @@ fn free(times: &[&[u64]]) -> Vec<Vec<Span>> {
 /// Figure 2: three racks, one byte a nanosecond, any byte an elephant.
 fn figure_2() -> Cluster {
     let ocs = BitRate(8 * GB);
-    Cluster { racks: 3, hosts: 4, slots: 4, ocs, core: ocs, delta: Span(1000), elephant: Bytes(1), ..Cluster::co_scheduler() }
+    Cluster {
+        racks: 3,
+        hosts: 4,
+        slots: 4,
+        ocs,
+        core: ocs,
+        delta: Span(1000),
+        elephant: Bytes(1),
+        ..Cluster::co_scheduler()
+    }
 }
 
 #[test]
 fn section_iii_a_terasort() {
-    // 10 GB: "place the map tasks in 2 racks and the reduce tasks in 2 racks: each of these 4 elephant flows would be 2.5 GB".
+    // 10 GB: "place the map tasks in 2 racks and the reduce tasks in 2 racks: each of these 4
+    // elephant flows would be 2.5 GB".
     let c = Cluster::co_scheduler();
     assert_eq!(width(Bytes(10 * GB), &c), 2);
-    assert_eq!((width(Bytes(GB), &c), width(Bytes(u64::MAX), &c), width(Bytes(9 * c.elephant.0), &c)), (1, 60, 3));
+    assert_eq!(
+        (width(Bytes(GB), &c), width(Bytes(u64::MAX), &c), width(Bytes(9 * c.elephant.0), &c)),
+        (1, 60, 3)
+    );
     let own = maps(&[5 * GB, 5 * GB]);
     assert_eq!(widths(&own, 10, &c), [1, 2, 3, 4]);
     let two = coflow(&own, &[(RackId(2), 5), (RackId(3), 5)]);
@@ -43,18 +56,31 @@ fn section_iii_a_terasort() {
 
 #[test]
 fn figure_2_completion_times_of_the_first_job() {
-    // 3 maps a rack, each 1 unit to each reduce task: with the reduces at (0,2,1) 12 + 2 delta, at (1,1,1) 6 + 2 delta.
+    // 3 maps a rack, each 1 unit to each reduce task: with the reduces at (0,2,1) 12 + 2 delta, at
+    // (1,1,1) 6 + 2 delta.
     let (c, own) = (figure_2(), maps(&[9_000, 9_000, 9_000]));
     let at = |tasks: &[(u32, u32)]| {
         let racks: Vec<(RackId, u32)> = tasks.iter().map(|&(r, d)| (RackId(r), d)).collect();
         Idle(&c).completion(&coflow(&own, &racks), Span::ZERO)
     };
-    assert_eq!((at(&[(1, 2), (2, 1)]), at(&[(0, 1), (1, 1), (2, 1)])), (Span(12_000 + 2_000), Span(6_000 + 2_000)));
+    assert_eq!(
+        (at(&[(1, 2), (2, 1)]), at(&[(0, 1), (1, 1), (2, 1)])),
+        (Span(12_000 + 2_000), Span(6_000 + 2_000))
+    );
     // Co-scheduler itself finds the second case: three circuits at once.
     let slots = vec![vec![Span::ZERO; 16]; 3];
-    let q = Question { cluster: &c, maps: &own, reduces: 3, widths: &widths(&own, 3, &c), free: &slots };
+    let q = Question {
+        cluster: &c,
+        maps: &own,
+        reduces: 3,
+        widths: &widths(&own, 3, &c),
+        free: &slots,
+    };
     let found = decide(&q, &Idle(&c)).unwrap();
-    assert_eq!((found.candidates.len(), found.best().racks.len(), found.best().finish), (3, 3, Span(8_000)));
+    assert_eq!(
+        (found.candidates.len(), found.best().racks.len(), found.best().finish),
+        (3, 3, Span(8_000))
+    );
 }
 
 #[test]
@@ -94,21 +120,39 @@ fn racks_below_the_threshold_are_left_out_of_the_guideline_but_not_of_the_shuffl
     let slots = vec![vec![Span::ZERO; 200]; 60];
     let q = Question { cluster: &c, maps: &own, reduces: 50, widths: &[3], free: &slots };
     let best = decide(&q, &Idle(&c)).unwrap().best().clone();
-    assert_eq!(coflow(&own, &best.racks).iter().map(|t| t.bytes).sum::<Bytes>(), Bytes(c.elephant.0 * 8 + GB));
+    assert_eq!(
+        coflow(&own, &best.racks).iter().map(|t| t.bytes).sum::<Bytes>(),
+        Bytes(c.elephant.0 * 8 + GB)
+    );
     assert!(decide(&Question { maps: &own[1..2], ..q }, &Idle(&c)).is_none());
 }
 
 #[test]
 fn a_map_rack_with_little_output_does_not_confine_many_reduces_to_few_racks() {
     let c = Cluster::co_scheduler();
-    let mut own: Vec<(RackId, Bytes)> = (0..30).map(|r| (RackId(r), Bytes(20 * c.elephant.0))).collect();
+    let mut own: Vec<(RackId, Bytes)> =
+        (0..30).map(|r| (RackId(r), Bytes(20 * c.elephant.0))).collect();
     own.push((RackId(30), Bytes(2 * c.elephant.0)));
-    // 200 reduces fit into a rack: the smallest map rack counts. 1290 take seven racks: it does not.
-    assert_eq!((widths(&own, 200, &c).len(), widths(&own, 201, &c).len(), widths(&own, 1290, &c).len()), (2, 2, 20));
+    // 200 reduces fit into a rack: the smallest map rack counts. 1290 take seven racks: it does
+    // not.
+    assert_eq!(
+        (widths(&own, 200, &c).len(), widths(&own, 201, &c).len(), widths(&own, 1290, &c).len()),
+        (2, 2, 20)
+    );
     let slots = vec![vec![Span::ZERO; 200]; 60];
-    let q = Question { cluster: &c, maps: &own, reduces: 1290, widths: &widths(&own, 1290, &c), free: &slots };
+    let q = Question {
+        cluster: &c,
+        maps: &own,
+        reduces: 1290,
+        widths: &widths(&own, 1290, &c),
+        free: &slots,
+    };
     let d = decide(&q, &Idle(&c)).unwrap();
-    assert!(d.best().racks.len() >= 7 && d.best().racks.iter().all(|r| r.1 <= 200), "{:?}", d.best());
+    assert!(
+        d.best().racks.len() >= 7 && d.best().racks.iter().all(|r| r.1 <= 200),
+        "{:?}",
+        d.best()
+    );
     // Where every map rack has little, fewer racks than seven are left, and waves.
     assert_eq!(widths(&own[30..], 1290, &c), [1, 2]);
 }
@@ -138,7 +182,8 @@ fn slots_that_no_rack_has_are_taken_in_waves() {
 fn with_wavelengths_the_choice_is_wider() {
     let f = free(&[&[1], &[2], &[3], &[4]]);
     let local = |r: RackId| [0, 5, 9, 99][r.index()];
-    let racks = |w| explore(&[1, 1], &f, w, local).unwrap().racks.iter().map(|r| r.0.0).collect::<Vec<_>>();
+    let racks =
+        |w| explore(&[1, 1], &f, w, local).unwrap().racks.iter().map(|r| r.0.0).collect::<Vec<_>>();
     assert_eq!((racks(1), racks(2), racks(3)), (vec![0, 1], vec![1, 2], vec![2, 3]));
 }
 
@@ -210,8 +255,9 @@ proptest! {
     fn an_error_in_remaining_times_costs_no_more_than_the_error(
         f in any_free(), tasks in 1u32..=4, wide in 1usize..4, percent in prop::collection::vec(50u64..=150, 30)
     ) {
-        // The paper's error model: every time is off by up to a half. What was chosen is then ready at most three times as late as the
-        // best choice: it looked no later than that did, each seen at 50 to 150 % of itself.
+        // The paper's error model: every time is off by up to a half. What was chosen is then ready
+        // at most three times as late as the best choice: it looked no later than that did, each
+        // seen at 50 to 150 % of itself.
         prop_assume!(wide <= f.len());
         let d = vec![tasks; wide];
         let mut k = 0;
@@ -248,7 +294,8 @@ proptest! {
         let mut demand = DemandMatrix::zero(4);
         all.iter().filter(|t| t.from != t.to).for_each(|t| demand.add(t.from, t.to, t.bytes.0));
         prop_assert_eq!(Idle(&c).completion(&all, Span::ZERO), bounds::circuit(&demand, c.ocs, c.delta));
-        // More circuits at once never make it longer, nor shorter than its longest pair or its share.
+        // More circuits at once never make it longer, nor shorter than its longest pair or its
+        // share.
         let wide = Cluster { circuits: 3, ..c };
         let (one, three) = (Idle(&c).completion(&all, Span::ZERO), Idle(&wide).completion(&all, Span::ZERO));
         prop_assert!(three <= one && three.0 * 3 >= one.0);

@@ -1,4 +1,5 @@
-//! Hit-scheduler as a policy: every task of a shuffle has a wanted host, from a plan that is made when its job may have a slot.
+//! Hit-scheduler as a policy: every task of a shuffle has a wanted host, from a plan that is made
+//! when its job may have a slot.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +20,11 @@ use crate::units::{Bytes, Span, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HitOptions {
-    /// Which tasks move at once: reduces and maps in turns (alternate), or both at once as the paper prints it (both); alternate if left
-    /// out.
+    /// Which tasks move at once: reduces and maps in turns (alternate), or both at once as the
+    /// paper prints it (both); alternate if left out.
     pub ends: Ends,
-    /// By what hosts rank tasks: by what is saved (utility), or by how many flows vote for them, as Algorithm 1 prints it (count); utility
-    /// if left out.
+    /// By what hosts rank tasks: by what is saved (utility), or by how many flows vote for them, as
+    /// Algorithm 1 prints it (count); utility if left out.
     pub grades: Grading,
     /// The most rounds of turns, 1 to 10; 10 if left out.
     #[schemars(range(min = 1, max = 10))]
@@ -57,7 +58,10 @@ impl PolicyOptions for HitOptions {
             Some(BadOption { key: "units".into(), ..bad })
         };
         let units = [("access", access), ("aggregation", aggregation), ("core", core)];
-        outside("rounds", self.rounds.into(), (1, MAX_ROUNDS.into())).into_iter().chain(units.into_iter().filter_map(unit)).collect()
+        outside("rounds", self.rounds.into(), (1, MAX_ROUNDS.into()))
+            .into_iter()
+            .chain(units.into_iter().filter_map(unit))
+            .collect()
     }
 
     fn units(&self) -> Units {
@@ -83,7 +87,8 @@ pub struct Hit {
     alarm: Alarm,
 }
 
-/// Where the tasks of a stage are wanted. Where they all send and receive alike, it is hosts that are counted.
+/// Where the tasks of a stage are wanted. Where they all send and receive alike, it is hosts that
+/// are counted.
 #[derive(Clone, Debug, Default)]
 struct Wanted {
     /// By host: tasks that are wanted there and have not started.
@@ -116,7 +121,8 @@ impl Wanted {
         wanted.or(host.filter(|_| none_by_task)).into_iter().for_each(|h| self.one_less(h));
     }
 
-    /// A task started there, or a place is given up; any of the stage's tasks may have been the one that was wanted.
+    /// A task started there, or a place is given up; any of the stage's tasks may have been the one
+    /// that was wanted.
     fn one_less(&mut self, host: HostId) {
         let Some(n) = self.hosts.get_mut(&host) else { return };
         (*n, self.all) = (*n - 1, self.all - 1);
@@ -130,11 +136,21 @@ impl Hit {
     /// A policy with its options; data is placed as HDFS does, drawn from the seed.
     pub fn new(options: HitOptions, common: &Common) -> Self {
         let (slowstart, seed, wait) = (common.slowstart, common.seed, common.wait.0);
-        Self { options, slowstart, seed, wait, net: None, planned: BTreeSet::new(), stages: BTreeMap::new(), alarm: Alarm::default() }
+        Self {
+            options,
+            slowstart,
+            seed,
+            wait,
+            net: None,
+            planned: BTreeSet::new(),
+            stages: BTreeMap::new(),
+            alarm: Alarm::default(),
+        }
     }
 
-    /// Plans a job when it may have its first slot, on the slots that are free then. In a cluster that is full its tasks that receive are
-    /// planned on all slots, and its first ones go where a slot becomes free, the best such host first.
+    /// Plans a job when it may have its first slot, on the slots that are free then. In a cluster
+    /// that is full its tasks that receive are planned on all slots, and its first ones go where a
+    /// slot becomes free, the best such host first.
     fn plan_once(&mut self, view: &dyn View, job: JobId) {
         if !self.planned.insert(job) {
             return;
@@ -151,7 +167,8 @@ impl Hit {
         if full {
             places = slots(false);
         }
-        let options = Options { how: self.options.how(), seed: self.seed ^ u64::from(job.0), matrix: false };
+        let options =
+            Options { how: self.options.how(), seed: self.seed ^ u64::from(job.0), matrix: false };
         // Fewer than two slots: every host is as good as any other.
         let Ok(mut plan) = plan(spec, topology, net, places, options) else { return };
         for t in &plan.tasks {
@@ -170,13 +187,19 @@ impl Hit {
         }
     }
 
-    /// A host for a task of this stage: a wanted one with a free slot, else the best other one if a task is wanted nowhere; after the
-    /// wait, the best other one in any case. O(hosts).
+    /// A host for a task of this stage: a wanted one with a free slot, else the best other one if a
+    /// task is wanted nowhere; after the wait, the best other one in any case. O(hosts).
     fn choose(&mut self, view: &dyn View, job: JobId, stage: usize) -> Option<Pick> {
-        let Some(wanted) = self.stages.get_mut(&(job, stage)) else { return Some(Pick::of(job, stage)) };
+        let Some(wanted) = self.stages.get_mut(&(job, stage)) else {
+            return Some(Pick::of(job, stage));
+        };
         let is_free = |h: &HostId| view.free_on(*h) > 0;
         if let Some(&host) = wanted.hosts.keys().find(|h| is_free(h)) {
-            return Some(Pick { host: Some(host), task: wanted.task_for(host), ..Pick::of(job, stage) });
+            return Some(Pick {
+                host: Some(host),
+                task: wanted.task_for(host),
+                ..Pick::of(job, stage)
+            });
         }
         let mut task = None;
         if view.counts(job, stage).pending <= wanted.all {
@@ -191,7 +214,11 @@ impl Hit {
             given_up.into_iter().for_each(|h| wanted.one_less(h));
             wanted.by_task.retain(|k, _| Some(*k) != task);
         }
-        Some(Pick { task, host: wanted.others.iter().copied().find(is_free), ..Pick::of(job, stage) })
+        Some(Pick {
+            task,
+            host: wanted.others.iter().copied().find(is_free),
+            ..Pick::of(job, stage)
+        })
     }
 }
 
@@ -231,7 +258,8 @@ impl Placement for Hit {
     fn started(&mut self, _: &dyn View, pick: Pick, _: RackId, _: Locality) {
         let Some(wanted) = self.stages.get_mut(&(pick.job, pick.stage)) else { return };
         if pick.host.is_some_and(|h| wanted.hosts.contains_key(&h)) {
-            // As in delay scheduling, a stage that has waited waits again when it has got what it wants.
+            // As in delay scheduling, a stage that has waited waits again when it has got what it
+            // wants.
             wanted.since = None;
         }
         wanted.started(pick.task, pick.host);
@@ -274,7 +302,10 @@ mod tests {
             w.want(HostId(h));
             w.by_task.insert(k, HostId(h));
         }
-        assert_eq!((w.task_for(HostId(2)), w.task_for(HostId(1)), w.task_for(HostId(3))), (Some(1), Some(0), None));
+        assert_eq!(
+            (w.task_for(HostId(2)), w.task_for(HostId(1)), w.task_for(HostId(3))),
+            (Some(1), Some(0), None)
+        );
         // Task 2 runs elsewhere: its wish is gone, and nothing of that host's.
         w.started(Some(2), Some(HostId(2)));
         assert_eq!((w.all, w.hosts.clone()), (2, BTreeMap::from([(HostId(1), 1), (HostId(2), 1)])));

@@ -6,13 +6,16 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 /// How much every task wants every host, and every host every task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preferences {
-    /// By task, then host: what is saved if the task runs there, in bytes times unit costs; it may be negative.
+    /// By task, then host: what is saved if the task runs there, in bytes times unit costs; it may
+    /// be negative.
     pub utility: Vec<Vec<i128>>,
-    /// By task: its bytes; of tasks that a host wants alike, those with more bytes come first, then those of lower number.
+    /// By task: its bytes; of tasks that a host wants alike, those with more bytes come first, then
+    /// those of lower number.
     pub bytes: Vec<u64>,
     /// By host: how many tasks it takes.
     pub places: Vec<u32>,
-    /// By task, then host: by how many flows a host was graded for the task, which then counts first for the host; empty: not at all.
+    /// By task, then host: by how many flows a host was graded for the task, which then counts
+    /// first for the host; empty: not at all.
     pub counts: Vec<Vec<u32>>,
 }
 
@@ -26,20 +29,23 @@ impl Preferences {
         (Reverse(count), Reverse(self.utility[task][host]), Reverse(self.bytes[task]), task)
     }
 
-    /// The hosts with places, the one on top that a task wants most: by utility, then number. Few of them are ever asked.
+    /// The hosts with places, the one on top that a task wants most: by utility, then number. Few
+    /// of them are ever asked.
     fn list(&self, task: usize) -> BinaryHeap<(i128, Reverse<u32>)> {
         let hosts = (0..self.places.len() as u32).filter(|&h| self.places[h as usize] > 0);
         hosts.map(|h| (self.utility[task][h as usize], Reverse(h))).collect::<Vec<_>>().into()
     }
 
-    /// Assigns every task to a host, none to more than it has places for, so that no task and host would both rather have each other:
-    /// deferred acceptance, in which tasks propose. By task the host's number; `None` only if all places together are fewer than the
-    /// tasks. Of all stable assignments it is the best one for every task, whatever the order of the proposals.
-    /// O(tasks x hosts x log hosts), and where few tasks are refused O(tasks x hosts).
+    /// Assigns every task to a host, none to more than it has places for, so that no task and host
+    /// would both rather have each other: deferred acceptance, in which tasks propose. By task the
+    /// host's number; `None` only if all places together are fewer than the tasks. Of all stable
+    /// assignments it is the best one for every task, whatever the order of the proposals. O(tasks
+    /// x hosts x log hosts), and where few tasks are refused O(tasks x hosts).
     ///
-    /// Source: Algorithm 2 in section 5.2, after Gale and Shapley. What the printed form leaves open is decided so: a host looks at all
-    /// tasks that are assigned to it, drops the worst on its own list while it has too many, and refuses from then on every task at or
-    /// below the best that it has dropped.
+    /// Source: Algorithm 2 in section 5.2, after Gale and Shapley. What the printed form leaves
+    /// open is decided so: a host looks at all tasks that are assigned to it, drops the worst on
+    /// its own list while it has too many, and refuses from then on every task at or below the best
+    /// that it has dropped.
     ///
     /// ```
     /// use heliostat_jobs::placement::hit::matching::Preferences;
@@ -63,7 +69,8 @@ impl Preferences {
                 }
                 held[host].insert(rank);
                 if held[host].len() > self.places[host] as usize {
-                    let worst = held[host].pop_last().expect("it holds more tasks than it has places");
+                    let worst =
+                        held[host].pop_last().expect("it holds more tasks than it has places");
                     dropped[host] = Some(dropped[host].map_or(worst, |d| d.min(worst)));
                     if worst.3 == task {
                         continue;
@@ -86,12 +93,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Whether some task and host would both rather have each other, or a task is left out though there is room.
+    /// Whether some task and host would both rather have each other, or a task is left out though
+    /// there is room.
     fn blocking(p: &Preferences, hosts: &[Option<usize>]) -> Option<(usize, usize)> {
         let pairs = (0..hosts.len()).flat_map(|t| (0..p.places.len()).map(move |h| (t, h)));
         let mut pairs = pairs.filter(|&(_, h)| p.places[h] > 0);
         pairs.find(|&(t, h)| {
-            let better = |own: usize| (std::cmp::Reverse(p.utility[t][h]), h) < (std::cmp::Reverse(p.utility[t][own]), own);
+            let better = |own: usize| {
+                (std::cmp::Reverse(p.utility[t][h]), h)
+                    < (std::cmp::Reverse(p.utility[t][own]), own)
+            };
             if !hosts[t].is_none_or(better) {
                 return false;
             }
@@ -101,10 +112,12 @@ mod tests {
         })
     }
 
-    /// The slow twin for one common matrix without ties: the best pair of all is matched, and so on.
+    /// The slow twin for one common matrix without ties: the best pair of all is matched, and so
+    /// on.
     fn best_first(p: &Preferences) -> Vec<Option<usize>> {
-        let mut pairs: Vec<(i128, usize, usize)> =
-            (0..p.utility.len()).flat_map(|t| (0..p.places.len()).map(move |h| (-p.utility[t][h], t, h))).collect();
+        let mut pairs: Vec<(i128, usize, usize)> = (0..p.utility.len())
+            .flat_map(|t| (0..p.places.len()).map(move |h| (-p.utility[t][h], t, h)))
+            .collect();
         pairs.sort_unstable();
         let (mut hosts, mut room) = (vec![None; p.utility.len()], p.places.clone());
         for (_, t, h) in pairs {
@@ -116,12 +129,19 @@ mod tests {
         hosts
     }
 
-    fn preferences(values: impl Strategy<Value = i128> + Clone) -> impl Strategy<Value = Preferences> {
+    fn preferences(
+        values: impl Strategy<Value = i128> + Clone,
+    ) -> impl Strategy<Value = Preferences> {
         (1usize..6, 1usize..5).prop_flat_map(move |(tasks, hosts)| {
             let row = prop::collection::vec(values.clone(), hosts);
             let rows = prop::collection::vec(row, tasks);
             (rows, prop::collection::vec(0u64..3, tasks), prop::collection::vec(0u32..4, hosts))
-                .prop_map(|(utility, bytes, places)| Preferences { utility, bytes, places, counts: vec![] })
+                .prop_map(|(utility, bytes, places)| Preferences {
+                    utility,
+                    bytes,
+                    places,
+                    counts: vec![],
+                })
         })
     }
 
@@ -130,8 +150,16 @@ mod tests {
         let mut open = vec![vec![]];
         for _ in 0..p.utility.len() {
             let hosts = || std::iter::once(None).chain((0..p.places.len()).map(Some));
-            open = open.iter().flat_map(|a: &Vec<Option<usize>>| hosts().map(move |h| [a.as_slice(), &[h]].concat())).collect();
-            open.retain(|a| (0..p.places.len()).all(|h| a.iter().filter(|x| **x == Some(h)).count() <= p.places[h] as usize));
+            open = open
+                .iter()
+                .flat_map(|a: &Vec<Option<usize>>| {
+                    hosts().map(move |h| [a.as_slice(), &[h]].concat())
+                })
+                .collect();
+            open.retain(|a| {
+                (0..p.places.len())
+                    .all(|h| a.iter().filter(|x| **x == Some(h)).count() <= p.places[h] as usize)
+            });
         }
         open
     }
@@ -139,7 +167,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// Against all assignments: it is stable, and every task has the best host that it has in any stable one.
+        /// Against all assignments: it is stable, and every task has the best host that it has in
+        /// any stable one.
         #[test]
         fn it_is_stable_and_the_best_for_every_task(p in preferences(-3i128..4)) {
             let found = p.matching();

@@ -52,26 +52,33 @@ pub struct Wave {
 }
 
 /// Which tasks move at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Ends {
-    /// Reduces with the maps where they are, then maps with the reduces where they are, as long as that saves something.
+    /// Reduces with the maps where they are, then maps with the reduces where they are, as long as
+    /// that saves something.
     #[default]
     Alternate,
-    /// Both at once, a single time, as section 5 prints it: each grades hosts by where the others were before.
+    /// Both at once, a single time, as section 5 prints it: each grades hosts by where the others
+    /// were before.
     Both,
 }
 
 /// By what hosts rank tasks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Grading {
     /// By what is saved if the task runs there, as the paper's text says.
     #[default]
     Utility,
-    /// By how many of the task's flows have their cheapest way there, as its Algorithm 1 prints it; then by what is saved.
+    /// By how many of the task's flows have their cheapest way there, as its Algorithm 1 prints it;
+    /// then by what is saved.
     Count,
 }
 
@@ -122,8 +129,9 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// The distances for the rates of `pairs` besides `load`: of lists on which the flow fits, if there are any, else of those that
-    /// go least beyond a capacity. Rates are rounded up to powers of two. O(switches with hosts x (switches + links)) a rate.
+    /// The distances for the rates of `pairs` besides `load`: of lists on which the flow fits, if
+    /// there are any, else of those that go least beyond a capacity. Rates are rounded up to powers
+    /// of two. O(switches with hosts x (switches + links)) a rate.
     ///
     /// # Panics
     /// Where there is no way between two hosts: a topology that was read has none.
@@ -131,12 +139,19 @@ impl Distances {
         Self::of_types(net, load, hosts, pairs, &Types::default())
     }
 
-    /// The same over lists of these types; between two hosts without one, more than any list costs. O(switches with hosts x (types x
-    /// (switches + links) + switches with hosts x types x degree)) a rate.
+    /// The same over lists of these types; between two hosts without one, more than any list costs.
+    /// O(switches with hosts x (types x (switches + links) + switches with hosts x types x degree))
+    /// a rate.
     ///
     /// # Panics
     /// Without types, as [`Distances::new`] does.
-    pub fn of_types(net: &Switches, load: &Load, hosts: usize, pairs: &[Pair], types: &Types) -> Self {
+    pub fn of_types(
+        net: &Switches,
+        load: &Load,
+        hosts: usize,
+        pairs: &[Pair],
+        types: &Types,
+    ) -> Self {
         let mut numbers: BTreeMap<u32, usize> = BTreeMap::new();
         let mut stands = vec![];
         let place = (0..hosts).map(|h| {
@@ -153,15 +168,25 @@ impl Distances {
             let rows = stands.iter().map(|&to| {
                 if !types.are_free() {
                     let search = TypedSearch::new(net, load, to, rate, types);
-                    let cost = |&from: &u32| search.way(net, load, from).map_or(net.beyond_cost(), |way| way.1.cost);
+                    let cost = |&from: &u32| {
+                        search.way(net, load, from).map_or(net.beyond_cost(), |way| way.1.cost)
+                    };
                     return stands.iter().map(cost).collect();
                 }
                 let search = Search::new(net, load, to, rate);
-                stands.iter().map(|&from| search.weight(from).expect("a way between hosts").cost).collect()
+                stands
+                    .iter()
+                    .map(|&from| search.weight(from).expect("a way between hosts").cost)
+                    .collect()
             });
             rows.collect()
         };
-        Self { place, tables: rates.iter().map(table).collect(), rates: rates.into_iter().collect(), limitless }
+        Self {
+            place,
+            tables: rates.iter().map(table).collect(),
+            rates: rates.into_iter().collect(),
+            limitless,
+        }
     }
 
     /// The number of the table for this rate.
@@ -172,7 +197,11 @@ impl Distances {
 
     /// What a byte of a flow of this rate costs from one host to another.
     pub fn between(&self, from: HostId, to: HostId, rate: u64) -> u64 {
-        if from == to { 0 } else { self.tables[self.number(rate)][self.place[to.index()]][self.place[from.index()]] }
+        if from == to {
+            0
+        } else {
+            self.tables[self.number(rate)][self.place[to.index()]][self.place[from.index()]]
+        }
     }
 }
 
@@ -192,9 +221,17 @@ impl Wave {
         bytes
     }
 
-    /// What an assignment costs, in bytes times unit costs: every pair by its cheapest list. O(pairs).
+    /// What an assignment costs, in bytes times unit costs: every pair by its cheapest list.
+    /// O(pairs).
     pub fn cost(&self, distances: &Distances, hosts: &[HostId]) -> u128 {
-        let of = |p: &Pair| u128::from(p.bytes) * u128::from(distances.between(hosts[p.from as usize], hosts[p.to as usize], p.rate));
+        let of = |p: &Pair| {
+            u128::from(p.bytes)
+                * u128::from(distances.between(
+                    hosts[p.from as usize],
+                    hosts[p.to as usize],
+                    p.rate,
+                ))
+        };
         self.pairs.iter().map(of).sum()
     }
 
@@ -203,25 +240,38 @@ impl Wave {
     /// # Errors
     /// How many tasks have no place, if the places are too few.
     pub fn at_random(&self, seed: u64) -> Result<Vec<HostId>, usize> {
-        let mut free: Vec<HostId> =
-            self.places.iter().enumerate().flat_map(|(h, &n)| std::iter::repeat_n(HostId::from(h), n as usize)).collect();
+        let mut free: Vec<HostId> = self
+            .places
+            .iter()
+            .enumerate()
+            .flat_map(|(h, &n)| std::iter::repeat_n(HostId::from(h), n as usize))
+            .collect();
         free.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
         let open = self.fixed.iter().filter(|f| f.is_none()).count();
         if open > free.len() {
             return Err(open - free.len());
         }
         let mut next = free.into_iter();
-        Ok(self.fixed.iter().map(|f| f.unwrap_or_else(|| next.next().expect("as many places as tasks"))).collect())
+        Ok(self
+            .fixed
+            .iter()
+            .map(|f| f.unwrap_or_else(|| next.next().expect("as many places as tasks")))
+            .collect())
     }
 }
 
-/// What is saved if each of `movers` (numbers of tasks) runs on each host while all other tasks stay where `hosts` says: by mover, then
-/// host, in bytes times unit costs, every pair by its cheapest list before and after.
-/// O(pairs + movers x (switches with hosts^2 + hosts)).
+/// What is saved if each of `movers` (numbers of tasks) runs on each host while all other tasks
+/// stay where `hosts` says: by mover, then host, in bytes times unit costs, every pair by its
+/// cheapest list before and after. O(pairs + movers x (switches with hosts^2 + hosts)).
 ///
-/// Source: the utility of equations (9) and (10) in section 5; read literally it counts the first segment of a list only, which is the
-/// same for every host, so whole lists are compared here.
-pub fn utilities(wave: &Wave, distances: &Distances, hosts: &[HostId], movers: &[u32]) -> Vec<Vec<i128>> {
+/// Source: the utility of equations (9) and (10) in section 5; read literally it counts the first
+/// segment of a list only, which is the same for every host, so whole lists are compared here.
+pub fn utilities(
+    wave: &Wave,
+    distances: &Distances,
+    hosts: &[HostId],
+    movers: &[u32],
+) -> Vec<Vec<i128>> {
     let mut rows: Vec<Option<usize>> = vec![None; hosts.len()];
     movers.iter().enumerate().for_each(|(k, &t)| rows[t as usize] = Some(k));
     // By mover: its pairs, and whether it sends.
@@ -234,7 +284,8 @@ pub fn utilities(wave: &Wave, distances: &Distances, hosts: &[HostId], movers: &
         }
     }
     let switches = distances.place.iter().max().map_or(0, |m| m + 1);
-    // By rate, direction and switch: what peers there weigh. By host: what peers on it save a task that joins them.
+    // By rate, direction and switch: what peers there weigh. By host: what peers on it save a task
+    // that joins them.
     let mut peers = vec![0u128; distances.rates.len() * 2 * switches];
     let mut beside = vec![0i128; distances.place.len()];
     let mut row = |(&task, pairs): (&u32, &Vec<(&Pair, bool)>)| {
@@ -247,11 +298,16 @@ pub fn utilities(wave: &Wave, distances: &Distances, hosts: &[HostId], movers: &
                 touched.push(cell);
             }
             peers[cell] += u128::from(p.bytes);
-            beside[host] += (u128::from(p.bytes) * u128::from(distances.tables[number][place][place])) as i128;
+            beside[host] +=
+                (u128::from(p.bytes) * u128::from(distances.tables[number][place][place])) as i128;
         }
         let mut at = vec![0i128; switches];
         for cell in touched {
-            let (bytes, peer, table) = (std::mem::take(&mut peers[cell]), cell % switches, &distances.tables[cell / switches / 2]);
+            let (bytes, peer, table) = (
+                std::mem::take(&mut peers[cell]),
+                cell % switches,
+                &distances.tables[cell / switches / 2],
+            );
             let sends = cell / switches % 2 == 1;
             for (place, cost) in at.iter_mut().enumerate() {
                 let units = if sends { table[peer][place] } else { table[place][peer] };
@@ -261,18 +317,21 @@ pub fn utilities(wave: &Wave, distances: &Distances, hosts: &[HostId], movers: &
         let cost = |h: usize| at[distances.place[h]] - beside[h];
         let now = cost(hosts[task as usize].index());
         let saved = (0..beside.len()).map(|h| now - cost(h)).collect();
-        pairs.iter().for_each(|&(p, sends)| beside[hosts[if sends { p.to } else { p.from } as usize].index()] = 0);
+        pairs.iter().for_each(|&(p, sends)| {
+            beside[hosts[if sends { p.to } else { p.from } as usize].index()] = 0
+        });
         saved
     };
     movers.iter().zip(&own).map(&mut row).collect()
 }
 
-/// Places the tasks of a wave that have no host, from an assignment of all to begin with (such as [`Wave::at_random`]): hosts with free
-/// places are graded by [`utilities`], and a stable matching assigns them. The best assignment that was seen is returned, and never one
-/// that costs more than the first under [`Ends::Alternate`]. O(rounds x (pairs + tasks x hosts x log hosts)).
+/// Places the tasks of a wave that have no host, from an assignment of all to begin with (such as
+/// [`Wave::at_random`]): hosts with free places are graded by [`utilities`], and a stable matching
+/// assigns them. The best assignment that was seen is returned, and never one that costs more than
+/// the first under [`Ends::Alternate`]. O(rounds x (pairs + tasks x hosts x log hosts)).
 ///
-/// Source: section 5.3, the initial wave. Tasks of both sides that move at once swap places rather than meet (the printed form, `Both`),
-/// so by default the sides take turns.
+/// Source: section 5.3, the initial wave. Tasks of both sides that move at once swap places rather
+/// than meet (the printed form, `Both`), so by default the sides take turns.
 pub fn place(wave: &Wave, distances: &Distances, start: Vec<HostId>, how: How) -> Placed {
     let before = wave.cost(distances, &start);
     let mut best = Placed { hosts: start, rounds: 0, before, after: before };
@@ -294,7 +353,13 @@ pub fn place(wave: &Wave, distances: &Distances, start: Vec<HostId>, how: How) -
 }
 
 /// One matching of the tasks of these sides that have no host of their own.
-fn moved(wave: &Wave, distances: &Distances, hosts: &[HostId], sides: &[Side], grades: Grading) -> Vec<HostId> {
+fn moved(
+    wave: &Wave,
+    distances: &Distances,
+    hosts: &[HostId],
+    sides: &[Side],
+    grades: Grading,
+) -> Vec<HostId> {
     let free = |t: u32| wave.fixed[t as usize].is_none();
     let moves = |t: u32| free(t) && sides.contains(&wave.side[t as usize]);
     let tasks = || 0..wave.side.len() as u32;
@@ -304,8 +369,15 @@ fn moved(wave: &Wave, distances: &Distances, hosts: &[HostId], sides: &[Side], g
         places[hosts[t as usize].index()] -= 1;
     }
     let counts = if grades == Grading::Count {
-        let flows: Vec<Flow> = wave.pairs.iter().map(|p| Flow { from: p.from, to: p.to, bytes: p.bytes }).collect();
-        votes(&flows, |k, a, b| distances.between(a, b, wave.pairs[k].rate), hosts, &movers, &places)
+        let flows: Vec<Flow> =
+            wave.pairs.iter().map(|p| Flow { from: p.from, to: p.to, bytes: p.bytes }).collect();
+        votes(
+            &flows,
+            |k, a, b| distances.between(a, b, wave.pairs[k].rate),
+            hosts,
+            &movers,
+            &places,
+        )
     } else {
         vec![]
     };
@@ -355,7 +427,9 @@ mod tests {
         let (net, _) = case_study();
         // Hosts S1 to S4 are 0 to 3; R1 on S4 and R2 on S2 to begin with.
         let start = [0, 0, 3, 1].map(HostId).to_vec();
-        for (places, after, then) in [([0, 1, 0, 1], 64, Some([0, 0, 1, 3])), ([0, 2, 2, 2], 44, Some([0, 0, 1, 1]))] {
+        for (places, after, then) in
+            [([0, 1, 0, 1], 64, Some([0, 0, 1, 3])), ([0, 2, 2, 2], 44, Some([0, 0, 1, 1]))]
+        {
             let wave = jobs([Some(0), Some(0), None, None], places);
             let d = distances(&net, 4, &wave);
             let placed = place(&wave, &d, start.clone(), How::default());
@@ -380,10 +454,18 @@ mod tests {
                 continue;
             }
             for (both, ends_how) in [(false, Ends::Alternate), (true, Ends::Both)] {
-                *ends.entry((both, place(&wave, &d, start.clone(), How { ends: ends_how, ..How::default() }).after)).or_default() += 1;
+                *ends
+                    .entry((
+                        both,
+                        place(&wave, &d, start.clone(), How { ends: ends_how, ..How::default() })
+                            .after,
+                    ))
+                    .or_default() += 1;
             }
         }
-        let of = |both: bool| ends.iter().filter(|e| e.0.0 == both).map(|e| (e.0.1, *e.1)).collect::<Vec<_>>();
+        let of = |both: bool| {
+            ends.iter().filter(|e| e.0.0 == both).map(|e| (e.0.1, *e.1)).collect::<Vec<_>>()
+        };
         assert_eq!(of(false), [(0, 168), (44, 36)]);
         let letter = of(true);
         assert_eq!((letter[0], letter.last().unwrap().0), ((0, 12), 132));
@@ -392,21 +474,37 @@ mod tests {
 
     fn any_wave() -> impl Strategy<Value = (Wave, u64)> {
         let pairs = prop::collection::vec((0u32..4, 4u32..8, 0u64..50, 1u64..20), 0..14);
-        (pairs, prop::collection::vec(0u32..3, 16), prop::collection::vec(prop::option::weighted(0.2, 0u32..16), 8), any::<u64>()).prop_map(
-            |(pairs, places, fixed, seed)| {
+        (
+            pairs,
+            prop::collection::vec(0u32..3, 16),
+            prop::collection::vec(prop::option::weighted(0.2, 0u32..16), 8),
+            any::<u64>(),
+        )
+            .prop_map(|(pairs, places, fixed, seed)| {
                 let side = (0..8).map(|t| if t < 4 { Side::Map } else { Side::Reduce }).collect();
-                let pairs = pairs.into_iter().map(|(from, to, bytes, rate)| Pair { from, to, bytes, rate }).collect();
+                let pairs = pairs
+                    .into_iter()
+                    .map(|(from, to, bytes, rate)| Pair { from, to, bytes, rate })
+                    .collect();
                 let mut places = places;
                 places[3] += 8;
-                (Wave { side, fixed: fixed.into_iter().map(|h| h.map(HostId)).collect(), pairs, places }, seed)
-            },
-        )
+                (
+                    Wave {
+                        side,
+                        fixed: fixed.into_iter().map(|h| h.map(HostId)).collect(),
+                        pairs,
+                        places,
+                    },
+                    seed,
+                )
+            })
     }
 
     proptest! {
         #![proptest_config(crate::testing::drawn(96))]
 
-        /// A utility is the difference of two whole costs; no host has more tasks than places; turns never cost more; fixed tasks stay.
+        /// A utility is the difference of two whole costs; no host has more tasks than places;
+        /// turns never cost more; fixed tasks stay.
         #[test]
         fn utilities_are_differences_of_costs((wave, seed) in any_wave(), limit in prop::option::of(10u64..40), rounds in 1u32..4) {
             let mut t = Topology::uniform("t", 8, 2, BitRate(100), BitRate(100), vec![]);

@@ -1,5 +1,6 @@
-//! JobPacker's shuffle data aggregation (section 4.2): a reduce task that has its container does not fetch at once. The reduces of a
-//! rack begin together, when what they fetch from a map rack is worth a circuit.
+//! JobPacker's shuffle data aggregation (section 4.2): a reduce task that has its container does
+//! not fetch at once. The reduces of a rack begin together, when what they fetch from a map rack is
+//! worth a circuit.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,9 +10,10 @@ use crate::units::Bytes;
 
 /// When the reduces of a rack that have containers begin to fetch.
 ///
-/// Section 4.2: until "the size of aggregated shuffle data of the reduce tasks reaches the elephant flow threshold", so that "we can use
-/// high-bandwidth OCS". It does not say from where this is counted. The threshold is that of a flow between two racks in section 2.2, and
-/// section 4.3.1 compares it with the bytes of a pair of racks, hence `pair` by default.
+/// Section 4.2: until "the size of aggregated shuffle data of the reduce tasks reaches the elephant
+/// flow threshold", so that "we can use high-bandwidth OCS". It does not say from where this is
+/// counted. The threshold is that of a flow between two racks in section 2.2, and section 4.3.1
+/// compares it with the bytes of a pair of racks, hence `pair` by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregate {
@@ -20,7 +22,8 @@ pub enum Aggregate {
     /// When every map rack gives them T_e now, of those that ever will.
     #[default]
     Pair,
-    /// When, besides, what each of these racks leaves for later is nothing or T_e again: the rest of an elephant would be a mouse. Ours.
+    /// When, besides, what each of these racks leaves for later is nothing or T_e again: the rest
+    /// of an elephant would be a mouse. Ours.
     Whole,
 }
 
@@ -46,31 +49,42 @@ pub struct Round<'a> {
 impl Round<'_> {
     /// Whether the waiting tasks may begin to fetch.
     ///
-    /// They may when they get T_e as [`Aggregate`] has it; what a map rack leaves for later is what its maps still make, and what the tasks
-    /// without a container will fetch. When nothing is to come they fetch in any case. Map racks that can never give this rack T_e get no
-    /// circuit, and are not waited for; if there is no other, the tasks fetch at once, as those of a job that is not shuffle-heavy do.
-    /// O(map racks).
+    /// They may when they get T_e as [`Aggregate`] has it; what a map rack leaves for later is what
+    /// its maps still make, and what the tasks without a container will fetch. When nothing is to
+    /// come they fetch in any case. Map racks that can never give this rack T_e get no circuit, and
+    /// are not waited for; if there is no other, the tasks fetch at once, as those of a job that is
+    /// not shuffle-heavy do. O(map racks).
     pub fn may_fetch(&self, cluster: &Cluster) -> bool {
         if self.waiting == 0 {
             return false;
         }
-        let elephant = |bytes: u128, tasks: u32| bytes * u128::from(tasks) >= u128::from(cluster.elephant.0) * u128::from(self.reduces);
+        let elephant = |bytes: u128, tasks: u32| {
+            bytes * u128::from(tasks) >= u128::from(cluster.elephant.0) * u128::from(self.reduces)
+        };
         if self.aggregate == Aggregate::Total {
             let sum = |racks: &[Bytes]| racks.iter().map(|b| u128::from(b.0)).sum::<u128>();
             let (now, later) = (sum(self.ready), sum(self.coming));
-            let never = !cluster.has_circuits() || !elephant(now + later, self.waiting + self.without);
+            let never =
+                !cluster.has_circuits() || !elephant(now + later, self.waiting + self.without);
             let last = later == 0 && (self.without == 0 || self.all_assigned);
             return never || last || elephant(now, self.waiting);
         }
-        let worth = |bytes: u128, tasks: u32| self.aggregate == Aggregate::Pair || bytes == 0 || tasks == 0 || elephant(bytes, tasks);
-        let racks = self.ready.iter().zip(self.coming).map(|(a, b)| (u128::from(a.0), u128::from(b.0)));
-        let mut heavy = racks.filter(|(a, b)| cluster.has_circuits() && elephant(a + b, self.waiting + self.without)).peekable();
+        let worth = |bytes: u128, tasks: u32| {
+            self.aggregate == Aggregate::Pair || bytes == 0 || tasks == 0 || elephant(bytes, tasks)
+        };
+        let racks =
+            self.ready.iter().zip(self.coming).map(|(a, b)| (u128::from(a.0), u128::from(b.0)));
+        let mut heavy = racks
+            .filter(|(a, b)| cluster.has_circuits() && elephant(a + b, self.waiting + self.without))
+            .peekable();
         if heavy.peek().is_none() {
             return true;
         }
         heavy.all(|(now, later)| {
             let last = later == 0 && (self.without == 0 || self.all_assigned);
-            last || (elephant(now, self.waiting) && worth(later, self.waiting) && worth(now + later, self.without))
+            last || (elephant(now, self.waiting)
+                && worth(later, self.waiting)
+                && worth(now + later, self.without))
         })
     }
 }

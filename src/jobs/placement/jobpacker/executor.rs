@@ -1,8 +1,9 @@
 //! JobPacker's real-time scheduler, which carries an offline schedule out.
 //!
-//! JobPacker (ICPP 2019) section 4.4: a free slot of a rack goes to the first job of the rack's sequence that has a task to run;
-//! only where there is none, to an ad-hoc job, by the rules of [`realtime`]. The reduces of a rack fetch together, when that is
-//! worth a circuit ([`aggregate`]). The jobs of a rack that fails go by the default scheduler.
+//! JobPacker (ICPP 2019) section 4.4: a free slot of a rack goes to the first job of the rack's
+//! sequence that has a task to run; only where there is none, to an ad-hoc job, by the rules of
+//! [`realtime`]. The reduces of a rack fetch together, when that is worth a circuit
+//! ([`aggregate`]). The jobs of a rack that fails go by the default scheduler.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,14 +41,16 @@ pub struct JobPackerOptions {
     /// T_e in plans, more than zero; `elephants.threshold` if left out.
     #[serde(serialize_with = "exact_or_null")]
     pub elephant: Option<Bytes>,
-    /// When the reduces of a rack begin to fetch (section 4.2): when they get T_e from all map racks together (`total`), from every one
-    /// (`pair`), or so that the rest is T_e again (`whole`, ours); pair if left out.
+    /// When the reduces of a rack begin to fetch (section 4.2): when they get T_e from all map
+    /// racks together (`total`), from every one (`pair`), or so that the rest is T_e again
+    /// (`whole`, ours); pair if left out.
     pub aggregate: Aggregate,
-    /// Ours: whether a rack runs no more tasks of a stage than its schedule says; else, as section 4.4 has it, a free slot of a planned
-    /// rack takes any task of the first job of its sequence. False if left out.
+    /// Ours: whether a rack runs no more tasks of a stage than its schedule says; else, as section
+    /// 4.4 has it, a free slot of a planned rack takes any task of the first job of its sequence.
+    /// False if left out.
     pub exact_tasks: bool,
-    /// Ours: whether plans leave out pairs of widths that would cut elephants into mice, where there are others; section 4.3 has all of
-    /// the zone. False if left out.
+    /// Ours: whether plans leave out pairs of widths that would cut elephants into mice, where
+    /// there are others; section 4.3 has all of the zone. False if left out.
     pub keep_elephants: bool,
 }
 
@@ -112,7 +115,8 @@ pub struct JobPacker {
 impl JobPacker {
     /// A policy with parameters; `elephant` is T_e, unless the options have one.
     fn new(options: JobPackerOptions, common: Common, elephant: Bytes) -> Self {
-        let cluster = Cluster { elephant: options.elephant.unwrap_or(elephant), ..Cluster::jobpacker() };
+        let cluster =
+            Cluster { elephant: options.elephant.unwrap_or(elephant), ..Cluster::jobpacker() };
         Self {
             options,
             common,
@@ -128,21 +132,39 @@ impl JobPacker {
 
     /// Whether a rack may start a task of a stage now.
     fn has_room(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> bool {
-        let planned = || self.plan.get(&job).and_then(|p| p.stages.get(stage)).is_some_and(|s| s.0.contains(&rack));
+        let planned = || {
+            self.plan
+                .get(&job)
+                .and_then(|p| p.stages.get(stage))
+                .is_some_and(|s| s.0.contains(&rack))
+        };
         self.share_left(view, job, stage, rack) > 0 || (!self.options.exact_tasks && planned())
     }
 
     /// How many tasks of a stage a rack is still to start by the schedule.
     fn share_left(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> u32 {
-        let Some((racks, tasks)) = self.plan.get(&job).and_then(|p| p.stages.get(stage)) else { return 0 };
+        let Some((racks, tasks)) = self.plan.get(&job).and_then(|p| p.stages.get(stage)) else {
+            return 0;
+        };
         let Ok(k) = racks.binary_search(&rack) else { return 0 };
-        tasks[k].saturating_sub(view.running_in(job, stage, rack) + view.output_in(job, stage, rack))
+        tasks[k]
+            .saturating_sub(view.running_in(job, stage, rack) + view.output_in(job, stage, rack))
     }
 
-    /// Whether a job is taken as shuffle-heavy: from its sizes if they are known, else from its input, whose limit goes with T_e.
+    /// Whether a job is taken as shuffle-heavy: from its sizes if they are known, else from its
+    /// input, whose limit goes with T_e.
     fn is_heavy(&self, job: &JobSpec) -> bool {
-        let scaled = |b: Bytes| Bytes((u128::from(b.0) * u128::from(ELEPHANT.0) / u128::from(self.cluster.elephant.0.max(1))) as u64);
-        if job.recurring { self.foreseen.contains(&job.id) } else { realtime::ad_hoc_heavy(scaled(job.input_bytes())) }
+        let scaled = |b: Bytes| {
+            Bytes(
+                (u128::from(b.0) * u128::from(ELEPHANT.0)
+                    / u128::from(self.cluster.elephant.0.max(1))) as u64,
+            )
+        };
+        if job.recurring {
+            self.foreseen.contains(&job.id)
+        } else {
+            realtime::ad_hoc_heavy(scaled(job.input_bytes()))
+        }
     }
 }
 
@@ -151,15 +173,22 @@ pub fn output_by_rack(view: &dyn View, job: JobId, stage: usize) -> Vec<Bytes> {
     bytes_by_rack(view, job, stage, |s, r| view.output_in(job, s, r))
 }
 
-/// Bytes that tasks of the stages before a stage make for it, by rack; `tasks` gives their number in a stage and a rack.
-fn bytes_by_rack(view: &dyn View, job: JobId, stage: usize, tasks: impl Fn(usize, RackId) -> u32) -> Vec<Bytes> {
+/// Bytes that tasks of the stages before a stage make for it, by rack; `tasks` gives their number
+/// in a stage and a rack.
+fn bytes_by_rack(
+    view: &dyn View,
+    job: JobId,
+    stage: usize,
+    tasks: impl Fn(usize, RackId) -> u32,
+) -> Vec<Bytes> {
     let spec = view.job(job);
     let racks = view.topology().rack_count();
     let mut made = vec![0u64; racks];
     for e in spec.edges_into(stage) {
         let senders = u128::from(spec.stages[e.from].tasks);
         for (r, sum) in made.iter_mut().enumerate() {
-            *sum += (u128::from(e.bytes.0) * u128::from(tasks(e.from, RackId::from(r))) / senders) as u64;
+            *sum += (u128::from(e.bytes.0) * u128::from(tasks(e.from, RackId::from(r))) / senders)
+                as u64;
         }
     }
     made.into_iter().map(Bytes).collect()
@@ -174,7 +203,11 @@ impl Placement for JobPacker {
         self.cluster = Cluster::of(topology, self.cluster.elephant);
         self.sequences = vec![Vec::new(); topology.rack_count()];
         let known = recurring(jobs);
-        self.foreseen = known.iter().filter(|j| hybrid::shuffle_heavy(j, &self.cluster)).map(|j| j.id).collect();
+        self.foreseen = known
+            .iter()
+            .filter(|j| hybrid::shuffle_heavy(j, &self.cluster))
+            .map(|j| j.id)
+            .collect();
         if known.is_empty() {
             return Ok(());
         }
@@ -190,7 +223,8 @@ impl Placement for JobPacker {
         let plan = super::plan(&known, &self.cluster, options);
         for p in plan.jobs {
             let tasks = |s: &super::StagePlan| {
-                let of = |r: &RackId| s.groups.iter().filter(|g| g.rack == *r).map(|g| g.tasks).sum();
+                let of =
+                    |r: &RackId| s.groups.iter().filter(|g| g.rack == *r).map(|g| g.tasks).sum();
                 let racks: Vec<RackId> = s.racks();
                 (racks.clone(), racks.iter().map(of).collect())
             };
@@ -209,9 +243,13 @@ impl Placement for JobPacker {
     }
 
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
-        let Some(p) = self.plan.get(&job).filter(|p| !p.data.is_empty()) else { return hdfs::blocks(view, job, self.common.seed) };
+        let Some(p) = self.plan.get(&job).filter(|p| !p.data.is_empty()) else {
+            return hdfs::blocks(view, job, self.common.seed);
+        };
         let (seed, racks) = (hdfs::mixed(self.common.seed, job), view.topology().rack_count());
-        let share = |s: usize| -> Vec<(RackId, u32)> { p.stages[s].0.iter().copied().zip(p.stages[s].1.iter().copied()).collect() };
+        let share = |s: usize| -> Vec<(RackId, u32)> {
+            p.stages[s].0.iter().copied().zip(p.stages[s].1.iter().copied()).collect()
+        };
         hdfs::in_racks(view, job, self.common.seed, |s| replicas::jobpacker(&share(s), racks, seed))
     }
 
@@ -226,17 +264,24 @@ impl Placement for JobPacker {
     }
 
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
-        // Jobs that have not come yet cannot be asked about: those that may start are in the queues.
+        // Jobs that have not come yet cannot be asked about: those that may start are in the
+        // queues.
         let ready: BTreeSet<JobId> = view.ready().collect();
         let can = |&&(job, s): &&(JobId, usize)| {
-            ready.contains(&job) && view.may_start(job, s) && view.counts(job, s).pending > 0 && self.has_room(view, job, s, rack)
+            ready.contains(&job)
+                && view.may_start(job, s)
+                && view.counts(job, s).pending > 0
+                && self.has_room(view, job, s, rack)
         };
-        if let Some(&(job, stage)) = self.sequences.get(rack.index()).and_then(|q| q.iter().find(can)) {
+        if let Some(&(job, stage)) =
+            self.sequences.get(rack.index()).and_then(|q| q.iter().find(can))
+        {
             return Some(Pick::of(job, stage));
         }
         let ad_hoc: Vec<JobId> = view.ready().filter(|j| !self.plan.contains_key(j)).collect();
         let flags: Vec<bool> = ad_hoc.iter().map(|j| self.heavy.contains(j)).collect();
-        let runs = |j: &JobId| (0..view.job(*j).stages.len()).any(|s| view.running_in(*j, s, rack) > 0);
+        let runs =
+            |j: &JobId| (0..view.job(*j).stages.len()).any(|s| view.running_in(*j, s, rack) > 0);
         let job = ad_hoc[realtime::choose(self.heavy.iter().any(runs), &flags)?];
         startable(view, job).next().map(|stage| Pick::of(job, stage))
     }
@@ -251,13 +296,22 @@ impl Placement for JobPacker {
             let waiting = view.waiting_in(job, stage, rack);
             // A task that waits when all maps are done may have fetched nothing yet.
             let before = self.fetched.get(&(job, stage, rack)).filter(|_| !done);
-            let ready: Vec<Bytes> = made.iter().enumerate().map(|(k, b)| b.saturating_sub(before.map_or(Bytes::ZERO, |f| f[k]))).collect();
+            let ready: Vec<Bytes> = made
+                .iter()
+                .enumerate()
+                .map(|(k, b)| b.saturating_sub(before.map_or(Bytes::ZERO, |f| f[k])))
+                .collect();
             let round = aggregate::Round {
                 ready: &ready,
                 coming: &coming,
                 waiting,
-                // Where all slots of the rack wait for this, no other task can join them; nor can one that runs elsewhere.
-                without: if waiting < view.slots(rack) { self.share_left(view, job, stage, rack).min(counts.pending) } else { 0 },
+                // Where all slots of the rack wait for this, no other task can join them; nor can
+                // one that runs elsewhere.
+                without: if waiting < view.slots(rack) {
+                    self.share_left(view, job, stage, rack).min(counts.pending)
+                } else {
+                    0
+                },
                 reduces: counts.tasks(),
                 all_assigned: counts.pending == 0,
                 aggregate: self.options.aggregate,
@@ -283,12 +337,21 @@ impl Placement for JobPacker {
     fn cluster_changed(&mut self, view: &dyn View) {
         // One rack that fails is enough: its share of the tasks has nowhere to go.
         let lost = self.common.lost_percent;
-        let down: Vec<RackId> = view.topology().racks.iter().map(|r| r.id).filter(|&r| gone(view, &[r], lost)).collect();
+        let down: Vec<RackId> = view
+            .topology()
+            .racks
+            .iter()
+            .map(|r| r.id)
+            .filter(|&r| gone(view, &[r], lost))
+            .collect();
         let hit = |p: &Planned| p.stages.iter().any(|s| s.0.iter().any(|r| down.contains(r)));
         let over: Vec<JobId> = self.plan.iter().filter(|(_, p)| hit(p)).map(|p| *p.0).collect();
         for job in over {
             self.plan.remove(&job);
-            self.dropped.push((job, format!("more than {lost} % of the hosts of one of its racks are down")));
+            self.dropped.push((
+                job,
+                format!("more than {lost} % of the hosts of one of its racks are down"),
+            ));
         }
     }
 

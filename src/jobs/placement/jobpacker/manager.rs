@@ -1,7 +1,8 @@
 //! JobPacker's job manager (section 4.3.2): lays jobs out one after another on slot calendars.
 //!
-//! A shuffle-heavy job tries each of its feasible pairs and takes the one that ends it soonest; its tasks are spread evenly over the
-//! racks that have room for them soonest. Any other job takes the containers that are free first, wherever they are.
+//! A shuffle-heavy job tries each of its feasible pairs and takes the one that ends it soonest; its
+//! tasks are spread evenly over the racks that have room for them soonest. Any other job takes the
+//! containers that are free first, wherever they are.
 
 use crate::ids::RackId;
 use crate::units::{Span, Time};
@@ -15,9 +16,13 @@ use super::{Group, Options, Plan, Planned, StagePlan, Turn, sort};
 
 /// The offline schedule of jobs, which all are taken as recurring.
 ///
-/// O(J R^2 (stages + edges)) to profile, O(J^2) to sort a batch, and O(R different times) for each stage of each pair of each job.
+/// O(J R^2 (stages + edges)) to profile, O(J^2) to sort a batch, and O(R different times) for each
+/// stage of each pair of each job.
 pub fn plan(jobs: &[JobSpec], cluster: &Cluster, options: Options) -> Plan {
-    let profiles: Vec<Profile> = jobs.iter().map(|j| profile(j, cluster, options.shuffle_model, options.keep_elephants)).collect();
+    let profiles: Vec<Profile> = jobs
+        .iter()
+        .map(|j| profile(j, cluster, options.shuffle_model, options.keep_elephants))
+        .collect();
     let mut calendar = Calendar::new(cluster.racks, cluster.rack_slots());
     let mut planned: Vec<(usize, Planned)> = vec![];
     for j in sort::order(jobs, &profiles, cluster, options) {
@@ -28,9 +33,18 @@ pub fn plan(jobs: &[JobSpec], cluster: &Cluster, options: Options) -> Plan {
     }
     let sequences = sequences(planned.iter().map(|p| &p.1), cluster.racks);
     let makespan = planned.iter().map(|p| p.1.finish.since(Time::ZERO)).max().unwrap_or(Span::ZERO);
-    let total: u128 = planned.iter().map(|(j, p)| u128::from(p.finish.since(manager_arrival(&jobs[*j], options)).0)).sum();
+    let total: u128 = planned
+        .iter()
+        .map(|(j, p)| u128::from(p.finish.since(manager_arrival(&jobs[*j], options)).0))
+        .sum();
     let mean_completion_ns = total as f64 / planned.len().max(1) as f64;
-    Plan { scenario: options.scenario, jobs: planned.into_iter().map(|p| p.1).collect(), sequences, makespan, mean_completion_ns }
+    Plan {
+        scenario: options.scenario,
+        jobs: planned.into_iter().map(|p| p.1).collect(),
+        sequences,
+        makespan,
+        mean_completion_ns,
+    }
 }
 
 /// In a batch all jobs are there at once.
@@ -47,7 +61,12 @@ fn sequences<'a>(jobs: impl Iterator<Item = &'a Planned>, racks: usize) -> Vec<V
     for p in jobs {
         for s in &p.stages {
             for g in s.groups.iter().filter(|g| g.tasks > 0) {
-                all[g.rack.index()].push(Turn { job: p.job, stage: s.stage, tasks: g.tasks, from: g.from });
+                all[g.rack.index()].push(Turn {
+                    job: p.job,
+                    stage: s.stage,
+                    tasks: g.tasks,
+                    from: g.from,
+                });
             }
         }
     }
@@ -64,7 +83,8 @@ struct Manager<'a> {
 type Laid = (Vec<StagePlan>, Option<(usize, usize)>, Calendar);
 
 impl Manager<'_> {
-    /// The pair with the earliest completion; among equals the narrowest, then the one with fewer map racks.
+    /// The pair with the earliest completion; among equals the narrowest, then the one with fewer
+    /// map racks.
     fn best(&self, pairs: &[(usize, usize)], calendar: &Calendar) -> Laid {
         let mut best: Option<((Time, usize, usize), Laid)> = None;
         for &(m, r) in pairs {
@@ -93,21 +113,34 @@ impl Manager<'_> {
                 Some(w) => self.even(stage, w, calendar),
                 None => self.anywhere(stage, calendar),
             };
-            let laid = if reads_blocks(self.job, s) { self.at_once(s, &share, calendar) } else { self.after(s, &share, &done, calendar) };
+            let laid = if reads_blocks(self.job, s) {
+                self.at_once(s, &share, calendar)
+            } else {
+                self.after(s, &share, &done, calendar)
+            };
             done.push(laid);
         }
         done
     }
 
-    /// (rack, containers, tasks): a stage evenly on the `width` racks that have room for its share soonest; in waves, if a rack has fewer
-    /// containers than that.
-    fn even(&self, stage: &StageSpec, width: usize, calendar: &Calendar) -> Vec<(RackId, u32, u32)> {
+    /// (rack, containers, tasks): a stage evenly on the `width` racks that have room for its share
+    /// soonest; in waves, if a rack has fewer containers than that.
+    fn even(
+        &self,
+        stage: &StageSpec,
+        width: usize,
+        calendar: &Calendar,
+    ) -> Vec<(RackId, u32, u32)> {
         let width = width.min(stage.tasks as usize).max(1);
         let each = stage.tasks.div_ceil(width as u32);
         let containers = self.with_spare(each).min(self.cluster.rack_slots());
         let racks = calendar.soonest(width, containers).expect("all racks have as many containers");
         let (base, more) = (stage.tasks / width as u32, stage.tasks as usize % width);
-        racks.iter().enumerate().map(|(k, (_, rack))| (*rack, containers, base + u32::from(k < more))).collect()
+        racks
+            .iter()
+            .enumerate()
+            .map(|(k, (_, rack))| (*rack, containers, base + u32::from(k < more)))
+            .collect()
     }
 
     /// A stage on the containers of the cluster that are free first.
@@ -131,8 +164,14 @@ impl Manager<'_> {
         u32::try_from(all.div_ceil(100)).unwrap_or(u32::MAX)
     }
 
-    /// A stage that reads blocks: in each rack it begins when the rack has all containers that it asks for.
-    fn at_once(&self, stage: usize, share: &[(RackId, u32, u32)], calendar: &mut Calendar) -> StagePlan {
+    /// A stage that reads blocks: in each rack it begins when the rack has all containers that it
+    /// asks for.
+    fn at_once(
+        &self,
+        stage: usize,
+        share: &[(RackId, u32, u32)],
+        calendar: &mut Calendar,
+    ) -> StagePlan {
         let arrival = manager_arrival(self.job, self.options);
         let mut groups = vec![];
         for &(rack, containers, tasks) in share {
@@ -145,16 +184,30 @@ impl Manager<'_> {
         self.stage(stage, groups, Span::ZERO)
     }
 
-    /// A stage behind shuffles: they begin when all its containers are there and the stages before it are done (section 4.2).
-    fn after(&self, stage: usize, share: &[(RackId, u32, u32)], done: &[StagePlan], calendar: &mut Calendar) -> StagePlan {
-        let mut from = self.job.edges_into(stage).map(|e| done[e.from].finish).max().unwrap_or(Time::ZERO);
+    /// A stage behind shuffles: they begin when all its containers are there and the stages before
+    /// it are done (section 4.2).
+    fn after(
+        &self,
+        stage: usize,
+        share: &[(RackId, u32, u32)],
+        done: &[StagePlan],
+        calendar: &mut Calendar,
+    ) -> StagePlan {
+        let mut from =
+            self.job.edges_into(stage).map(|e| done[e.from].finish).max().unwrap_or(Time::ZERO);
         for &(rack, containers, _) in share {
             let taken = calendar.racks[rack.index()].take(containers);
             from = from.max(taken.last().map_or(Time::ZERO, |t| t.0));
         }
         let width = share.iter().filter(|s| s.2 > 0).count().max(1);
         let time = |e: &crate::workload::jobs::EdgeSpec| {
-            shuffle(e.bytes, done[e.from].racks().len().max(1), width, self.cluster, self.options.shuffle_model)
+            shuffle(
+                e.bytes,
+                done[e.from].racks().len().max(1),
+                width,
+                self.cluster,
+                self.options.shuffle_model,
+            )
         };
         let shuffle = self.job.edges_into(stage).map(time).max().unwrap_or(Span::ZERO);
         let mut groups = vec![];
@@ -168,12 +221,17 @@ impl Manager<'_> {
 
     fn stage(&self, stage: usize, mut groups: Vec<Group>, shuffle: Span) -> StagePlan {
         groups.sort_by_key(|g| (g.from, g.rack));
-        let finish = groups.iter().filter(|g| g.tasks > 0).map(|g| g.until).max().unwrap_or(Time::ZERO);
+        let finish =
+            groups.iter().filter(|g| g.tasks > 0).map(|g| g.until).max().unwrap_or(Time::ZERO);
         StagePlan { stage, groups, shuffle, finish }
     }
 
     fn planned(&self, stages: Vec<StagePlan>, pair: Option<(usize, usize)>) -> Planned {
-        let mut data: Vec<RackId> = stages.iter().filter(|s| reads_blocks(self.job, s.stage)).flat_map(StagePlan::racks).collect();
+        let mut data: Vec<RackId> = stages
+            .iter()
+            .filter(|s| reads_blocks(self.job, s.stage))
+            .flat_map(StagePlan::racks)
+            .collect();
         data.sort_unstable();
         data.dedup();
         Planned { job: self.job.id, pair, data, finish: finish(&stages), stages }
@@ -184,14 +242,16 @@ fn finish(stages: &[StagePlan]) -> Time {
     stages.iter().map(|s| s.finish).max().unwrap_or(Time::ZERO)
 }
 
-/// How long `tasks` tasks of a stage take in `containers` containers: the mean a wave, but not less than the longest task.
+/// How long `tasks` tasks of a stage take in `containers` containers: the mean a wave, but not less
+/// than the longest task.
 pub fn stage_time(stage: &StageSpec, tasks: u32, containers: u32) -> Span {
     let waves = u64::from(tasks.div_ceil(containers.max(1)));
     match &stage.times {
         _ if tasks == 0 => Span::ZERO,
         TaskTimes::Even(t) => *t * waves,
         TaskTimes::Each(_) => {
-            let mean = (stage.times.total(stage.tasks) * waves).0.div_ceil(u64::from(stage.tasks.max(1)));
+            let mean =
+                (stage.times.total(stage.tasks) * waves).0.div_ceil(u64::from(stage.tasks.max(1)));
             Span(mean).max(stage.times.longest())
         }
     }

@@ -1,8 +1,10 @@
-//! JobPacker: packs shuffles onto few pairs of racks, so that circuits carry them (Li and Shen, ICPP 2019).
+//! JobPacker: packs shuffles onto few pairs of racks, so that circuits carry them (Li and Shen,
+//! ICPP 2019).
 //!
-//! Offline, for the recurring jobs of the next period: [`profile`] finds the pairs of widths that are worth considering; [`sort`] the
-//! order of the jobs; [`manager`] lays them out one after another on slot calendars, each with its best pair. In real time,
-//! [`realtime`] takes the next task of a rack's sequence or an ad-hoc job's, and [`aggregate`] holds a shuffle back until it is
+//! Offline, for the recurring jobs of the next period: [`profile`] finds the pairs of widths that
+//! are worth considering; [`sort`] the order of the jobs; [`manager`] lays them out one after
+//! another on slot calendars, each with its best pair. In real time, [`realtime`] takes the next
+//! task of a rack's sequence or an ad-hoc job's, and [`aggregate`] holds a shuffle back until it is
 //! worth a circuit.
 
 use serde::{Deserialize, Serialize};
@@ -36,7 +38,8 @@ pub struct Options {
     pub sub_batches: u32,
     /// Containers reserved beyond the estimate, in hundredths of it (1.0 in the paper is 100).
     pub over_provisioning_percent: u32,
-    /// Ours: whether pairs of widths that would cut elephants into mice are left out, where there are others.
+    /// Ours: whether pairs of widths that would cut elephants into mice are left out, where there
+    /// are others.
     pub keep_elephants: bool,
     /// Draws the order of the sub-batches.
     pub seed: u64,
@@ -92,7 +95,8 @@ pub struct StagePlan {
 impl StagePlan {
     /// The racks that run its tasks, in ascending order.
     pub fn racks(&self) -> Vec<RackId> {
-        let mut racks: Vec<RackId> = self.groups.iter().filter(|g| g.tasks > 0).map(|g| g.rack).collect();
+        let mut racks: Vec<RackId> =
+            self.groups.iter().filter(|g| g.tasks > 0).map(|g| g.rack).collect();
         racks.sort_unstable();
         racks.dedup();
         racks

@@ -1,7 +1,8 @@
 //! The order in which JobPacker lays jobs out (section 4.3.2, figure 6).
 //!
-//! Widest first alone would bring all extremely shuffle-heavy jobs to the beginning. So a batch is divided into B sub-batches of
-//! similar demands by Tetris' packing; each is sorted widest first, then longest; and they follow each other in random order.
+//! Widest first alone would bring all extremely shuffle-heavy jobs to the beginning. So a batch is
+//! divided into B sub-batches of similar demands by Tetris' packing; each is sorted widest first,
+//! then longest; and they follow each other in random order.
 
 use std::cmp::Reverse;
 
@@ -21,7 +22,12 @@ use super::profile::Profile;
 type Demands = [f64; 3];
 
 /// The places of the jobs, first to last. O(J^2) in a batch, else O(J log J).
-pub fn order(jobs: &[JobSpec], profiles: &[Profile], cluster: &Cluster, options: Options) -> Vec<usize> {
+pub fn order(
+    jobs: &[JobSpec],
+    profiles: &[Profile],
+    cluster: &Cluster,
+    options: Options,
+) -> Vec<usize> {
     let widest = |&j: &usize| (Reverse((profiles[j].width, profiles[j].latency)), j);
     if options.scenario == Scenario::Online {
         let mut all: Vec<usize> = (0..jobs.len()).collect();
@@ -36,12 +42,14 @@ pub fn order(jobs: &[JobSpec], profiles: &[Profile], cluster: &Cluster, options:
     batches.concat()
 }
 
-/// Divides jobs into `count` sub-batches by Tetris' packing: the sub-batch with the most left takes, of the jobs that fit it, the one
-/// whose demands fit what is left best (the greatest dot product); if none fits, the one with the greatest dot product of all.
+/// Divides jobs into `count` sub-batches by Tetris' packing: the sub-batch with the most left
+/// takes, of the jobs that fit it, the one whose demands fit what is left best (the greatest dot
+/// product); if none fits, the one with the greatest dot product of all.
 ///
-/// A sub-batch has the capacity of the cluster. Where the whole workload asks for more than `count` times that in some dimension, it
-/// has its share of the workload instead: all jobs must go somewhere, and the sub-batches are to be alike. Each dimension counts in
-/// units of the capacity. Ties break by place. O(J^2).
+/// A sub-batch has the capacity of the cluster. Where the whole workload asks for more than `count`
+/// times that in some dimension, it has its share of the workload instead: all jobs must go
+/// somewhere, and the sub-batches are to be alike. Each dimension counts in units of the capacity.
+/// Ties break by place. O(J^2).
 pub fn sub_batches(jobs: &[JobSpec], cluster: &Cluster, count: usize) -> Vec<Vec<usize>> {
     let mut demands: Vec<Demands> = jobs.iter().map(demand).collect();
     let capacity = capacity(&demands, cluster, count);
@@ -51,7 +59,9 @@ pub fn sub_batches(jobs: &[JobSpec], cluster: &Cluster, count: usize) -> Vec<Vec
     let mut waiting: Vec<usize> = (0..jobs.len()).collect();
     while !waiting.is_empty() {
         let room = |b: &usize| left[*b].iter().sum::<f64>();
-        let b = (0..count).max_by(|x, y| room(x).total_cmp(&room(y)).then(y.cmp(x))).expect("at least one sub-batch");
+        let b = (0..count)
+            .max_by(|x, y| room(x).total_cmp(&room(y)).then(y.cmp(x)))
+            .expect("at least one sub-batch");
         let fits = |j: usize| (0..3).all(|k| demands[j][k] <= left[b][k]);
         let score = |j: usize| (0..3).map(|k| demands[j][k] * left[b][k].max(0.0)).sum::<f64>();
         let better = |x: &usize, y: &usize| {
@@ -68,7 +78,10 @@ pub fn sub_batches(jobs: &[JobSpec], cluster: &Cluster, count: usize) -> Vec<Vec
 
 fn demand(job: &JobSpec) -> Demands {
     let tasks = |blocks: bool| -> f64 {
-        (0..job.stages.len()).filter(|&s| reads_blocks(job, s) == blocks).map(|s| f64::from(job.stages[s].tasks)).sum()
+        (0..job.stages.len())
+            .filter(|&s| reads_blocks(job, s) == blocks)
+            .map(|s| f64::from(job.stages[s].tasks))
+            .sum()
     };
     [job.shuffle_bytes().0 as f64, tasks(true), tasks(false)]
 }
@@ -76,7 +89,9 @@ fn demand(job: &JobSpec) -> Demands {
 fn capacity(demands: &[Demands], cluster: &Cluster, count: usize) -> Demands {
     let containers = cluster.racks as f64 * f64::from(cluster.rack_slots());
     // Cross-rack bytes in one second.
-    let network = cluster.racks as f64 * (cluster.core.0 as f64 + cluster.ocs.0 as f64 * f64::from(cluster.circuits)) / 8.0;
+    let network = cluster.racks as f64
+        * (cluster.core.0 as f64 + cluster.ocs.0 as f64 * f64::from(cluster.circuits))
+        / 8.0;
     let own = [network, containers, containers];
     [0, 1, 2].map(|k| own[k].max(demands.iter().map(|d| d[k]).sum::<f64>() / count as f64).max(1.0))
 }

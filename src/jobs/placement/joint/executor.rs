@@ -1,4 +1,5 @@
-//! The policy: a plan for all free slots, made once an instant, and promises to stages whose shuffles are placed.
+//! The policy: a plan for all free slots, made once an instant, and promises to stages whose
+//! shuffles are placed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +12,9 @@ use super::price::Net;
 use crate::ids::{HostId, JobId, RackId};
 use crate::placement::baselines::neat::level;
 use crate::placement::hdfs;
-use crate::placement::policy::{Alarm, Block, Locality, Order, Pick, Placement, Shuffle, View, is_over, startable};
+use crate::placement::policy::{
+    Alarm, Block, Locality, Order, Pick, Placement, Shuffle, View, is_over, startable,
+};
 use crate::placement::replicas::Sets;
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::topology::Topology;
@@ -20,7 +23,8 @@ use crate::workload::jobs::JobSpec;
 
 mod reduces;
 
-/// Options of the policy `joint`: which of its parts are left out, to see what each brings. Nobody must set one.
+/// Options of the policy `joint`: which of its parts are left out, to see what each brings. Nobody
+/// must set one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct JointOptions {
@@ -34,7 +38,8 @@ pub struct JointOptions {
     pub no_kept_slots: bool,
     /// Ablation: blocks are placed at random, as HDFS does; false if left out.
     pub no_homes: bool,
-    /// Ablation: tasks that receive take slots that are free, near most of their input, without an estimate; false if left out.
+    /// Ablation: tasks that receive take slots that are free, near most of their input, without an
+    /// estimate; false if left out.
     pub no_estimate: bool,
 }
 
@@ -94,7 +99,8 @@ struct Plan {
     left: Vec<u32>,
     /// By rack: tasks among the parts that were promised their slots.
     promised: Vec<u32>,
-    /// By rack: whether a task waits for its interfaces, and bytes that tasks of this plan receive there.
+    /// By rack: whether a task waits for its interfaces, and bytes that tasks of this plan receive
+    /// there.
     full: Vec<bool>,
     fetched: Vec<u64>,
     /// By rack: when each slot will be free; empty until a stage is placed.
@@ -114,7 +120,8 @@ struct Arrivals {
 const SOONEST: Span = Span::millis(1);
 /// More jobs are expected for this many mean gaps after the last one.
 const GAPS: u64 = 20;
-/// While more jobs are expected, one slot in so many of a rack is kept for small jobs, one at least.
+/// While more jobs are expected, one slot in so many of a rack is kept for small jobs, one at
+/// least.
 const KEPT: u32 = 50;
 /// The fewest slots of a rack of which one is kept.
 const FEW: u32 = 10;
@@ -174,7 +181,12 @@ impl Joint {
         let work = index.work(spec, &self.learnt);
         let now = view.now();
         let a = &mut self.arrivals;
-        *a = Arrivals { jobs: a.jobs + 1, work: a.work + u128::from(work), first: if a.jobs == 0 { now } else { a.first }, last: now };
+        *a = Arrivals {
+            jobs: a.jobs + 1,
+            work: a.work + u128::from(work),
+            first: if a.jobs == 0 { now } else { a.first },
+            last: now,
+        };
         self.to_come -= usize::from(self.foreseen.contains_key(&job));
         let user = self.users.entry(spec.queue).or_default();
         *user = (user.0 + 1, user.1.saturating_add(work));
@@ -199,14 +211,22 @@ impl Joint {
         }
     }
 
-    /// Plans what starts on the slots that are free now. O(jobs log jobs + jobs that get slots x racks), and
-    /// [`best`](super::price::Question::best) for each shuffle that is placed.
+    /// Plans what starts on the slots that are free now. O(jobs log jobs + jobs that get slots x
+    /// racks), and [`best`](super::price::Question::best) for each shuffle that is placed.
     fn make_plan(&mut self, view: &dyn View) {
         let racks = view.topology().rack_count();
         let mut free: Vec<u32> = (0..racks).map(|r| view.free(RackId::from(r))).collect();
         let (parts, none) = (vec![VecDeque::new(); racks], vec![0; racks]);
         let (full, fetched, releases) = (vec![false; racks], vec![0; racks], Vec::new());
-        self.plan = Plan { at: Some(view.now()), parts, left: none.clone(), promised: none, full, fetched, releases };
+        self.plan = Plan {
+            at: Some(view.now()),
+            parts,
+            left: none.clone(),
+            promised: none,
+            full,
+            fetched,
+            releases,
+        };
         self.stale = false;
         self.alarm = Alarm::default();
         if free.iter().all(|&f| f == 0) {
@@ -214,11 +234,17 @@ impl Joint {
         }
         let kept = self.kept(view);
         let ranked = self.ranked(view);
-        let stages = |job: JobId, late: bool| startable(view, job).filter(move |&s| receives(view.job(job), s) == late);
+        let stages = |job: JobId, late: bool| {
+            startable(view, job).filter(move |&s| receives(view.job(job), s) == late)
+        };
         let early = |s: &Self, job: JobId, stage: usize| s.is_early(view, (job, stage));
         for &(job, small) in &ranked {
-            for stage in stages(job, true).filter(|&stage| early(self, job, stage)).collect::<Vec<_>>() {
-                self.apart(small, &kept, &mut free, |s, free| s.serve_reduces(view, (job, stage), small, free));
+            for stage in
+                stages(job, true).filter(|&stage| early(self, job, stage)).collect::<Vec<_>>()
+            {
+                self.apart(small, &kept, &mut free, |s, free| {
+                    s.serve_reduces(view, (job, stage), small, free)
+                });
             }
         }
         let mut waiting: Vec<(JobId, usize, u32)> = Vec::new();
@@ -226,11 +252,17 @@ impl Joint {
             if free.iter().all(|&f| f == 0) {
                 break;
             }
-            for stage in stages(job, true).filter(|&stage| !early(self, job, stage)).collect::<Vec<_>>() {
-                self.apart(small, &kept, &mut free, |s, free| s.serve_reduces(view, (job, stage), small, free));
+            for stage in
+                stages(job, true).filter(|&stage| !early(self, job, stage)).collect::<Vec<_>>()
+            {
+                self.apart(small, &kept, &mut free, |s, free| {
+                    s.serve_reduces(view, (job, stage), small, free)
+                });
             }
             for stage in stages(job, false) {
-                let left = self.apart(small, &kept, &mut free, |s, free| s.serve_maps(view, (job, stage), free));
+                let left = self.apart(small, &kept, &mut free, |s, free| {
+                    s.serve_maps(view, (job, stage), free)
+                });
                 if left > 0 {
                     waiting.push((job, stage, left));
                 }
@@ -246,12 +278,15 @@ impl Joint {
         self.plan.left = free;
     }
 
-    /// Whether a stage that receives goes before all maps: it ends its job. While more jobs are expected, a stage that would take more than
-    /// an even share of the slots waits for its job's turn, unless it holds slots for a circuit already. O(1).
+    /// Whether a stage that receives goes before all maps: it ends its job. While more jobs are
+    /// expected, a stage that would take more than an even share of the slots waits for its job's
+    /// turn, unless it holds slots for a circuit already. O(1).
     fn is_early(&self, view: &dyn View, key: (JobId, usize)) -> bool {
         let holds = || self.promises.get(&key).is_some_and(|p| p.holds && p.begun);
         let share = self.share.slots / (self.jobs.len() as u64).max(1);
-        u64::from(view.counts(key.0, key.1).pending) <= share || holds() || !self.more_expected(view.now())
+        u64::from(view.counts(key.0, key.1).pending) <= share
+            || holds()
+            || !self.more_expected(view.now())
     }
 
     /// Whether more jobs are expected: some are known to come, or the last came not long ago.
@@ -261,7 +296,8 @@ impl Joint {
         last > first && (self.to_come > 0 || now.since(last).0 / GAPS < gap)
     }
 
-    /// By rack: slots that only small jobs may take, since others would have to wait for long tasks to end.
+    /// By rack: slots that only small jobs may take, since others would have to wait for long tasks
+    /// to end.
     fn kept(&self, view: &dyn View) -> Vec<u32> {
         let more = self.more_expected(view.now()) && !self.options.no_kept_slots;
         let of = |slots: u32| if more && slots >= FEW { (slots / KEPT).max(1) } else { 0 };
@@ -269,7 +305,13 @@ impl Joint {
     }
 
     /// Serves a job without the slots that are kept for small ones, if it is none.
-    fn apart<T>(&mut self, small: bool, kept: &[u32], free: &mut [u32], serve: impl FnOnce(&mut Self, &mut [u32]) -> T) -> T {
+    fn apart<T>(
+        &mut self,
+        small: bool,
+        kept: &[u32],
+        free: &mut [u32],
+        serve: impl FnOnce(&mut Self, &mut [u32]) -> T,
+    ) -> T {
         if small {
             return serve(self, free);
         }
@@ -280,18 +322,28 @@ impl Joint {
         result
     }
 
-    /// Jobs that have a task which may start, in the order in which they are served, and whether each is small. O(jobs log jobs).
+    /// Jobs that have a task which may start, in the order in which they are served, and whether
+    /// each is small. O(jobs log jobs).
     fn ranked(&mut self, view: &dyn View) -> Vec<(JobId, bool)> {
         let mean = self.arrivals.work / u128::from(self.arrivals.jobs.max(1));
         let (learnt, share) = (self.learnt, self.share);
-        let all: BTreeMap<JobId, Rank> = self.jobs.iter_mut().map(|(&job, j)| (job, j.index.rank(view, job, &learnt, share))).collect();
+        let all: BTreeMap<JobId, Rank> = self
+            .jobs
+            .iter_mut()
+            .map(|(&job, j)| (job, j.index.rank(view, job, &learnt, share)))
+            .collect();
         let work: u128 = all.values().map(|r| u128::from(r.work)).sum();
         let ends = !self.more_expected(view.now()) && !self.options.no_tails;
         let horizon = work / u128::from(share.slots);
-        let ready = view.ready().filter_map(|job| Some((self.key(view, job, all.get(&job)?, ends.then_some(horizon)), job)));
+        let ready = view.ready().filter_map(|job| {
+            Some((self.key(view, job, all.get(&job)?, ends.then_some(horizon)), job))
+        });
         let mut order: Vec<((u8, u64), JobId)> = ready.collect();
         order.sort_unstable();
-        order.into_iter().map(|(_, job)| (job, u128::from(all[&job].work) * SMALL <= mean)).collect()
+        order
+            .into_iter()
+            .map(|(_, job)| (job, u128::from(all[&job].work) * SMALL <= mean))
+            .collect()
     }
 
     /// The place of a job in the order, smallest first.
@@ -304,8 +356,13 @@ impl Joint {
         let parts = &mut self.plan.parts[rack.index()];
         while let Some(part) = parts.front_mut() {
             let Part { job, stage, from_afar, .. } = *part;
-            let able = part.tasks > 0 && view.may_start(job, stage) && view.counts(job, stage).pending > 0;
-            if able && view.free(rack) > 0 && (from_afar || view.locality(job, stage, rack).is_some_and(|n| n < Locality::Remote)) {
+            let able =
+                part.tasks > 0 && view.may_start(job, stage) && view.counts(job, stage).pending > 0;
+            if able
+                && view.free(rack) > 0
+                && (from_afar
+                    || view.locality(job, stage, rack).is_some_and(|n| n < Locality::Remote))
+            {
                 part.tasks -= 1;
                 return Some((job, stage));
             }
@@ -318,15 +375,31 @@ impl Joint {
         self.plan.parts[rack].push_back(Part { job, stage, tasks, from_afar });
     }
 
-    /// Gives maps the free slots of their homes: where they run already, then on the fewest racks. How many are left.
-    fn serve_maps(&mut self, view: &dyn View, (job, stage): (JobId, usize), free: &mut [u32]) -> u32 {
+    /// Gives maps the free slots of their homes: where they run already, then on the fewest racks.
+    /// How many are left.
+    fn serve_maps(
+        &mut self,
+        view: &dyn View,
+        (job, stage): (JobId, usize),
+        free: &mut [u32],
+    ) -> u32 {
         let mut left = view.counts(job, stage).pending;
-        let near = |r: usize| view.locality(job, stage, RackId::from(r)).is_some_and(|n| n < Locality::Remote);
+        let near = |r: usize| {
+            view.locality(job, stage, RackId::from(r)).is_some_and(|n| n < Locality::Remote)
+        };
         let mut open: Vec<usize> = (0..free.len()).filter(|&r| free[r] > 0 && near(r)).collect();
         while left > 0 && !open.is_empty() {
             let runs = |r: usize| view.running_in(job, stage, RackId::from(r)) > 0;
-            // One that has room for all, the fullest; else the emptiest. Where the stage runs already, first.
-            let key = |&r: &usize| (!runs(r), free[r] < left, if free[r] < left { u32::MAX - free[r] } else { free[r] }, r);
+            // One that has room for all, the fullest; else the emptiest. Where the stage runs
+            // already, first.
+            let key = |&r: &usize| {
+                (
+                    !runs(r),
+                    free[r] < left,
+                    if free[r] < left { u32::MAX - free[r] } else { free[r] },
+                    r,
+                )
+            };
             let Some(k) = (0..open.len()).min_by_key(|&k| key(&open[k])) else { break };
             let r = open.swap_remove(k);
             let n = left.min(free[r]);
@@ -336,9 +409,14 @@ impl Joint {
         left
     }
 
-    /// Has maps that wait for slots at home start on slots that no other map wants, where reading over the network ends sooner than
-    /// waiting.
-    fn send_maps_away(&mut self, view: &dyn View, waiting: &[(JobId, usize, u32)], free: &mut [u32]) {
+    /// Has maps that wait for slots at home start on slots that no other map wants, where reading
+    /// over the network ends sooner than waiting.
+    fn send_maps_away(
+        &mut self,
+        view: &dyn View,
+        waiting: &[(JobId, usize, u32)],
+        free: &mut [u32],
+    ) {
         let racks = free.len();
         // By rack: slot time of maps that wait for it, those that go first first.
         let mut ahead = vec![0u64; racks];
@@ -349,7 +427,12 @@ impl Joint {
             let spec = view.job(job);
             let Some(j) = self.jobs.get(&job) else { continue };
             let home: Vec<usize> = match j.homes.get(&stage) {
-                Some((sets, _)) => sets.racks().into_iter().map(RackId::index).filter(|&r| view.slots(RackId::from(r)) > 0).collect(),
+                Some((sets, _)) => sets
+                    .racks()
+                    .into_iter()
+                    .map(RackId::index)
+                    .filter(|&r| view.slots(RackId::from(r)) > 0)
+                    .collect(),
                 None => vec![],
             };
             let each = j.index.task(spec, stage, &self.learnt).0;
@@ -357,8 +440,11 @@ impl Joint {
             home.iter().for_each(|&r| ahead[r] = ahead[r].saturating_add(work));
             // Until the last of them has a slot at home.
             let wait = |r: &usize| {
-                let (rack, behind) = (RackId::from(*r), ahead[*r] / u64::from(view.slots(RackId::from(*r))));
-                let open = view.released(rack, left.min(view.slots(rack))).map_or(0, |t| t.since(view.now()).0);
+                let (rack, behind) =
+                    (RackId::from(*r), ahead[*r] / u64::from(view.slots(RackId::from(*r))));
+                let open = view
+                    .released(rack, left.min(view.slots(rack)))
+                    .map_or(0, |t| t.since(view.now()).0);
                 behind.saturating_add(open)
             };
             let wait = home.iter().map(wait).min().unwrap_or(u64::MAX);
@@ -367,7 +453,13 @@ impl Joint {
             for r in (0..racks).filter(|r| !home.contains(r)) {
                 let coming = view.crossing(RackId::from(r)).0.0;
                 let mut n = left.min(free[r]);
-                while n > 0 && self.net.by_core(r, Bytes(coming.saturating_add(block.saturating_mul(n.into())))).0 >= wait {
+                while n > 0
+                    && self
+                        .net
+                        .by_core(r, Bytes(coming.saturating_add(block.saturating_mul(n.into()))))
+                        .0
+                        >= wait
+                {
                     n /= 2;
                 }
                 if n > 0 {
@@ -385,10 +477,14 @@ fn pick(view: &dyn View, (job, stage): (JobId, usize), host: Option<HostId>) -> 
     Pick { job, stage, host, task }
 }
 
-/// The host of a rack with a free slot that suits a stage best: near a block, then with the most free slots. O(hosts of the rack).
+/// The host of a rack with a free slot that suits a stage best: near a block, then with the most
+/// free slots. O(hosts of the rack).
 fn host(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> Option<HostId> {
-    let hosts = view.topology().hosts_of(rack).iter().map(|h| h.id).filter(|&h| view.free_on(h) > 0);
-    hosts.min_by_key(|&h| (view.nearest(job, stage, h).map(|n| n.1), std::cmp::Reverse(view.free_on(h)), h))
+    let hosts =
+        view.topology().hosts_of(rack).iter().map(|h| h.id).filter(|&h| view.free_on(h) > 0);
+    hosts.min_by_key(|&h| {
+        (view.nearest(job, stage, h).map(|n| n.1), std::cmp::Reverse(view.free_on(h)), h)
+    })
 }
 
 impl Placement for Joint {
@@ -411,9 +507,16 @@ impl Placement for Joint {
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
         self.take_in(view, job);
         let slots: Vec<u32> = view.topology().racks.iter().map(|r| view.slots(r.id)).collect();
-        let Some(j) = self.jobs.get_mut(&job) else { return hdfs::blocks(view, job, self.common.seed) };
+        let Some(j) = self.jobs.get_mut(&job) else {
+            return hdfs::blocks(view, job, self.common.seed);
+        };
         let spec = view.job(job);
-        for (s, stage) in spec.stages.iter().enumerate().filter(|s| s.1.input > Bytes::ZERO && !self.options.no_homes) {
+        for (s, stage) in spec
+            .stages
+            .iter()
+            .enumerate()
+            .filter(|s| s.1.input > Bytes::ZERO && !self.options.no_homes)
+        {
             let work = j.index.task(spec, s, &self.learnt).0.saturating_mul(stage.tasks.into());
             if let Some(sets) = self.homes.choose(stage.tasks, work, &slots) {
                 j.homes.insert(s, (sets, work));
@@ -422,7 +525,9 @@ impl Placement for Joint {
         if j.homes.is_empty() {
             return hdfs::blocks(view, job, self.common.seed);
         }
-        hdfs::in_racks(view, job, self.common.seed, |s| j.homes.get(&s).map_or(vec![], |(sets, _)| sets.blocks(spec.stages[s].tasks)))
+        hdfs::in_racks(view, job, self.common.seed, |s| {
+            j.homes.get(&s).map_or(vec![], |(sets, _)| sets.blocks(spec.stages[s].tasks))
+        })
     }
 
     fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
@@ -440,7 +545,8 @@ impl Placement for Joint {
             if let Some((job, stage)) = self.next(view, rack) {
                 return Some(pick(view, (job, stage), None));
             }
-            // A rack whose slots were declined before is not offered again when they are planned for something.
+            // A rack whose slots were declined before is not offered again when they are planned
+            // for something.
             for other in view.topology().racks.iter().map(|r| r.id).filter(|&o| o != rack) {
                 if let Some((job, stage)) = self.next(view, other) {
                     return Some(pick(view, (job, stage), host(view, (job, stage), other)));
@@ -471,7 +577,8 @@ impl Placement for Joint {
 
     fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
         let promise = self.promises.get(&(job, stage));
-        let waits = promise.filter(|p| p.holds && p.by > view.now() && p.left.iter().any(|&n| n > 0));
+        let waits =
+            promise.filter(|p| p.holds && p.by > view.now() && p.left.iter().any(|&n| n > 0));
         waits.map_or(Shuffle::Start, |p| Shuffle::Hold(p.by))
     }
 

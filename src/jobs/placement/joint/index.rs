@@ -9,10 +9,12 @@ use crate::workload::jobs::JobSpec;
 /// How many times as long as under fair sharing a job may wait before it goes first.
 const PATIENCE: u64 = 2;
 
-/// A job goes before shorter ones when its path is this part of the time that all slots need for all work, or more.
+/// A job goes before shorter ones when its path is this part of the time that all slots need for
+/// all work, or more.
 const TAIL: (u128, u128) = (3, 2);
 
-/// What a slot is worth to the network: the rate at which a task receives while all slots of its host do.
+/// What a slot is worth to the network: the rate at which a task receives while all slots of its
+/// host do.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Share {
     /// Slots of the cluster, one at least.
@@ -30,11 +32,16 @@ impl Share {
 
     /// The slot time that a task of `tasks` holds while they all receive `bytes`.
     fn receives(self, bytes: Bytes, tasks: u32) -> Span {
-        if self.rate == BitRate::ZERO { Span::ZERO } else { self.rate.time_for(Bytes(bytes.0 / u64::from(tasks.max(1)))) }
+        if self.rate == BitRate::ZERO {
+            Span::ZERO
+        } else {
+            self.rate.time_for(Bytes(bytes.0 / u64::from(tasks.max(1))))
+        }
     }
 }
 
-/// What tasks of jobs that are known or have run took, by whether they wait for a shuffle: what is expected of others.
+/// What tasks of jobs that are known or have run took, by whether they wait for a shuffle: what is
+/// expected of others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Learnt {
     kinds: [Line; 2],
@@ -42,7 +49,8 @@ pub struct Learnt {
     bytes: (u128, u128),
 }
 
-/// Sums over tasks for the line of least squares through their times by their bytes, in kilobytes and microseconds.
+/// Sums over tasks for the line of least squares through their times by their bytes, in kilobytes
+/// and microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Line {
     n: i128,
@@ -56,16 +64,25 @@ impl Line {
     /// `tasks` tasks have `bytes` and take `time`, each.
     pub fn note(&mut self, tasks: u32, bytes: u64, time: Span) {
         let (n, x, y) = (i128::from(tasks), i128::from(bytes / 1000), i128::from(time.0 / 1000));
-        *self = Self { n: self.n + n, x: self.x + n * x, y: self.y + n * y, xx: self.xx + n * x * x, xy: self.xy + n * x * y };
+        *self = Self {
+            n: self.n + n,
+            x: self.x + n * x,
+            y: self.y + n * y,
+            xx: self.xx + n * x * x,
+            xy: self.xy + n * x * y,
+        };
     }
 
-    /// The time of a task of `bytes`: the mean where times do not grow with bytes, and never faster than in proportion to them.
+    /// The time of a task of `bytes`: the mean where times do not grow with bytes, and never faster
+    /// than in proportion to them.
     pub fn at(&self, bytes: u64) -> Span {
         let Self { n, x, y, xx, xy } = *self;
         if n == 0 {
             return Span::ZERO;
         }
-        let minus = |a: i128, b: i128, c: i128, d: i128| a.saturating_mul(b).saturating_sub(c.saturating_mul(d));
+        let minus = |a: i128, b: i128, c: i128, d: i128| {
+            a.saturating_mul(b).saturating_sub(c.saturating_mul(d))
+        };
         let (spread, both) = (minus(n, xx, x, x), minus(n, xy, x, y));
         // In 65536ths of a microsecond for a kilobyte.
         let ratio = |a: i128, b: i128| a.saturating_mul(65_536).checked_div(b).unwrap_or(0).max(0);
@@ -80,24 +97,36 @@ impl Learnt {
     /// A stage is known. O(tasks of unequal times).
     pub fn note(&mut self, job: &JobSpec, stage: usize) {
         let (s, late) = (&job.stages[stage], receives(job, stage));
-        let (bytes, tasks) = (if late { bytes_into(job, stage) } else { s.input }, u64::from(s.tasks.max(1)));
-        self.kinds[usize::from(late)].note(s.tasks, bytes.0 / tasks, Span(s.times.total(s.tasks).0 / tasks));
+        let (bytes, tasks) =
+            (if late { bytes_into(job, stage) } else { s.input }, u64::from(s.tasks.max(1)));
+        self.kinds[usize::from(late)].note(
+            s.tasks,
+            bytes.0 / tasks,
+            Span(s.times.total(s.tasks).0 / tasks),
+        );
         if late {
-            self.bytes = (self.bytes.0 + u128::from(read_before(job, stage)), self.bytes.1 + u128::from(bytes.0));
+            self.bytes = (
+                self.bytes.0 + u128::from(read_before(job, stage)),
+                self.bytes.1 + u128::from(bytes.0),
+            );
         }
     }
 
-    /// What a task of a stage takes as far as is known, network included; a nanosecond where nothing is, so that the fewest tasks go first.
-    /// What it receives is known if it is `sent`; else it is expected by what the stages before it read.
+    /// What a task of a stage takes as far as is known, network included; a nanosecond where
+    /// nothing is, so that the fewest tasks go first. What it receives is known if it is `sent`;
+    /// else it is expected by what the stages before it read.
     fn each(&self, job: &JobSpec, stage: usize, sent: bool, share: Share) -> Span {
         let (s, late) = (&job.stages[stage], receives(job, stage));
         let bytes = match (late, sent) {
             (false, _) => s.input.0,
             (true, true) => bytes_into(job, stage).0,
-            (true, false) => (u128::from(read_before(job, stage)) * self.bytes.1 / self.bytes.0.max(1)).min(u128::from(u64::MAX)) as u64,
+            (true, false) => (u128::from(read_before(job, stage)) * self.bytes.1
+                / self.bytes.0.max(1))
+            .min(u128::from(u64::MAX)) as u64,
         };
         let computes = self.kinds[usize::from(late)].at(bytes / u64::from(s.tasks.max(1)));
-        computes.max(Span(1)) + if late { share.receives(Bytes(bytes), s.tasks) } else { Span::ZERO }
+        computes.max(Span(1))
+            + if late { share.receives(Bytes(bytes), s.tasks) } else { Span::ZERO }
     }
 }
 
@@ -131,7 +160,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Of a job that has come; `foreseen`: as it is known ahead. Its guard is set by [`Self::guard`]. O(stages + tasks of unequal times).
+    /// Of a job that has come; `foreseen`: as it is known ahead. Its guard is set by
+    /// [`Self::guard`]. O(stages + tasks of unequal times).
     pub fn new(job: &JobSpec, foreseen: Option<&JobSpec>, share: Share) -> Self {
         let known = |s: usize| foreseen.map(|f| whole(f, s, share));
         Self {
@@ -143,10 +173,20 @@ impl Index {
         }
     }
 
-    /// Sets the guard: `open` is the work of its user's unfinished jobs, its own included, and `users` the number of users that have some.
-    pub fn guard(&mut self, job: &JobSpec, now: Time, learnt: &Learnt, (open, users): (u64, u64), share: Share) {
-        let path: Span = (0..job.stages.len()).map(|s| self.task(job, s, learnt)).fold(Span::ZERO, |a, b| a + b);
-        let fair = (u128::from(open) * u128::from(users.max(1)) / u128::from(share.slots)).min(u128::from(u64::MAX)) as u64;
+    /// Sets the guard: `open` is the work of its user's unfinished jobs, its own included, and
+    /// `users` the number of users that have some.
+    pub fn guard(
+        &mut self,
+        job: &JobSpec,
+        now: Time,
+        learnt: &Learnt,
+        (open, users): (u64, u64),
+        share: Share,
+    ) {
+        let path: Span =
+            (0..job.stages.len()).map(|s| self.task(job, s, learnt)).fold(Span::ZERO, |a, b| a + b);
+        let fair = (u128::from(open) * u128::from(users.max(1)) / u128::from(share.slots))
+            .min(u128::from(u64::MAX)) as u64;
         self.due = now + (Span(fair) + path) * PATIENCE;
     }
 
@@ -171,12 +211,18 @@ impl Index {
                 self.each[s] = Some(whole(spec, s, share));
             }
             if self.each[s].is_none() && !self.sent[s] {
-                self.sent[s] = spec.edges_into(s).all(|e| view.counts(job, e.from).finished == spec.stages[e.from].tasks);
+                self.sent[s] = spec
+                    .edges_into(s)
+                    .all(|e| view.counts(job, e.from).finished == spec.stages[e.from].tasks);
             }
             let each = self.task(spec, s, learnt).0;
             let stage = each.saturating_mul(counts.pending.into());
             work = work.saturating_add(stage);
-            path = path.saturating_add(if counts.pending == 0 { 0 } else { each.max(stage / share.slots) });
+            path = path.saturating_add(if counts.pending == 0 {
+                0
+            } else {
+                each.max(stage / share.slots)
+            });
         }
         Rank { due: (self.due <= view.now()).then_some(self.due), work, path }
     }
@@ -194,8 +240,9 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// The place, smallest first: jobs whose turn has come by when it came; jobs that would end last of all if they waited, the longest
-    /// first; the others by work. `horizon`: how long all slots need for all work, if no more jobs are expected.
+    /// The place, smallest first: jobs whose turn has come by when it came; jobs that would end
+    /// last of all if they waited, the longest first; the others by work. `horizon`: how long all
+    /// slots need for all work, if no more jobs are expected.
     pub fn key(&self, horizon: Option<u128>) -> (u8, u64) {
         let is_tail = horizon.is_some_and(|h| u128::from(self.path) * TAIL.1 >= h * TAIL.0);
         match self.due {
@@ -209,5 +256,6 @@ impl Rank {
 /// The slot time of a task of a stage, in the mean: it receives, and computes.
 fn whole(job: &JobSpec, stage: usize, share: Share) -> Span {
     let s = &job.stages[stage];
-    Span(s.times.total(s.tasks).0 / u64::from(s.tasks.max(1))) + share.receives(bytes_into(job, stage), s.tasks)
+    Span(s.times.total(s.tasks).0 / u64::from(s.tasks.max(1)))
+        + share.receives(bytes_into(job, stage), s.tasks)
 }

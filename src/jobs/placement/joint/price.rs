@@ -1,9 +1,11 @@
-//! The estimate: when a shuffle ends if its tasks go to these racks, and what it costs other shuffles.
+//! The estimate: when a shuffle ends if its tasks go to these racks, and what it costs other
+//! shuffles.
 
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 
-/// The network as an estimate sees it: racks with a port to the core and one to the circuits, each way, and hosts with interfaces.
+/// The network as an estimate sees it: racks with a port to the core and one to the circuits, each
+/// way, and hosts with interfaces.
 #[derive(Clone, Debug, Default)]
 pub struct Net {
     /// One circuit, and all that a rack can hold at once, payload; none: no circuits.
@@ -22,14 +24,25 @@ pub struct Net {
 impl Net {
     /// Of a network; pairs below `threshold` take the core. O(hosts).
     pub fn new(t: &Topology, threshold: Bytes) -> Self {
-        let share = |rate: BitRate| BitRate((u128::from(rate.0) * u128::from(100 - t.eps.background_percent.min(100)) / 100) as u64);
+        let share = |rate: BitRate| {
+            BitRate(
+                (u128::from(rate.0) * u128::from(100 - t.eps.background_percent.min(100)) / 100)
+                    as u64,
+            )
+        };
         Self {
             circuit: t.payload(t.planes.iter().map(|p| p.rate).max().unwrap_or(BitRate::ZERO)),
             circuits: t.payload(t.ocs_rate()),
             dark: t.planes.iter().map(|p| p.delta).max().unwrap_or(Span::ZERO),
             threshold,
             core: t.racks.iter().map(|r| t.payload(share(r.uplink))).collect(),
-            nic: t.racks.iter().map(|r| t.payload(t.hosts_of(r.id).iter().map(|h| h.nic).min().unwrap_or(BitRate::ZERO))).collect(),
+            nic: t
+                .racks
+                .iter()
+                .map(|r| {
+                    t.payload(t.hosts_of(r.id).iter().map(|h| h.nic).min().unwrap_or(BitRate::ZERO))
+                })
+                .collect(),
         }
     }
 
@@ -57,7 +70,8 @@ pub struct Question<'a> {
     pub output: &'a [u64],
     /// Tasks to place.
     pub tasks: u32,
-    /// By rack: when each of its slots will be free, ascending; those that are promised to others are not among them.
+    /// By rack: when each of its slots will be free, ascending; those that are promised to others
+    /// are not among them.
     pub free: &'a [Vec<Time>],
     /// By rack: hosts that are up.
     pub hosts: &'a [u32],
@@ -88,10 +102,11 @@ pub struct Placed {
 type Ports = [Vec<u64>; 2];
 
 impl Question<'_> {
-    /// The placement with the least price; of equal ones the first that is found. `None` if there are fewer slots than tasks.
+    /// The placement with the least price; of equal ones the first that is found. `None` if there
+    /// are fewer slots than tasks.
     ///
-    /// O(log W x W x S) for W racks and S racks that send: each number of racks is tried with the racks that have most of the output, and
-    /// with those that have slots soonest.
+    /// O(log W x W x S) for W racks and S racks that send: each number of racks is tried with the
+    /// racks that have most of the output, and with those that have slots soonest.
     pub fn best(&self) -> Option<Placed> {
         let all = self.candidates();
         let mut best: Option<Placed> = None;
@@ -132,7 +147,8 @@ impl Question<'_> {
             let each = self.tasks.div_ceil(width as u32);
             keep(self.even(&local, width, each));
             let mut order = local.clone();
-            let ready = |r: usize| self.free[r].get(each as usize - 1).copied().unwrap_or(Time::MAX);
+            let ready =
+                |r: usize| self.free[r].get(each as usize - 1).copied().unwrap_or(Time::MAX);
             order.sort_by_key(|&r| ready(r));
             keep(self.even(&order, width, each));
             order.sort_by_key(|&r| (ready(r).max(self.now) + self.net.port(self.crossing[r].0), r));
@@ -174,8 +190,12 @@ impl Question<'_> {
     }
 
     fn soonest(&self) -> Vec<u32> {
-        let mut all: Vec<(Time, usize)> =
-            self.free.iter().enumerate().flat_map(|(r, f)| f.iter().map(move |&t| (t.max(self.now), r))).collect();
+        let mut all: Vec<(Time, usize)> = self
+            .free
+            .iter()
+            .enumerate()
+            .flat_map(|(r, f)| f.iter().map(move |&t| (t.max(self.now), r)))
+            .collect();
         let n = (self.tasks as usize).min(all.len());
         if n < all.len() && n > 0 {
             all.select_nth_unstable(n - 1);
@@ -189,7 +209,9 @@ impl Question<'_> {
     fn proportional(&self, local: &[usize]) -> Vec<u32> {
         let all: u128 = self.output.iter().map(|&b| u128::from(b)).sum::<u128>().max(1);
         let room = |r: usize| self.free[r].len() as u32;
-        let share = |r: usize| ((u128::from(self.tasks) * u128::from(self.output[r]) / all) as u32).min(room(r));
+        let share = |r: usize| {
+            ((u128::from(self.tasks) * u128::from(self.output[r]) / all) as u32).min(room(r))
+        };
         let mut tasks: Vec<u32> = (0..self.free.len()).map(share).collect();
         let mut left = self.tasks - tasks.iter().sum::<u32>();
         for &r in local {
@@ -199,7 +221,8 @@ impl Question<'_> {
         tasks
     }
 
-    /// When a placement ends, and its price; `None` where a rack has fewer slots. O(racks that send x racks that receive).
+    /// When a placement ends, and its price; `None` where a rack has fewer slots. O(racks that send
+    /// x racks that receive).
     pub fn estimate(&self, tasks: Vec<u32>) -> Option<Placed> {
         let mut start = self.now;
         for (r, &n) in tasks.iter().enumerate().filter(|t| *t.1 > 0) {
@@ -208,13 +231,14 @@ impl Question<'_> {
         let (time, taken, lit) = self.shuffle(&tasks);
         let finish = start + time;
         // A second of a port makes those behind wait for a second, each of them for one port in R.
-        let others = u128::from(taken) * u128::from(self.behind) / (2 * self.free.len().max(1) as u128);
+        let others =
+            u128::from(taken) * u128::from(self.behind) / (2 * self.free.len().max(1) as u128);
         let price = u128::from(finish.since(self.now).0) + others;
         Some(Placed { tasks, start, finish, lit, price: u64::try_from(price).unwrap_or(u64::MAX) })
     }
 
-    /// How long the shuffle takes from its start, the time of all ports that it takes, and whether a circuit carries some of it. Each
-    /// pair of racks goes the way that is sooner.
+    /// How long the shuffle takes from its start, the time of all ports that it takes, and whether
+    /// a circuit carries some of it. Each pair of racks goes the way that is sooner.
     fn shuffle(&self, tasks: &[u32]) -> (Span, u64, bool) {
         let net = self.net;
         let none = || -> Ports { [vec![0; tasks.len()], vec![0; tasks.len()]] };
@@ -223,9 +247,14 @@ impl Question<'_> {
         let all: u32 = tasks.iter().sum();
         for (a, &out) in self.output.iter().enumerate().filter(|o| *o.1 > 0) {
             for (b, &n) in tasks.iter().enumerate().filter(|t| *t.1 > 0 && t.0 != a) {
-                let bytes = Bytes((u128::from(out) * u128::from(n) / u128::from(all.max(1))) as u64);
+                let bytes =
+                    Bytes((u128::from(out) * u128::from(n) / u128::from(all.max(1))) as u64);
                 let by_core = net.core[a].min(net.core[b]).time_for(bytes);
-                let by_circuit = if net.circuit == BitRate::ZERO { Span::MAX } else { net.circuit.time_for(bytes) + net.dark };
+                let by_circuit = if net.circuit == BitRate::ZERO {
+                    Span::MAX
+                } else {
+                    net.circuit.time_for(bytes) + net.dark
+                };
                 let rides = bytes >= net.threshold && by_circuit < by_core;
                 lit |= rides;
                 let (ports, each) = match rides {
@@ -239,11 +268,17 @@ impl Question<'_> {
         }
         let mut end = longest.0.max(self.interfaces(tasks, all));
         let mut taken = 0u64;
-        for (ports, others) in [(&circuits, net.circuit > BitRate::ZERO), (&core, net.circuit == BitRate::ZERO)] {
+        for (ports, others) in
+            [(&circuits, net.circuit > BitRate::ZERO), (&core, net.circuit == BitRate::ZERO)]
+        {
             for (side, port) in ports.iter().enumerate() {
                 for (r, &own) in port.iter().enumerate().filter(|p| *p.1 > 0) {
                     let (into, out) = self.crossing[r];
-                    let busy = if others { net.port_of(r, if side == 0 { out } else { into }) } else { Span::ZERO };
+                    let busy = if others {
+                        net.port_of(r, if side == 0 { out } else { into })
+                    } else {
+                        Span::ZERO
+                    };
                     end = end.max(own.saturating_add(busy.0));
                     taken = taken.saturating_add(own);
                 }
@@ -259,13 +294,18 @@ impl Question<'_> {
         for (r, &n) in tasks.iter().enumerate() {
             let hosts = u64::from(self.hosts[r].max(1));
             let time = |bytes: u128, busy: u64| {
-                let each = Bytes(u64::try_from(bytes / u128::from(busy.clamp(1, hosts))).unwrap_or(u64::MAX));
+                let each = Bytes(
+                    u64::try_from(bytes / u128::from(busy.clamp(1, hosts))).unwrap_or(u64::MAX),
+                );
                 if self.net.nic[r] == BitRate::ZERO { 0 } else { self.net.nic[r].time_for(each).0 }
             };
             // Of what stays in the rack, one host's part stays on the host.
             let own = u128::from(self.output[r]) * u128::from(n) / u128::from(all.max(1));
             let home = own / u128::from(hosts);
-            end = end.max(time((total * u128::from(n) / u128::from(all.max(1))).saturating_sub(home), n.into()));
+            end = end.max(time(
+                (total * u128::from(n) / u128::from(all.max(1))).saturating_sub(home),
+                n.into(),
+            ));
             end = end.max(time(u128::from(self.output[r]).saturating_sub(home), hosts));
         }
         end

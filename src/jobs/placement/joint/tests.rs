@@ -8,11 +8,19 @@ use crate::topology::{Framing, Plane, StopMode, Topology};
 use crate::units::{BitRate, Bytes, Span, Time};
 use proptest::prelude::*;
 
-/// Racks of two hosts of one slot, a byte a nanosecond each; a core of a quarter of that, and a circuit of two.
+/// Racks of two hosts of one slot, a byte a nanosecond each; a core of a quarter of that, and a
+/// circuit of two.
 fn network(racks: usize, circuits: bool) -> Topology {
-    let plane = Plane { id: PlaneId(0), rate: BitRate(16_000_000_000), delta: Span(10), stop: StopMode::NotAllStop, duplex: false };
+    let plane = Plane {
+        id: PlaneId(0),
+        rate: BitRate(16_000_000_000),
+        delta: Span(10),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
     let (nic, core) = (BitRate(8_000_000_000), BitRate(2_000_000_000));
-    let mut t = Topology::uniform("t", 0, 0, nic, core, if circuits { vec![plane] } else { vec![] });
+    let mut t =
+        Topology::uniform("t", 0, 0, nic, core, if circuits { vec![plane] } else { vec![] });
     (0..racks).for_each(|_| t.push_rack(2, 1, nic, core));
     t.framing = Framing::None;
     t
@@ -31,14 +39,29 @@ struct Case {
 impl Case {
     fn question<'a>(&'a self, hosts: &'a [u32]) -> Question<'a> {
         let Self { net, output, tasks, free, crossing, behind } = self;
-        Question { net, output, tasks: *tasks, free, hosts, crossing, now: Time(100), behind: *behind }
+        Question {
+            net,
+            output,
+            tasks: *tasks,
+            free,
+            hosts,
+            crossing,
+            now: Time(100),
+            behind: *behind,
+        }
     }
 }
 
 fn case() -> impl Strategy<Value = (Case, Topology)> {
     let rack = (0u64..4000, prop::collection::vec(100u64..900, 0..4), 0u64..2000, 0u64..2000);
-    (prop::collection::vec(rack, 2..4), any::<bool>(), 1u32..6, 0u64..4, prop_oneof![Just(0u64), Just(300)]).prop_map(
-        |(racks, circuits, tasks, behind, threshold)| {
+    (
+        prop::collection::vec(rack, 2..4),
+        any::<bool>(),
+        1u32..6,
+        0u64..4,
+        prop_oneof![Just(0u64), Just(300)],
+    )
+        .prop_map(|(racks, circuits, tasks, behind, threshold)| {
             let t = network(racks.len(), circuits);
             let free = |f: &[u64]| {
                 let mut all: Vec<Time> = f.iter().map(|&t| Time(t)).collect();
@@ -54,21 +77,24 @@ fn case() -> impl Strategy<Value = (Case, Topology)> {
                 behind,
             };
             (case, t)
-        },
-    )
+        })
 }
 
 /// Every way to put `left` tasks on the racks.
 fn every(free: &[Vec<Time>], left: u32) -> Vec<Vec<u32>> {
-    let Some((first, others)) = free.split_first() else { return if left == 0 { vec![vec![]] } else { vec![] } };
-    let with = |n: u32| every(others, left - n).into_iter().map(move |rest| [vec![n], rest].concat());
+    let Some((first, others)) = free.split_first() else {
+        return if left == 0 { vec![vec![]] } else { vec![] };
+    };
+    let with =
+        |n: u32| every(others, left - n).into_iter().map(move |rest| [vec![n], rest].concat());
     (0..=left.min(first.len() as u32)).flat_map(with).collect()
 }
 
 proptest! {
     #![proptest_config(crate::testing::drawn(400))]
 
-    /// Where there are few placements, the best is that of all; and none is promised to end before the network's lower bound.
+    /// Where there are few placements, the best is that of all; and none is promised to end before
+    /// the network's lower bound.
     #[test]
     fn the_best_of_few_placements_is_found_and_none_is_below_its_bound((c, t) in case()) {
         let hosts = vec![2; c.free.len()];
@@ -89,7 +115,8 @@ proptest! {
         }
     }
 
-    /// Where times grow with bytes along a line, each is known; elsewhere the mean is, and no time grows faster than its bytes.
+    /// Where times grow with bytes along a line, each is known; elsewhere the mean is, and no time
+    /// grows faster than its bytes.
     #[test]
     fn times_are_learnt_by_bytes(
         (base, slope) in (0u64..5_000_000, 0u64..50),
@@ -116,7 +143,8 @@ proptest! {
         prop_assert!(least <= most && most / 1000 <= 2 * (y / n) + 100, "{least} {most} {}", y / n);
     }
 
-    /// A job's homes have room for its tasks each, are of usable racks, and share none while there are enough; work that leaves is gone.
+    /// A job's homes have room for its tasks each, are of usable racks, and share none while there
+    /// are enough; work that leaves is gone.
     #[test]
     fn homes_have_room_and_are_apart(
         slots in prop::collection::vec(0u32..5, 1..12),
@@ -147,7 +175,8 @@ proptest! {
 
 #[test]
 fn a_shuffle_stays_where_its_maps_are_unless_slots_there_come_late() {
-    // 2000 bytes in rack 0, two reduces. There at once: 500 from each host to the other. Elsewhere by circuit: 10 + 1000.
+    // 2000 bytes in rack 0, two reduces. There at once: 500 from each host to the other. Elsewhere
+    // by circuit: 10 + 1000.
     let t = network(3, true);
     let net = Net::new(&t, Bytes(0));
     let place = |at: u64| {
@@ -167,7 +196,8 @@ fn a_shuffle_stays_where_its_maps_are_unless_slots_there_come_late() {
     };
     let home = place(0);
     assert_eq!((home.tasks, home.start, home.finish), (vec![2, 0, 0], Time(0), Time(500)));
-    // One reduce at home and one away would need its slot at home; both away wait for none, and on one rack need one circuit.
+    // One reduce at home and one away would need its slot at home; both away wait for none, and on
+    // one rack need one circuit.
     let away = place(5000);
     assert_eq!((away.tasks[0], away.start, away.finish), (0, Time(0), Time(1010)));
 }
@@ -190,7 +220,8 @@ fn each_pair_goes_the_way_that_is_sooner() {
         };
         q.best().unwrap().finish.0
     };
-    // By the core 4 ns a byte; by a circuit 10 + 1 / 2, but one host takes no more than a byte a nanosecond; from the threshold on.
+    // By the core 4 ns a byte; by a circuit 10 + 1 / 2, but one host takes no more than a byte a
+    // nanosecond; from the threshold on.
     assert_eq!([at(0, 1), at(0, 2), at(0, 3), at(0, 100)], [4, 8, 12, 100]);
     assert_eq!((at(0, 4), at(5, 4)), (12, 16));
 }

@@ -1,4 +1,5 @@
-//! The latency matrix of a job: every pair of widths, and the zone worth considering (JobPacker figure 5, Co-scheduler figure 4).
+//! The latency matrix of a job: every pair of widths, and the zone worth considering (JobPacker
+//! figure 5, Co-scheduler figure 4).
 
 use serde::Serialize;
 
@@ -36,9 +37,10 @@ pub struct Matrix {
 impl Matrix {
     /// Of a job. O(R^2 (stages + edges)).
     ///
-    /// The zone is the pairs by circuits with the least computing time that any pair by circuits has: full parallelism where there is
-    /// enough data for as many pairs, else the best that circuits allow. A width beyond a stage's number of tasks is not in it. A job
-    /// without a heavy shuffle has no zone.
+    /// The zone is the pairs by circuits with the least computing time that any pair by circuits
+    /// has: full parallelism where there is enough data for as many pairs, else the best that
+    /// circuits allow. A width beyond a stage's number of tasks is not in it. A job without a heavy
+    /// shuffle has no zone.
     pub fn of(job: &JobSpec, cluster: &Cluster, model: ShuffleModel) -> Self {
         let racks = cluster.racks;
         let pairs = (1..=racks).flat_map(|m| (1..=racks).map(move |r| (m, r)));
@@ -55,14 +57,26 @@ impl Matrix {
     }
 
     fn mark_zone(&mut self, job: &JobSpec, cluster: &Cluster) {
-        let by = |blocks: bool| job.stages.iter().enumerate().filter(move |(s, _)| reads_blocks(job, *s) == blocks).map(|(_, s)| s.tasks);
-        let (maps, reduces) = (by(true).max().unwrap_or(0) as usize, by(false).max().unwrap_or(0) as usize);
+        let by = |blocks: bool| {
+            job.stages
+                .iter()
+                .enumerate()
+                .filter(move |(s, _)| reads_blocks(job, *s) == blocks)
+                .map(|(_, s)| s.tasks)
+        };
+        let (maps, reduces) =
+            (by(true).max().unwrap_or(0) as usize, by(false).max().unwrap_or(0) as usize);
         let computing = |c: &Cell| {
             let width = |s: usize| if reads_blocks(job, s) { c.maps } else { c.reduces };
-            super::critical_path(job, |s| super::compute(&job.stages[s], width(s), cluster), |_| Span::ZERO)
+            super::critical_path(
+                job,
+                |s| super::compute(&job.stages[s], width(s), cluster),
+                |_| Span::ZERO,
+            )
         };
         let could = |c: &Cell| c.circuits && c.maps <= maps && c.reduces <= reduces;
-        let times: Vec<Option<Span>> = self.cells.iter().map(|c| could(c).then(|| computing(c))).collect();
+        let times: Vec<Option<Span>> =
+            self.cells.iter().map(|c| could(c).then(|| computing(c))).collect();
         let least = times.iter().flatten().min();
         for (c, time) in self.cells.iter_mut().zip(&times) {
             c.feasible = time.is_some() && time.as_ref() == least;
@@ -74,7 +88,11 @@ impl Matrix {
     /// # Panics
     /// If a width is zero or above R.
     pub fn at(&self, maps: usize, reduces: usize) -> &Cell {
-        assert!((1..=self.racks).contains(&maps) && (1..=self.racks).contains(&reduces), "widths from 1 to {}", self.racks);
+        assert!(
+            (1..=self.racks).contains(&maps) && (1..=self.racks).contains(&reduces),
+            "widths from 1 to {}",
+            self.racks
+        );
         &self.cells[(maps - 1) * self.racks + reduces - 1]
     }
 
@@ -83,7 +101,8 @@ impl Matrix {
         self.cells.iter().filter(|c| c.feasible)
     }
 
-    /// The pair with the shortest latency; among equals the narrowest, then the one with fewer map racks. Nothing if R is zero.
+    /// The pair with the shortest latency; among equals the narrowest, then the one with fewer map
+    /// racks. Nothing if R is zero.
     pub fn best(&self) -> Option<&Cell> {
         self.cells.iter().min_by_key(|c| (c.latency, c.maps + c.reduces, c.maps))
     }
@@ -93,7 +112,8 @@ impl Matrix {
 fn by_circuits(job: &JobSpec, maps: usize, reduces: usize, cluster: &Cluster) -> bool {
     let mut heavy = job.edges.iter().filter(|e| e.bytes >= cluster.elephant).peekable();
     let width = |s: usize| if reads_blocks(job, s) { maps } else { reduces };
-    heavy.peek().is_some() && heavy.all(|e| hybrid::uses_circuits(e.bytes, width(e.from), reduces, cluster))
+    heavy.peek().is_some()
+        && heavy.all(|e| hybrid::uses_circuits(e.bytes, width(e.from), reduces, cluster))
 }
 
 #[cfg(test)]
@@ -117,9 +137,9 @@ mod tests {
         }
     }
 
-    /// The papers name neither the job's bytes nor its times. The matrix fixes what they do: the shuffle takes 12.1 s on one
-    /// circuit and 1210 s on one rack's EPS port, a wave of maps 83.8 s, the reduces 115.5 s, and the jump between circuits and EPS
-    /// lies between 81 and 84 T_e.
+    /// The papers name neither the job's bytes nor its times. The matrix fixes what they do: the
+    /// shuffle takes 12.1 s on one circuit and 1210 s on one rack's EPS port, a wave of maps 83.8
+    /// s, the reduces 115.5 s, and the jump between circuits and EPS lies between 81 and 84 T_e.
     fn example() -> (JobSpec, Cluster) {
         let job = map_reduce((3472, 83_800), (169, 115_500), 82 * 1_125);
         let rate = |seconds: f64| BitRate((82.0 * 1.125e9 * 8.0 / seconds) as u64);
@@ -160,8 +180,9 @@ mod tests {
                 }
             }
         }
-        // 77 and 78 pairs: rows 7 (11 columns by circuits) and 6 (13 columns) show that these pairs still go by circuits. Both rows
-        // have one number too many in the scan, which moved the jump by one column.
+        // 77 and 78 pairs: rows 7 (11 columns by circuits) and 6 (13 columns) show that these pairs
+        // still go by circuits. Both rows have one number too many in the scan, which moved the
+        // jump by one column.
         assert_eq!(differ, [(11, 7), (13, 6)]);
     }
 
@@ -170,9 +191,13 @@ mod tests {
         let (job, cluster) = example();
         let m = Matrix::of(&job, &cluster, ShuffleModel::Figure);
         let zone: Vec<(usize, usize)> = m.zone().map(|c| (c.maps, c.reduces)).collect();
-        let expect: Vec<(usize, usize)> = (6..=15).flat_map(|a| (1..=15).map(move |b| (a, b))).filter(|(a, b)| a * b <= 82).collect();
+        let expect: Vec<(usize, usize)> = (6..=15)
+            .flat_map(|a| (1..=15).map(move |b| (a, b)))
+            .filter(|(a, b)| a * b <= 82)
+            .collect();
         assert_eq!(zone, expect);
-        // "As r_map increases from 1 to 5, the latency of the job drops significantly"; the zone is lower than all else.
+        // "As r_map increases from 1 to 5, the latency of the job drops significantly"; the zone is
+        // lower than all else.
         assert!((1..5).all(|r| m.at(r + 1, 1).latency <= m.at(r, 1).latency));
         let outside = m.cells.iter().filter(|c| !c.feasible).map(|c| c.latency).min().unwrap();
         assert!(m.zone().all(|c| c.latency < outside));
@@ -182,11 +207,18 @@ mod tests {
     #[test]
     fn too_little_data_gives_up_as_little_parallelism_as_it_must() {
         let c = Cluster { racks: 10, hosts: 1, slots: 2, ..Cluster::jobpacker() };
-        // Ten racks' worth of maps, but data for four pairs only: the maps get all four, as their waves cost most.
-        let m = Matrix::of(&map_reduce((20, 1000), (2, 1000), 4 * 1_125), &c, ShuffleModel::Bottleneck);
+        // Ten racks' worth of maps, but data for four pairs only: the maps get all four, as their
+        // waves cost most.
+        let m =
+            Matrix::of(&map_reduce((20, 1000), (2, 1000), 4 * 1_125), &c, ShuffleModel::Bottleneck);
         let zone: Vec<(usize, usize)> = m.zone().map(|c| (c.maps, c.reduces)).collect();
         assert_eq!(zone, [(4, 1)]);
-        assert_eq!(Matrix::of(&map_reduce((20, 1000), (2, 1000), 1_124), &c, ShuffleModel::Bottleneck).zone().count(), 0);
+        assert_eq!(
+            Matrix::of(&map_reduce((20, 1000), (2, 1000), 1_124), &c, ShuffleModel::Bottleneck)
+                .zone()
+                .count(),
+            0
+        );
     }
 
     proptest! {

@@ -1,8 +1,9 @@
 //! Latency response functions: how long a job will take, as a function of how many racks it gets.
 //!
-//! They are proxies for planning, not predictions (Corral, section 4.3): stages one after another, bytes and tasks spread evenly.
-//! [`corral`] knows one number of racks, for maps and reduces alike; [`hybrid`] knows two, and circuits; [`matrix`] lays the
-//! latter out for every pair of widths, with the zone that is worth considering.
+//! They are proxies for planning, not predictions (Corral, section 4.3): stages one after another,
+//! bytes and tasks spread evenly. [`corral`] knows one number of racks, for maps and reduces alike;
+//! [`hybrid`] knows two, and circuits; [`matrix`] lays the latter out for every pair of widths,
+//! with the zone that is worth considering.
 
 use crate::units::Span;
 use crate::workload::jobs::{JobSpec, StageSpec, TaskTimes};
@@ -13,8 +14,9 @@ pub mod corral;
 pub mod hybrid;
 pub mod matrix;
 
-/// How long a stage computes on `racks` racks: waves times the mean task (Corral, section 4.3, l_map and l_reduce), but never
-/// less than its longest task, which the paper's equal tasks do not have.
+/// How long a stage computes on `racks` racks: waves times the mean task (Corral, section 4.3,
+/// l_map and l_reduce), but never less than its longest task, which the paper's equal tasks do not
+/// have.
 ///
 /// # Panics
 /// If `racks` is zero.
@@ -30,17 +32,26 @@ pub fn compute(stage: &StageSpec, racks: usize, cluster: &Cluster) -> Span {
     }
 }
 
-/// The longest path through the job's stages (Corral, section 4.3, general DAGs): a stage takes `stage(s)`, an edge `edge(e)`
-/// before it. Zero for a job without stages. O(stages + edges).
-pub fn critical_path(job: &JobSpec, stage: impl Fn(usize) -> Span, edge: impl Fn(usize) -> Span) -> Span {
+/// The longest path through the job's stages (Corral, section 4.3, general DAGs): a stage takes
+/// `stage(s)`, an edge `edge(e)` before it. Zero for a job without stages. O(stages + edges).
+pub fn critical_path(
+    job: &JobSpec,
+    stage: impl Fn(usize) -> Span,
+    edge: impl Fn(usize) -> Span,
+) -> Span {
     finishes(job, stage, edge).into_iter().max().unwrap_or(Span::ZERO)
 }
 
 /// When each stage finishes, counted from the job's start, if nothing waits but for its inputs.
-pub fn finishes(job: &JobSpec, stage: impl Fn(usize) -> Span, edge: impl Fn(usize) -> Span) -> Vec<Span> {
+pub fn finishes(
+    job: &JobSpec,
+    stage: impl Fn(usize) -> Span,
+    edge: impl Fn(usize) -> Span,
+) -> Vec<Span> {
     let mut ready = vec![Span::ZERO; job.stages.len()];
     let mut finish = vec![Span::ZERO; job.stages.len()];
-    // Edges are in the order of their first stage, and lead to later ones: when a stage is reached, all that it waits for is known.
+    // Edges are in the order of their first stage, and lead to later ones: when a stage is reached,
+    // all that it waits for is known.
     let mut edges = job.edges.iter().enumerate().peekable();
     for s in 0..job.stages.len() {
         finish[s] = ready[s] + stage(s);
@@ -61,10 +72,17 @@ pub(crate) mod samples {
 
     /// A stage of even tasks.
     pub fn stage(tasks: u32, time: Span) -> StageSpec {
-        StageSpec { name: "s".into(), tasks, times: TaskTimes::Even(time), input: Bytes::ZERO, output: Bytes::ZERO }
+        StageSpec {
+            name: "s".into(),
+            tasks,
+            times: TaskTimes::Even(time),
+            input: Bytes::ZERO,
+            output: Bytes::ZERO,
+        }
     }
 
-    /// A MapReduce: (tasks, milliseconds a task) of both stages, and megabytes of shuffle. Its input is as large as its shuffle.
+    /// A MapReduce: (tasks, milliseconds a task) of both stages, and megabytes of shuffle. Its
+    /// input is as large as its shuffle.
     pub fn map_reduce(map: (u32, u64), reduce: (u32, u64), shuffle_mb: u64) -> JobSpec {
         let bytes = Bytes(shuffle_mb * 1_000_000);
         let mut maps = stage(map.0, Span::millis(map.1));
@@ -90,9 +108,15 @@ mod tests {
     fn uneven_tasks_take_the_mean_a_wave_but_not_less_than_the_longest() {
         let cluster = Cluster { racks: 4, hosts: 2, slots: 1, ..Cluster::jobpacker() };
         let mut s = samples::stage(5, Span::secs(4));
-        assert_eq!((compute(&s, 1, &cluster), compute(&s, 2, &cluster)), (Span::secs(12), Span::secs(8)));
+        assert_eq!(
+            (compute(&s, 1, &cluster), compute(&s, 2, &cluster)),
+            (Span::secs(12), Span::secs(8))
+        );
         s.times = TaskTimes::Each([1, 1, 1, 1, 6].map(Span::secs).to_vec());
-        assert_eq!((compute(&s, 1, &cluster), compute(&s, 3, &cluster)), (Span::secs(6), Span::secs(6)));
+        assert_eq!(
+            (compute(&s, 1, &cluster), compute(&s, 3, &cluster)),
+            (Span::secs(6), Span::secs(6))
+        );
     }
 
     #[test]

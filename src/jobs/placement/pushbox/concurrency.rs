@@ -10,7 +10,8 @@ use crate::units::{Bytes, Span};
 /// What the network of a host has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Tasks there that have input to come, but for those that only hold their slots ([`counting`]).
+    /// Tasks there that have input to come, but for those that only hold their slots
+    /// ([`counting`]).
     pub inputs: u32,
     /// How many may: m, but no more than there are slots.
     pub limit: u32,
@@ -24,7 +25,8 @@ impl Load {
     /// The present load of a host. O(inputs on the host).
     pub fn of(view: &dyn View, host: HostId, o: &PushBoxOptions, wrong: Misjudged) -> Self {
         let limit = o.input_tasks.min(view.topology().hosts[host.index()].slots);
-        let mut load = Self { inputs: 0, limit, smallest: None, transfer: transfer_time(view, host, wrong) };
+        let mut load =
+            Self { inputs: 0, limit, smallest: None, transfer: transfer_time(view, host, wrong) };
         for i in counting(view, host) {
             load.inputs += 1;
             load.smallest = Some(load.smallest.map_or(i.coflow, |s| s.min(i.coflow)));
@@ -43,14 +45,21 @@ impl Load {
 pub enum Placed {
     /// The host has room for it.
     Room,
-    /// The host has none, but all tasks that fetch there belong to larger coflows, and queues share fairly.
+    /// The host has none, but all tasks that fetch there belong to larger coflows, and queues share
+    /// fairly.
     WildCard,
     /// No.
     No,
 }
 
-/// The paper's `canBePlaced` (Algorithm 1, lines 9 to 20); fairness is that of the queue of the task's job. O(edges into the stage).
-pub fn can_be_placed(view: &dyn View, o: &PushBoxOptions, (job, c): (JobId, &Candidate), load: &Load) -> Placed {
+/// The paper's `canBePlaced` (Algorithm 1, lines 9 to 20); fairness is that of the queue of the
+/// task's job. O(edges into the stage).
+pub fn can_be_placed(
+    view: &dyn View,
+    o: &PushBoxOptions,
+    (job, c): (JobId, &Candidate),
+    load: &Load,
+) -> Placed {
     if load.has_room() {
         return Placed::Room;
     }
@@ -64,8 +73,8 @@ pub fn wild_below(o: &PushBoxOptions, load: &Load) -> Bytes {
     load.smallest.filter(|_| allowed).unwrap_or(Bytes::ZERO)
 }
 
-/// The paper's `notHinderTask` (Algorithm 1, lines 21 to 25): a task that needs nothing of the network ends before the network of the host
-/// has nothing left to do.
+/// The paper's `notHinderTask` (Algorithm 1, lines 21 to 25): a task that needs nothing of the
+/// network ends before the network of the host has nothing left to do.
 pub fn hinders_not(o: &PushBoxOptions, c: &Candidate, load: &Load) -> bool {
     o.no_hinder || c.computing < load.transfer + o.hinder_slack
 }

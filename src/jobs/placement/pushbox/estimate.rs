@@ -36,8 +36,9 @@ impl RackLocal {
     }
 }
 
-/// Whether the network between racks carries less than their hosts can send: narrow uplinks, pods, a core with a limit, or a graph whose
-/// access switches have less to the switches above them than to the racks. Section 4.
+/// Whether the network between racks carries less than their hosts can send: narrow uplinks, pods,
+/// a core with a limit, or a graph whose access switches have less to the switches above them than
+/// to the racks. Section 4.
 fn is_oversubscribed(t: &Topology) -> bool {
     let narrow = |g: &crate::topology::graph::Graph| {
         let mut room = vec![(0u64, 0u64); g.switches.len()];
@@ -49,11 +50,13 @@ fn is_oversubscribed(t: &Topology) -> bool {
     };
     let one_switch = |g: &crate::topology::graph::Graph| g.switches.len() == 1;
     let limited = t.eps.pods().is_some() || t.eps.core_rate().is_some();
-    t.eps.oversubscription_percent > 100 || limited || t.eps.graph().is_some_and(|g| !one_switch(g) && narrow(g))
+    t.eps.oversubscription_percent > 100
+        || limited
+        || t.eps.graph().is_some_and(|g| !one_switch(g) && narrow(g))
 }
 
-/// Errors of foresight: what a task receives is taken to be f^(2u - 1) times as much as it is, u drawn evenly from 0 to 1 for each task.
-/// Section 7.2.
+/// Errors of foresight: what a task receives is taken to be f^(2u - 1) times as much as it is, u
+/// drawn evenly from 0 to 1 for each task. Section 7.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misjudged {
     /// f; 1 is no error.
@@ -79,14 +82,15 @@ impl Misjudged {
     }
 }
 
-/// The tasks on a host that have input to come. Those that hold slots while nothing is on its way to them and tasks before them wait for
-/// slots (`reduces: ramp-up`) do not count: they would keep the tasks out for which they wait. O(tasks that receive there).
+/// The tasks on a host that have input to come. Those that hold slots while nothing is on its way
+/// to them and tasks before them wait for slots (`reduces: ramp-up`) do not count: they would keep
+/// the tasks out for which they wait. O(tasks that receive there).
 pub fn counting(view: &dyn View, host: HostId) -> impl Iterator<Item = Input> {
     view.inputs(host).filter(|i| i.is_coming || !view.is_ahead(i.job, i.stage))
 }
 
-/// How long the tasks on a host have still to receive, at the rate at which the host has received of late: the paper's
-/// `dataTransferTime`. O(inputs on the host).
+/// How long the tasks on a host have still to receive, at the rate at which the host has received
+/// of late: the paper's `dataTransferTime`. O(inputs on the host).
 pub fn transfer_time(view: &dyn View, host: HostId, wrong: Misjudged) -> Span {
     let judged = |i: Input| wrong.bytes((i.job, i.stage, i.task), i.left);
     let left = counting(view, host).fold(Bytes::ZERO, |sum, i| sum.saturating_add(judged(i)));
@@ -117,13 +121,19 @@ mod tests {
         let wrong = Misjudged { factor: 4, seed: 7 };
         let whole = 1_000_000_000u64;
         let at = |of| times_power(whole, wrong.power(of));
-        // 4 to the powers of -1, -1/2, 0, 1/2 and 1, but for the last digit of a power that is cut off.
+        // 4 to the powers of -1, -1/2, 0, 1/2 and 1, but for the last digit of a power that is cut
+        // off.
         let exact = [whole / 4, whole / 2, whole, whole * 2, whole * 4];
         for (of, exact) in [-ONE, -ONE / 2, 0, ONE / 2, ONE].into_iter().zip(exact) {
             assert!(at(of).abs_diff(exact) <= 1, "{of}: {} for {exact}", at(of));
         }
-        let drawn: Vec<u64> = (0..400).map(|k| wrong.bytes((JobId(1), 1, k), Bytes(whole)).0).collect();
-        assert_eq!(drawn[3], wrong.bytes((JobId(1), 1, 3), Bytes(whole)).0, "a task's error is drawn once");
+        let drawn: Vec<u64> =
+            (0..400).map(|k| wrong.bytes((JobId(1), 1, k), Bytes(whole)).0).collect();
+        assert_eq!(
+            drawn[3],
+            wrong.bytes((JobId(1), 1, 3), Bytes(whole)).0,
+            "a task's error is drawn once"
+        );
         assert!(drawn.iter().all(|b| (whole / 4 - 1..=whole * 4).contains(b)));
         let less = drawn.iter().filter(|&&b| b < whole).count();
         assert!((150..=250).contains(&less), "half of them are taken for less: {less} of 400");
@@ -141,8 +151,13 @@ mod tests {
             t.eps.core = core;
             RackLocal::Auto.holds(&t)
         };
-        assert!(with(Core::Pods(Pods { racks: 2, uplink: g }, None)) && with(Core::Flat(Some(g))) && !with(Core::Flat(None)));
-        // Leaves of one rack each and two spines: twice up what comes from below; with links of a third, less.
+        assert!(
+            with(Core::Pods(Pods { racks: 2, uplink: g }, None))
+                && with(Core::Flat(Some(g)))
+                && !with(Core::Flat(None))
+        );
+        // Leaves of one rack each and two spines: twice up what comes from below; with links of a
+        // third, less.
         let spines = |rate| Core::Graph(Box::new(Graph::leaf_spine(4, 2, rate, None)));
         assert!(!with(spines(g)) && with(spines(BitRate::mbit(333))));
     }

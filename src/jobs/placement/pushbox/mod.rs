@@ -1,22 +1,26 @@
 //! PushBox: few tasks fetch on a host at once, by strict priority, and others compute meanwhile.
 //!
-//! Tian et al., "PushBox: Making Use of Every Bit of Time to Accelerate Completion of Data-Parallel Jobs", IEEE TPDS 2022. A host has about
-//! m tasks that fetch over the network; their flows go one task after the other by strict priority, so that how long the network of a host
-//! is busy can be foreseen: bytes that have still to come, over the rate at which the host has received of late. A free slot goes to the
-//! jobs in their order. A job's candidate is its largest task, or by delay scheduling one near its block ([`select`]). A task that must
-//! fetch gets the slot if the host has room for it, or under fair sharing if its coflow is smaller than all there (wild card); else the
-//! job yields ([`concurrency`]). After a job yielded, a task that needs no network gets the slot only if it ends before the network of
-//! the host has nothing left to do.
+//! Tian et al., "PushBox: Making Use of Every Bit of Time to Accelerate Completion of Data-Parallel
+//! Jobs", IEEE TPDS 2022. A host has about m tasks that fetch over the network; their flows go one
+//! task after the other by strict priority, so that how long the network of a host is busy can be
+//! foreseen: bytes that have still to come, over the rate at which the host has received of late. A
+//! free slot goes to the jobs in their order. A job's candidate is its largest task, or by delay
+//! scheduling one near its block ([`select`]). A task that must fetch gets the slot if the host has
+//! room for it, or under fair sharing if its coflow is smaller than all there (wild card); else the
+//! job yields ([`concurrency`]). After a job yielded, a task that needs no network gets the slot
+//! only if it ends before the network of the host has nothing left to do.
 //!
-//! A stage that has just come to wait for slots is placed on the hosts whose networks are free soonest (Algorithm 3); slots that
-//! become free later are given one by one (Algorithm 2). Flows are ranked host by host ([`priorities`]).
+//! A stage that has just come to wait for slots is placed on the hosts whose networks are free
+//! soonest (Algorithm 3); slots that become free later are given one by one (Algorithm 2). Flows
+//! are ranked host by host ([`priorities`]).
 //!
-//! Where the paper is silent: a task counts as fetching from its start if any of its input is, or will be, elsewhere; the size of a
-//! coflow is that of the shuffles into its stage.
+//! Where the paper is silent: a task counts as fetching from its start if any of its input is, or
+//! will be, elsewhere; the size of a coflow is that of the shuffles into its stage.
 //!
-//! Where it contradicts itself: Algorithm 2 (line 6) has a job yield, too, that waits for a slot near its data, so that no local task
-//! starts on a host whose network has nothing to do; by section 5.2 a slot is yielded if, and only if, the network is congested. We
-//! follow the section ([`Yields`]).
+//! Where it contradicts itself: Algorithm 2 (line 6) has a job yield, too, that waits for a slot
+//! near its data, so that no local task starts on a host whose network has nothing to do; by
+//! section 5.2 a slot is yielded if, and only if, the network is congested. We follow the section
+//! ([`Yields`]).
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -43,7 +47,8 @@ use concurrency::{Load, Placed, can_be_placed, hinders_not, wild_below};
 use estimate::{Misjudged, RackLocal, transfer_time};
 use select::{Candidate, Selector};
 
-/// What it means for a job to yield a slot: local tasks of the jobs behind it must then not hinder the network.
+/// What it means for a job to yield a slot: local tasks of the jobs behind it must then not hinder
+/// the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Yields {
@@ -58,32 +63,38 @@ pub enum Yields {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PushBoxOptions {
-    /// m: tasks that may fetch over the network on a host at once, 1 to 1000; no more than the host has slots; 3 if left out.
+    /// m: tasks that may fetch over the network on a host at once, 1 to 1000; no more than the host
+    /// has slots; 3 if left out.
     #[schemars(range(min = 1, max = 1000))]
     pub input_tasks: u32,
     /// The most that may with wild cards, 1 to 1000; no limit if left out.
     #[schemars(range(min = 1, max = 1000))]
     pub most_input_tasks: Option<u32>,
-    /// Per cent of a new sample in the moving average of a host's receive rate, 1 to 100; 25 if left out.
+    /// Per cent of a new sample in the moving average of a host's receive rate, 1 to 100; 25 if
+    /// left out.
     #[schemars(range(min = 1, max = 100))]
     pub ema: u32,
     /// Shortest time between two samples of how far flows are; 100 ms if left out.
     #[serde(serialize_with = "exact")]
     pub sample: Span,
-    /// Time by which a task that needs no network may compute longer than the network of its host is busy; 0 s if left out.
+    /// Time by which a task that needs no network may compute longer than the network of its host
+    /// is busy; 0 s if left out.
     #[serde(serialize_with = "exact")]
     pub hinder_slack: Span,
-    /// When a job yields a slot: network, where the host has no room for its task; any, also where it waits for a slot near its data, as
-    /// the paper's Algorithm 2 prints it. Network if left out.
+    /// When a job yields a slot: network, where the host has no room for its task; any, also where
+    /// it waits for a slot near its data, as the paper's Algorithm 2 prints it. Network if left
+    /// out.
     pub yields: Yields,
-    /// Whether what comes from the same rack is as good as local: auto, where the network between racks carries less than their hosts;
-    /// always; never. Never if left out: it was better where it was compared (docs/placement.md).
+    /// Whether what comes from the same rack is as good as local: auto, where the network between
+    /// racks carries less than their hosts; always; never. Never if left out: it was better where
+    /// it was compared (docs/placement.md).
     pub rack_local: RackLocal,
-    /// What a task receives is taken to be f^(2u - 1) times as much as it is, u drawn evenly from 0 to 1 for each task: f, 1 to 1000; 1, no
-    /// error, if left out.
+    /// What a task receives is taken to be f^(2u - 1) times as much as it is, u drawn evenly from 0
+    /// to 1 for each task: f, 1 to 1000; 1, no error, if left out.
     #[schemars(range(min = 1, max = 1000))]
     pub input_error: u32,
-    /// Ablation: priorities by the coflow's size in tenfold steps, the same on all hosts, instead of ranks by host; false if left out.
+    /// Ablation: priorities by the coflow's size in tenfold steps, the same on all hosts, instead
+    /// of ranks by host; false if left out.
     pub global_priority: bool,
     /// Ablation: any task of a stage instead of its largest; false if left out.
     pub random_task: bool,
@@ -119,7 +130,8 @@ impl PolicyOptions for PushBoxOptions {
     fn check(&self) -> Vec<BadOption> {
         let numbers = [
             outside("input_tasks", self.input_tasks.into(), (1, 1000)),
-            self.most_input_tasks.and_then(|most| outside("most_input_tasks", most.into(), (1, 1000))),
+            self.most_input_tasks
+                .and_then(|most| outside("most_input_tasks", most.into(), (1, 1000))),
             outside("ema", self.ema.into(), (1, 100)),
             outside("input_error", self.input_error.into(), (1, 1000)),
         ];
@@ -150,8 +162,22 @@ impl PushBox {
     pub fn new(options: PushBoxOptions, common: &Common) -> Self {
         let (slowstart, seed, wait) = (common.slowstart, common.seed, common.wait);
         // Whether racks are local is known with the network.
-        let selector = Selector::new(Waits::by_time(wait.0, wait.1), false, None, Misjudged { factor: 1, seed });
-        Self { options, slowstart, seed, wait, selector, arrivals: VecDeque::new(), arrived: Time::ZERO, why: None }
+        let selector = Selector::new(
+            Waits::by_time(wait.0, wait.1),
+            false,
+            None,
+            Misjudged { factor: 1, seed },
+        );
+        Self {
+            options,
+            slowstart,
+            seed,
+            wait,
+            selector,
+            arrivals: VecDeque::new(),
+            arrived: Time::ZERO,
+            why: None,
+        }
     }
 
     #[cfg(test)]
@@ -165,9 +191,10 @@ impl PushBox {
         self.selector.draw(seed);
     }
 
-    /// Slot-change mode (Algorithm 2): the task that shall have a free slot of a host. Once a host has no room, a job has yielded and the
-    /// first `asked` were refused, those are passed over that would be for certain: jobs that must fetch and have no wild card. O(jobs
-    /// that are asked) times a selection.
+    /// Slot-change mode (Algorithm 2): the task that shall have a free slot of a host. Once a host
+    /// has no room, a job has yielded and the first `asked` were refused, those are passed over
+    /// that would be for certain: jobs that must fetch and have no wild card. O(jobs that are
+    /// asked) times a selection.
     fn slot_change(&mut self, view: &dyn View, host: HostId, asked: usize) -> Option<Pick> {
         let load = Load::of(view, host, &self.options, self.wrong());
         let mut left_by: Vec<(JobId, Refusal)> = Vec::new();
@@ -178,7 +205,14 @@ impl PushBox {
                 break;
             }
             match self.ask(view, (job, yielded), host, &load) {
-                Ok((c, placed)) => return Some(self.pick((job, c), (host, placed), &load, (Moment::SlotChange, left_by))),
+                Ok((c, placed)) => {
+                    return Some(self.pick(
+                        (job, c),
+                        (host, placed),
+                        &load,
+                        (Moment::SlotChange, left_by),
+                    ));
+                }
                 Err(why) => {
                     yielded |= why == Refusal::Network || self.options.yields == Yields::Any;
                     left_by.extend((n < MAX_LEFT).then_some((job, why)));
@@ -194,15 +228,29 @@ impl PushBox {
             if left_by.iter().all(|l| l.0 != job)
                 && let Ok((c, placed)) = self.ask(view, (job, true), host, &load)
             {
-                return Some(self.pick((job, c), (host, placed), &load, (Moment::SlotChange, left_by)));
+                return Some(self.pick(
+                    (job, c),
+                    (host, placed),
+                    &load,
+                    (Moment::SlotChange, left_by),
+                ));
             }
         }
         None
     }
 
     /// Whether a job has a task for a slot of a host; `yielded`: a job before it has none.
-    fn ask(&mut self, view: &dyn View, (job, yielded): (JobId, bool), host: HostId, load: &Load) -> Result<(Candidate, Placed), Refusal> {
-        let candidate = self.selector.critical(view, job).and_then(|stage| self.selector.select(view, (job, stage), host));
+    fn ask(
+        &mut self,
+        view: &dyn View,
+        (job, yielded): (JobId, bool),
+        host: HostId,
+        load: &Load,
+    ) -> Result<(Candidate, Placed), Refusal> {
+        let candidate = self
+            .selector
+            .critical(view, job)
+            .and_then(|stage| self.selector.select(view, (job, stage), host));
         let c = candidate.ok_or(Refusal::Locality)?;
         if c.is_local() {
             let may = !yielded || hinders_not(&self.options, &c, load);
@@ -225,11 +273,17 @@ impl PushBox {
 
     /// The same offer, with this number of jobs asked before any is passed over.
     #[cfg(test)]
-    pub(crate) fn offer_asking(&mut self, view: &dyn View, rack: RackId, asked: usize) -> Option<Pick> {
+    pub(crate) fn offer_asking(
+        &mut self,
+        view: &dyn View,
+        rack: RackId,
+        asked: usize,
+    ) -> Option<Pick> {
         self.offer_to(view, rack, asked)
     }
 
-    /// Task-arrival mode (Algorithm 3): a task of the stages that have just come to wait, on the host whose network is free soonest.
+    /// Task-arrival mode (Algorithm 3): a task of the stages that have just come to wait, on the
+    /// host whose network is free soonest.
     fn arrival(&mut self, view: &dyn View) -> Option<Pick> {
         if self.arrived != view.now() {
             self.arrivals.clear();
@@ -259,7 +313,12 @@ impl PushBox {
                 false => can_be_placed(view, &self.options, (job, &c), &load),
             };
             if placed != Placed::No {
-                return Some(self.pick((job, c), (host, placed), &load, (Moment::Arrival, Vec::new())));
+                return Some(self.pick(
+                    (job, c),
+                    (host, placed),
+                    &load,
+                    (Moment::Arrival, Vec::new()),
+                ));
             }
         }
         None
@@ -270,7 +329,8 @@ impl PushBox {
         Misjudged { factor: self.options.input_error, seed: self.seed }
     }
 
-    /// Hosts with free slots: those whose network is free soonest first, then by more free slots, then by id.
+    /// Hosts with free slots: those whose network is free soonest first, then by more free slots,
+    /// then by id.
     fn soonest(&self, view: &dyn View, hosts: impl Iterator<Item = HostId>) -> Vec<HostId> {
         let key = |h: HostId| (transfer_time(view, h, self.wrong()), Reverse(view.free_on(h)), h);
         let mut open: Vec<_> = hosts.filter(|&h| view.free_on(h) > 0).map(key).collect();
@@ -287,7 +347,15 @@ impl PushBox {
     ) -> Pick {
         let Load { inputs, transfer, .. } = *load;
         let wild_card = placed == Placed::WildCard;
-        self.why = Some(Why { moment, left_by, inputs, wild_card, fetches: c.fetches, transfer, computing: c.computing });
+        self.why = Some(Why {
+            moment,
+            left_by,
+            inputs,
+            wild_card,
+            fetches: c.fetches,
+            transfer,
+            computing: c.computing,
+        });
         Pick { job, stage: c.stage, host: Some(host), task: (!c.nearest).then_some(c.task) }
     }
 }
@@ -313,7 +381,13 @@ impl Placement for PushBox {
             self.options.random_task.then_some(self.seed),
             self.wrong(),
         );
-        Needs { network: true, flows_by_task: true, rack_local, sample: self.options.sample, ema_percent: self.options.ema }
+        Needs {
+            network: true,
+            flows_by_task: true,
+            rack_local,
+            sample: self.options.sample,
+            ema_percent: self.options.ema,
+        }
     }
 
     fn submitted(&mut self, view: &dyn View, job: JobId) {
@@ -336,7 +410,10 @@ impl Placement for PushBox {
     }
 
     fn prioritise(&mut self, view: &dyn View, hosts: &[HostId]) -> Vec<(CoflowId, FlowId, u8)> {
-        hosts.iter().flat_map(|&h| priorities::ranks(view, h, self.options.global_priority)).collect()
+        hosts
+            .iter()
+            .flat_map(|&h| priorities::ranks(view, h, self.options.global_priority))
+            .collect()
     }
 
     fn wake_at(&self) -> Option<Time> {

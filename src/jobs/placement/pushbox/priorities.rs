@@ -13,9 +13,10 @@ fn is_behind(view: &dyn View, job: JobId) -> bool {
     view.order(job).is_by_arrival() && view.head(job) != Some(job)
 }
 
-/// Priorities of flows into a host: tasks there by the sizes of their coflows, smallest first, those of one job as they were placed; the
-/// rank is the priority. Jobs behind the head of a FIFO queue share the last one. With `global`, what decides is the coflow's size in
-/// tenfold steps from 10 MB, whatever else is on the host. O(flows log) of the host.
+/// Priorities of flows into a host: tasks there by the sizes of their coflows, smallest first,
+/// those of one job as they were placed; the rank is the priority. Jobs behind the head of a FIFO
+/// queue share the last one. With `global`, what decides is the coflow's size in tenfold steps from
+/// 10 MB, whatever else is on the host. O(flows log) of the host.
 pub fn ranks(view: &dyn View, host: HostId, global: bool) -> Vec<(CoflowId, FlowId, u8)> {
     let mut inputs: Vec<Input> = view.inputs(host).collect();
     // A stable sort: tasks of one job stay as they were placed.
@@ -28,7 +29,9 @@ pub fn ranks(view: &dyn View, host: HostId, global: bool) -> Vec<(CoflowId, Flow
     let mut by_task: Vec<((JobId, usize, u32), u8)> =
         inputs.iter().enumerate().map(|(k, i)| ((i.job, i.stage, i.task), rank((k, i)))).collect();
     by_task.sort_unstable();
-    let of = |key: (JobId, usize, u32)| by_task.binary_search_by_key(&key, |t| t.0).ok().map(|at| by_task[at].1);
+    let of = |key: (JobId, usize, u32)| {
+        by_task.binary_search_by_key(&key, |t| t.0).ok().map(|at| by_task[at].1)
+    };
     let flows = view.flows_into(host).filter(|f| f.counts);
     flows.filter_map(|f| Some((f.coflow, f.flow, of((f.job, f.stage, f.task?))?))).collect()
 }
@@ -51,7 +54,8 @@ mod tests {
 
     #[test]
     fn bins_are_tenfold() {
-        let sizes = [0, 9_999_999, 10_000_000, 99_999_999, 1_000_000_000, 1_000_000_000_000, u64::MAX];
+        let sizes =
+            [0, 9_999_999, 10_000_000, 99_999_999, 1_000_000_000, 1_000_000_000_000, u64::MAX];
         assert_eq!(sizes.map(|s| step(Bytes(s))), [0, 0, 1, 1, 3, 6, 6]);
     }
 }

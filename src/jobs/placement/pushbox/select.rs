@@ -49,7 +49,8 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// With the waits of delay scheduling for stages that read blocks, and errors in what tasks are taken to receive.
+    /// With the waits of delay scheduling for stages that read blocks, and errors in what tasks are
+    /// taken to receive.
     pub fn new(waits: Waits, rack_local: bool, random: Option<u64>, wrong: Misjudged) -> Self {
         Self { waits, rack_local, random, wrong, judged: BTreeMap::new(), ways: BTreeMap::new() }
     }
@@ -75,8 +76,8 @@ impl Selector {
         if self.rack_local && near == Locality::Rack { Locality::Host } else { near }
     }
 
-    /// A job came: how long the ways from its stages to its end are, by the largest computing time and the largest input at the rate of
-    /// a NIC. O(tasks + edges).
+    /// A job came: how long the ways from its stages to its end are, by the largest computing time
+    /// and the largest input at the rate of a NIC. O(tasks + edges).
     pub fn submitted(&mut self, view: &dyn View, job: JobId) {
         let spec = view.job(job);
         if spec.stages.len() < 2 {
@@ -87,8 +88,15 @@ impl Selector {
         let mut ways = vec![Span::ZERO; spec.stages.len()];
         for s in (0..spec.stages.len()).rev() {
             let stage = &spec.stages[s];
-            let input = (0..stage.tasks).map(|k| view.input_of(job, s, k)).max().unwrap_or_default();
-            let after = spec.edges.iter().filter(|e| e.from == s).map(|e| ways[e.to]).max().unwrap_or_default();
+            let input =
+                (0..stage.tasks).map(|k| view.input_of(job, s, k)).max().unwrap_or_default();
+            let after = spec
+                .edges
+                .iter()
+                .filter(|e| e.from == s)
+                .map(|e| ways[e.to])
+                .max()
+                .unwrap_or_default();
             ways[s] = after + stage.times.longest() + nic.time_for(input);
         }
         self.ways.insert(job, ways);
@@ -100,16 +108,24 @@ impl Selector {
         self.judged.retain(|of, _| of.0 != job);
     }
 
-    /// Of the stages with tasks that may start, the one with the longest way to the job's end, the first among equals.
+    /// Of the stages with tasks that may start, the one with the longest way to the job's end, the
+    /// first among equals.
     pub fn critical(&self, view: &dyn View, job: JobId) -> Option<usize> {
         let way = |s: usize| self.ways.get(&job).map_or(Span::ZERO, |w| w[s]);
         startable(view, job).max_by_key(|&s| (way(s), Reverse(s)))
     }
 
-    /// The paper's `selectTask` (Algorithm 1, lines 1 to 8) among the tasks of a stage: of one that reads blocks, what delay scheduling
-    /// gives to this host, which may be nothing; else the task with the most input. O(log hosts), and what [`View::largest`] takes.
-    pub fn select(&mut self, view: &dyn View, (job, stage): (JobId, usize), host: HostId) -> Option<Candidate> {
-        let reads = !view.blocks(job, stage).is_empty() && view.job(job).edges_into(stage).next().is_none();
+    /// The paper's `selectTask` (Algorithm 1, lines 1 to 8) among the tasks of a stage: of one that
+    /// reads blocks, what delay scheduling gives to this host, which may be nothing; else the task
+    /// with the most input. O(log hosts), and what [`View::largest`] takes.
+    pub fn select(
+        &mut self,
+        view: &dyn View,
+        (job, stage): (JobId, usize),
+        host: HostId,
+    ) -> Option<Candidate> {
+        let reads =
+            !view.blocks(job, stage).is_empty() && view.job(job).edges_into(stage).next().is_none();
         let task = if reads {
             let (task, near) = view.nearest(job, stage, host)?;
             let near = self.nearness(near);
@@ -125,7 +141,13 @@ impl Selector {
             }
         };
         let fetches = view.input_from_afar(job, stage, task, host);
-        Some(Candidate { stage, task, nearest: reads, fetches, computing: view.computing_time(job, stage, task) })
+        Some(Candidate {
+            stage,
+            task,
+            nearest: reads,
+            fetches,
+            computing: view.computing_time(job, stage, task),
+        })
     }
 }
 
@@ -134,8 +156,15 @@ impl Selector {
     fn seemingly_largest(&mut self, view: &dyn View, (job, stage): (JobId, usize)) -> Option<u32> {
         let wrong = self.wrong;
         let one = |k| wrong.bytes((job, stage, k), view.input_of(job, stage, k));
-        let judged = self.judged.entry((job, stage)).or_insert_with(|| (0..view.job(job).stages[stage].tasks).map(one).collect());
-        let waiting = view.tasks(job, stage).zip(judged.iter()).enumerate().filter(|(_, (at, _))| *at == TaskAt::Pending);
+        let judged = self
+            .judged
+            .entry((job, stage))
+            .or_insert_with(|| (0..view.job(job).stages[stage].tasks).map(one).collect());
+        let waiting = view
+            .tasks(job, stage)
+            .zip(judged.iter())
+            .enumerate()
+            .filter(|(_, (at, _))| *at == TaskAt::Pending);
         waiting.max_by_key(|&(k, (_, bytes))| (*bytes, Reverse(k))).map(|(k, _)| k as u32)
     }
 }

@@ -1,4 +1,5 @@
-//! What follows from events: offers of free slots, reads and shuffles that begin, and the way out when nothing moves.
+//! What follows from events: offers of free slots, reads and shuffles that begin, and the way out
+//! when nothing moves.
 
 use super::Scheduler;
 use crate::ids::{HostId, JobId, RackId};
@@ -28,7 +29,8 @@ impl Scheduler {
         self.prioritise();
     }
 
-    /// Tells the policy which stages have come to wait for slots, by their jobs' order, if there are free ones.
+    /// Tells the policy which stages have come to wait for slots, by their jobs' order, if there
+    /// are free ones.
     fn tell_arrivals(&mut self) {
         let new = std::mem::take(&mut self.arrivals);
         if new.is_empty() || !self.state.net.needs.network || self.state.slots.free() == 0 {
@@ -43,8 +45,8 @@ impl Scheduler {
         }
     }
 
-    /// Flows into hosts where tasks began or ended to receive get the priorities that the policy gives them: with the coflow if that
-    /// begins now, else under way.
+    /// Flows into hosts where tasks began or ended to receive get the priorities that the policy
+    /// gives them: with the coflow if that begins now, else under way.
     fn prioritise(&mut self) {
         let hosts: Vec<HostId> = self.state.net.take_touched().into_iter().collect();
         if hosts.is_empty() || self.state.settings.grain != Grain::Host {
@@ -58,11 +60,12 @@ impl Scheduler {
             coflow.priorities.flows = vec![None; coflow.flows.len()];
             flows.into_iter().for_each(|(flow, p)| coflow.priorities.flows[flow.index()] = Some(p));
         }
-        self.actions.extend(new.into_iter().map(|(coflow, flows)| Action::Prioritise { coflow, flows }));
+        self.actions
+            .extend(new.into_iter().map(|(coflow, flows)| Action::Prioritise { coflow, flows }));
     }
 
-    /// Offers free slots rack by rack, one a turn, until the policy has declined every rack that has any. Says whether it got there: not
-    /// if a program must be asked first.
+    /// Offers free slots rack by rack, one a turn, until the policy has declined every rack that
+    /// has any. Says whether it got there: not if a program must be asked first.
     fn offer_slots(&mut self) -> bool {
         while !self.state.queues.is_idle() {
             let Some(rack) = self.next_rack() else { break };
@@ -94,9 +97,10 @@ impl Scheduler {
         }
     }
 
-    /// Has tasks that wait for others without slots give theirs up, where the job could get no other ([`Sides::giving_way`]): the last to
-    /// start first. A stage gives way at most once an instant, also if it has got slots again since: else stages could hand the same slots
-    /// to each other for ever. Returns whether any did.
+    /// Has tasks that wait for others without slots give theirs up, where the job could get no
+    /// other ([`Sides::giving_way`]): the last to start first. A stage gives way at most once an
+    /// instant, also if it has got slots again since: else stages could hand the same slots to each
+    /// other for ever. Returns whether any did.
     fn make_room(&mut self) -> bool {
         let (mut any, now) = (false, self.state.now);
         for ((job, stage), gave) in self.starved.clone() {
@@ -114,18 +118,27 @@ impl Scheduler {
             any = true;
             self.starved.insert((job, stage), Some(now));
             self.counters.preempted += waiting.len() as u64;
-            waiting.drain(..).for_each(|task| self.give_up(TaskRef { job, stage: stage as u32, task }, Doing::Fetching));
+            waiting.drain(..).for_each(|task| {
+                self.give_up(TaskRef { job, stage: stage as u32, task }, Doing::Fetching)
+            });
         }
         any
     }
 
-    /// The `wanted` tasks that started last of those of a stage that hold slots and wait for their input, the last one first; all of them,
-    /// if there are fewer. O(tasks log tasks), or O(1) if none are wanted.
+    /// The `wanted` tasks that started last of those of a stage that hold slots and wait for their
+    /// input, the last one first; all of them, if there are fewer. O(tasks log tasks), or O(1) if
+    /// none are wanted.
     fn waiting_tasks(&self, job: JobId, stage: usize, wanted: usize) -> Vec<u32> {
         if wanted == 0 {
             return Vec::new();
         }
-        let tasks = self.state.stage(job, stage).tasks.iter().enumerate().filter(|(_, t)| t.doing == Doing::Fetching);
+        let tasks = self
+            .state
+            .stage(job, stage)
+            .tasks
+            .iter()
+            .enumerate()
+            .filter(|(_, t)| t.doing == Doing::Fetching);
         let mut by_start: Vec<(Time, u32)> = tasks.map(|(k, t)| (t.started, k as u32)).collect();
         by_start.sort_unstable_by(|a, b| b.cmp(a));
         by_start.into_iter().take(wanted).map(|t| t.1).collect()
@@ -134,12 +147,16 @@ impl Scheduler {
     /// Whether tasks wait and nothing is on its way that could end that.
     fn is_stuck(&self) -> bool {
         let s = &self.state;
-        s.fetching > 0 && s.computing == 0 && s.transfers.is_empty() && s.jobs.iter().all(|(_, j)| j.placed)
+        s.fetching > 0
+            && s.computing == 0
+            && s.transfers.is_empty()
+            && s.jobs.iter().all(|(_, j)| j.placed)
     }
 
-    /// Lets a held shuffle go; if there is none, takes a slot from a waiting task, the youngest of the youngest job. Its stage gets no slot
-    /// at this instant: a policy that keeps the free slot for nearer data would offer it to the same task again, for ever. Returns
-    /// whether anything was done.
+    /// Lets a held shuffle go; if there is none, takes a slot from a waiting task, the youngest of
+    /// the youngest job. Its stage gets no slot at this instant: a policy that keeps the free slot
+    /// for nearer data would offer it to the same task again, for ever. Returns whether anything
+    /// was done.
     fn unstick(&mut self) -> bool {
         if let Some((&key, _)) = self.holds.first_key_value() {
             self.holds.remove(&key);
@@ -151,7 +168,10 @@ impl Scheduler {
         if self.policy.wake_at().is_some() {
             return false;
         }
-        let Some(r) = self.state.jobs.iter().rev().find_map(|(job, j)| blocker(job, &j.stages)) else { return false };
+        let Some(r) = self.state.jobs.iter().rev().find_map(|(job, j)| blocker(job, &j.stages))
+        else {
+            return false;
+        };
         let now = self.state.now;
         self.state.stage_mut(r.job, r.stage as usize).unstuck = Some(now);
         self.unstuck = Some(now);

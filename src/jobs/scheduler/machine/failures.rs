@@ -1,4 +1,5 @@
-//! Hosts that go down and come back: what ran there starts again, outputs there are computed again if a task needs them.
+//! Hosts that go down and come back: what ran there starts again, outputs there are computed again
+//! if a task needs them.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +13,15 @@ type Receiver = (usize, u32);
 
 impl Scheduler {
     pub(super) fn hosts_failed(&mut self, hosts: &[HostId]) {
-        let dead: BTreeSet<HostId> = hosts.iter().copied().filter(|&h| self.state.slots.is_up(h)).collect();
-        let jobs: Vec<JobId> = self.state.jobs.iter().filter(|(_, j)| j.account.finished.is_none()).map(|j| j.0).collect();
+        let dead: BTreeSet<HostId> =
+            hosts.iter().copied().filter(|&h| self.state.slots.is_up(h)).collect();
+        let jobs: Vec<JobId> = self
+            .state
+            .jobs
+            .iter()
+            .filter(|(_, j)| j.account.finished.is_none())
+            .map(|j| j.0)
+            .collect();
         for &job in &jobs {
             for stage in 0..self.state.jobs[job].stages.len() {
                 let running: Vec<u32> = self.state.running(job, stage).collect();
@@ -37,7 +45,13 @@ impl Scheduler {
             self.state.refresh(job);
         }
         let ids = self.state.transfers.iter();
-        let lost = ids.filter(|(_, t)| if t.shuffle { hit.contains(&(t.job, t.stage)) } else { t.from.iter().any(|h| dead.contains(h)) });
+        let lost = ids.filter(|(_, t)| {
+            if t.shuffle {
+                hit.contains(&(t.job, t.stage))
+            } else {
+                t.from.iter().any(|h| dead.contains(h))
+            }
+        });
         let lost: Vec<CoflowId> = lost.map(|e| *e.0).collect();
         lost.into_iter().for_each(|id| self.cancel(id));
         self.counters.hosts_failed += dead.len() as u64;
@@ -63,7 +77,11 @@ impl Scheduler {
         self.actions.push_back(Action::StopTask { task: r, attempt });
         self.state.net.left(r);
         self.free_slot(r, false);
-        *(if doing == Doing::Computing { &mut self.state.computing } else { &mut self.state.fetching }) -= 1;
+        *(if doing == Doing::Computing {
+            &mut self.state.computing
+        } else {
+            &mut self.state.fetching
+        }) -= 1;
         for t in self.state.transfers.values_mut().filter(|t| (t.job, t.stage) == (job, s)) {
             t.to.values_mut().for_each(|d| d.1.retain(|&k| k != r.task));
         }
@@ -84,23 +102,32 @@ impl Scheduler {
         self.state.refresh(job);
     }
 
-    /// A receiver starts again: it has none of the stage's outputs any more, and those that were lost while no receiver needed them are
-    /// needed again.
+    /// A receiver starts again: it has none of the stage's outputs any more, and those that were
+    /// lost while no receiver needed them are needed again.
     fn forget_receiver(&mut self, job: JobId, stage: usize, receiver: Receiver) {
         let s = self.state.stage_mut(job, stage);
         s.log.iter_mut().for_each(|o| o.have.retain(|h| *h != receiver));
         s.had.values_mut().for_each(|h| h.retain(|h| *h != receiver));
-        let lost: Vec<u32> = (0..s.tasks.len() as u32).filter(|&k| s.tasks[k as usize].output_lost).collect();
+        let lost: Vec<u32> =
+            (0..s.tasks.len() as u32).filter(|&k| s.tasks[k as usize].output_lost).collect();
         for k in lost {
-            let at = self.state.stage(job, stage).log.iter().rposition(|o| o.task == k).expect("what was lost is in the list");
+            let at = self
+                .state
+                .stage(job, stage)
+                .log
+                .iter()
+                .rposition(|o| o.task == k)
+                .expect("what was lost is in the list");
             self.compute_again(job, stage, at, Some(receiver));
         }
     }
 
-    /// Marks the outputs that were on dead hosts; those that a task needs are computed again. Returns whether there were any.
+    /// Marks the outputs that were on dead hosts; those that a task needs are computed again.
+    /// Returns whether there were any.
     fn void(&mut self, job: JobId, stage: usize, dead: &BTreeSet<HostId>) -> bool {
         let s = self.state.stage_mut(job, stage);
-        let gone: Vec<usize> = (0..s.log.len()).filter(|&i| !s.log[i].void && dead.contains(&s.log[i].host)).collect();
+        let gone: Vec<usize> =
+            (0..s.log.len()).filter(|&i| !s.log[i].void && dead.contains(&s.log[i].host)).collect();
         for &i in &gone {
             let host = self.state.stage(job, stage).log[i].host;
             let rack = self.state.topology.rack_of(host);
@@ -111,7 +138,8 @@ impl Scheduler {
             let task = s.log[i].task;
             s.tasks[task as usize].output_lost = true;
             let s = self.state.stage(job, stage);
-            let receivers: usize = s.outgoing.iter().map(|&to| self.state.stage(job, to).tasks.len()).sum();
+            let receivers: usize =
+                s.outgoing.iter().map(|&to| self.state.stage(job, to).tasks.len()).sum();
             if self.holders(job, stage, i).len() < receivers {
                 self.compute_again(job, stage, i, None);
             }
@@ -128,17 +156,19 @@ impl Scheduler {
             let edge = next.incoming.iter().find(|e| e.from == stage).expect("edges have two ends");
             let has = |k: usize| {
                 let past = next.tasks[k].doing != Doing::Pending && edge.cursor[k] as usize > at;
-                past || matches!(next.tasks[k].doing, Doing::Computing | Doing::Finished) || s.log[at].have.contains(&(to, k as u32))
+                past || matches!(next.tasks[k].doing, Doing::Computing | Doing::Finished)
+                    || s.log[at].have.contains(&(to, k as u32))
             };
             found.extend((0..next.tasks.len()).filter(|&k| has(k)).map(|k| (to, k as u32)));
         }
         found
     }
 
-    /// Runs the producer of output `at` again. Receivers that hold a copy keep it, and do not fetch it twice; `lost_by` is the receiver
-    /// whose copy is gone.
+    /// Runs the producer of output `at` again. Receivers that hold a copy keep it, and do not fetch
+    /// it twice; `lost_by` is the receiver whose copy is gone.
     fn compute_again(&mut self, job: JobId, stage: usize, at: usize, lost_by: Option<Receiver>) {
-        let have: Vec<Receiver> = self.holders(job, stage, at).into_iter().filter(|h| Some(*h) != lost_by).collect();
+        let have: Vec<Receiver> =
+            self.holders(job, stage, at).into_iter().filter(|h| Some(*h) != lost_by).collect();
         let was_done = self.state.stage(job, stage).is_done();
         let t = self.state.topology.clone();
         let s = self.state.stage_mut(job, stage);
@@ -149,7 +179,8 @@ impl Scheduler {
         s.counts.finished -= 1;
         s.counts.pending += 1;
         s.put_back(&t, k);
-        let senders: Vec<usize> = s.incoming.iter_mut().map(|e| (e.cursor[k as usize] = 0, e.from).1).collect();
+        let senders: Vec<usize> =
+            s.incoming.iter_mut().map(|e| (e.cursor[k as usize] = 0, e.from).1).collect();
         self.state.jobs[job].unfinished += u32::from(was_done);
         self.counters.outputs_lost += 1;
         for from in senders {

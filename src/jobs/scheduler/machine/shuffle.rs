@@ -32,7 +32,9 @@ impl Scheduler {
 
     /// Number of new outputs of a stage that are worth another round.
     fn step(&self, job: JobId, stage: usize) -> usize {
-        (self.state.stage(job, stage).tasks.len() * self.state.settings.fetch_percent as usize).div_ceil(100).max(1)
+        (self.state.stage(job, stage).tasks.len() * self.state.settings.fetch_percent as usize)
+            .div_ceil(100)
+            .max(1)
     }
 
     /// Whether a task that has just received a round shall ask for the next.
@@ -56,7 +58,8 @@ impl Scheduler {
         let spread = Spread::new(spec.input.0, spec.tasks, 1);
         let mut one = Receivers::default();
         spread.receive(&mut one, 0);
-        let (mut pairs, mut to, mut from) = (Pairs::new(), BTreeMap::<End, Vec<u32>>::new(), Vec::new());
+        let (mut pairs, mut to, mut from) =
+            (Pairs::new(), BTreeMap::<End, Vec<u32>>::new(), Vec::new());
         for k in tasks {
             let task = &self.state.stage(job, stage).tasks[k as usize];
             if task.doing != Doing::Fetching || !task.reading {
@@ -73,19 +76,23 @@ impl Scheduler {
         self.send((job, stage, false), pairs, to, from, Vec::new());
     }
 
-    /// The replica from which a task reads: one in its rack if there is one, else by the task's number; where all are gone, the block
-    /// is restored on a host that is up, by the task's number.
+    /// The replica from which a task reads: one in its rack if there is one, else by the task's
+    /// number; where all are gone, the block is restored on a host that is up, by the task's
+    /// number.
     fn source(&mut self, job: JobId, stage: usize, k: u32) -> HostId {
         let t = &self.state.topology;
         let s = self.state.stage(job, stage);
         let host = s.tasks[k as usize].host;
-        let up: Vec<HostId> = s.blocks[k as usize].iter().copied().filter(|&h| self.state.slots.is_up(h)).collect();
-        let near: Vec<HostId> = up.iter().copied().filter(|&h| t.rack_of(h) == t.rack_of(host)).collect();
+        let up: Vec<HostId> =
+            s.blocks[k as usize].iter().copied().filter(|&h| self.state.slots.is_up(h)).collect();
+        let near: Vec<HostId> =
+            up.iter().copied().filter(|&h| t.rack_of(h) == t.rack_of(host)).collect();
         let choice = if near.is_empty() { &up } else { &near };
         if let Some(&h) = choice.get(k as usize % choice.len().max(1)) {
             return h;
         }
-        let alive: Vec<HostId> = t.hosts.iter().map(|h| h.id).filter(|&h| self.state.slots.is_up(h)).collect();
+        let alive: Vec<HostId> =
+            t.hosts.iter().map(|h| h.id).filter(|&h| self.state.slots.is_up(h)).collect();
         self.counters.blocks_restored += 1;
         alive[k as usize % alive.len()]
     }
@@ -110,8 +117,8 @@ impl Scheduler {
         }
     }
 
-    /// Waiting tasks of a stage (in these racks) fetch the outputs that are ready, if they are enough or all. Tasks that have
-    /// everything compute. Returns whether anything happened.
+    /// Waiting tasks of a stage (in these racks) fetch the outputs that are ready, if they are
+    /// enough or all. Tasks that have everything compute. Returns whether anything happened.
     pub(super) fn fetch(&mut self, job: JobId, stage: usize, racks: Option<&[RackId]>) -> bool {
         let mut groups: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
         let mut complete = Vec::new();
@@ -123,11 +130,16 @@ impl Scheduler {
             } else if racks.is_some_and(|r| !r.contains(&there)) {
                 continue;
             } else {
-                groups.entry(s.incoming.iter().map(|e| e.cursor[k as usize]).collect()).or_default().push(k);
+                groups
+                    .entry(s.incoming.iter().map(|e| e.cursor[k as usize]).collect())
+                    .or_default()
+                    .push(k);
             }
         }
-        let upto: Vec<u32> = s.incoming.iter().map(|e| self.state.stage(job, e.from).log.len() as u32).collect();
-        let (mut pairs, mut to, mut any) = (Pairs::new(), BTreeMap::<End, Vec<u32>>::new(), !complete.is_empty());
+        let upto: Vec<u32> =
+            s.incoming.iter().map(|e| self.state.stage(job, e.from).log.len() as u32).collect();
+        let (mut pairs, mut to, mut any) =
+            (Pairs::new(), BTreeMap::<End, Vec<u32>>::new(), !complete.is_empty());
         for (cursors, tasks) in groups {
             if cursors == upto {
                 continue;
@@ -149,7 +161,14 @@ impl Scheduler {
     }
 
     /// Starts a coflow for waiting tasks. What needs no network is there at once.
-    fn send(&mut self, what: (JobId, usize, bool), pairs: Pairs, to: BTreeMap<End, Vec<u32>>, from: Vec<HostId>, upto: Vec<u32>) {
+    fn send(
+        &mut self,
+        what: (JobId, usize, bool),
+        pairs: Pairs,
+        to: BTreeMap<End, Vec<u32>>,
+        from: Vec<HostId>,
+        upto: Vec<u32>,
+    ) {
         let (job, stage, shuffle) = what;
         if to.is_empty() {
             return;
@@ -188,15 +207,28 @@ impl Scheduler {
         }
         self.mark(&transfer);
         let there: Vec<End> = transfer.to.iter().filter(|d| d.1.0 == 0).map(|d| *d.0).collect();
-        let ready: Vec<(End, Vec<u32>)> = there.into_iter().map(|h| (h, transfer.to.remove(&h).map(|d| d.1).unwrap_or_default())).collect();
+        let ready: Vec<(End, Vec<u32>)> = there
+            .into_iter()
+            .map(|h| (h, transfer.to.remove(&h).map(|d| d.1).unwrap_or_default()))
+            .collect();
         let (upto, now) = (transfer.upto.clone(), self.state.now);
         if !flows.is_empty() {
             let id = self.new_coflow();
             let spec = &self.state.jobs[job].spec;
-            let name = format!("{}/{}{}", spec.name, spec.stages[stage].name, if shuffle { "" } else { "-reads" });
+            let name = format!(
+                "{}/{}{}",
+                spec.name,
+                spec.stages[stage].name,
+                if shuffle { "" } else { "-reads" }
+            );
             let types = if shuffle { spec.types_into(stage) } else { Default::default() };
-            let all = self.policy.priority(&self.state, job, stage, flows.iter().map(|f| f.bytes).sum());
-            let coflow = CoflowSpec { types, priorities: Priorities { all, flows: Vec::new() }, ..CoflowSpec::new(id, name, now, flows) };
+            let all =
+                self.policy.priority(&self.state, job, stage, flows.iter().map(|f| f.bytes).sum());
+            let coflow = CoflowSpec {
+                types,
+                priorities: Priorities { all, flows: Vec::new() },
+                ..CoflowSpec::new(id, name, now, flows)
+            };
             self.actions.push_back(Action::StartCoflow { coflow, job, stage, shuffle });
             self.state.net.began(id, (job, stage), now, begun);
             self.state.jobs[job].sending += 1;
@@ -224,7 +256,12 @@ impl Scheduler {
     }
 
     /// Tasks have received what a transfer brought them.
-    fn arrived(&mut self, (job, stage, shuffle): (JobId, usize, bool), tasks: &[u32], upto: &[u32]) {
+    fn arrived(
+        &mut self,
+        (job, stage, shuffle): (JobId, usize, bool),
+        tasks: &[u32],
+        upto: &[u32],
+    ) {
         for &k in tasks {
             if !shuffle {
                 self.state.net.read(TaskRef { job, stage: stage as u32, task: k });
@@ -282,7 +319,8 @@ impl Scheduler {
     }
 }
 
-/// Each pair once, in their order. O(pairs) if they are in it, as those of one shuffle are; else O(pairs log pairs).
+/// Each pair once, in their order. O(pairs) if they are in it, as those of one shuffle are; else
+/// O(pairs log pairs).
 fn summed(mut pairs: Pairs) -> Pairs {
     if !pairs.is_sorted_by(|a, b| a.0 < b.0) {
         pairs.sort_by_key(|p| p.0);
@@ -296,7 +334,13 @@ fn summed(mut pairs: Pairs) -> Pairs {
 }
 
 /// Adds what the tasks, whose cursors are at `cursor`, have still to fetch of edge `e`.
-fn add_pairs(state: &State, (job, stage, e): (JobId, usize, usize), cursor: u32, tasks: &[u32], pairs: &mut Pairs) {
+fn add_pairs(
+    state: &State,
+    (job, stage, e): (JobId, usize, usize),
+    cursor: u32,
+    tasks: &[u32],
+    pairs: &mut Pairs,
+) {
     let own = state.stage(job, stage);
     let edge = &own.incoming[e];
     let from = state.stage(job, edge.from);
@@ -316,7 +360,10 @@ fn add_pairs(state: &State, (job, stage, e): (JobId, usize, usize), cursor: u32,
         for &k in tasks.iter().filter(|&&k| from.needed(o, (stage, k))) {
             let mut to = Receivers::default();
             edge.spread.receive(&mut to, k);
-            pairs.push(((state.place(o.host), state.end(job, stage, k)), edge.spread.between(&one, &to)));
+            pairs.push((
+                (state.place(o.host), state.end(job, stage, k)),
+                edge.spread.between(&one, &to),
+            ));
         }
     }
     for (&a, s) in &senders {

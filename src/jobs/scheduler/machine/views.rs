@@ -3,16 +3,22 @@
 use super::Scheduler;
 use crate::ids::JobId;
 use crate::placement::policy::Unanswered;
-use crate::scheduler::record::{Counters, Ended, Explained, JobRecord, Snapshot, TaskCounts, TaskRun};
+use crate::scheduler::record::{
+    Counters, Ended, Explained, JobRecord, Snapshot, TaskCounts, TaskRun,
+};
 use crate::scheduler::stage::Doing;
 use crate::scheduler::state::{JobState, State};
 
 impl Scheduler {
-    /// Everything that the API and the reports show, but for what was taken ([`Self::take_ended`]). O(jobs log jobs + tasks of stages that
-    /// run).
+    /// Everything that the API and the reports show, but for what was taken ([`Self::take_ended`]).
+    /// O(jobs log jobs + tasks of stages that run).
     pub fn snapshot(&self) -> Snapshot {
         let held = self.state.jobs.iter().map(|(_, j)| (record(j), tasks(j)));
-        let ended = self.ended.jobs.iter().map(|j| (j.clone(), TaskCounts { finished: j.tasks, ..TaskCounts::default() }));
+        let ended = self
+            .ended
+            .jobs
+            .iter()
+            .map(|j| (j.clone(), TaskCounts { finished: j.tasks, ..TaskCounts::default() }));
         let mut all: Vec<(JobRecord, TaskCounts)> = ended.chain(held).collect();
         all.sort_by_key(|j| j.0.id);
         let (jobs, tasks) = all.into_iter().unzip();
@@ -31,7 +37,8 @@ impl Scheduler {
         }
     }
 
-    /// Every attempt of a task that has ended, in the order of the ends, but for those that were taken.
+    /// Every attempt of a task that has ended, in the order of the ends, but for those that were
+    /// taken.
     pub fn timeline(&self) -> &[TaskRun] {
         &self.ended.tasks
     }
@@ -46,7 +53,8 @@ impl Scheduler {
         self.explains = Some(job);
     }
 
-    /// Why the tasks of the job that is explained started where they did, in the order of their starts.
+    /// Why the tasks of the job that is explained started where they did, in the order of their
+    /// starts.
     pub fn explained(&self) -> &[Explained] {
         &self.explained
     }
@@ -72,7 +80,11 @@ fn tasks(j: &JobState) -> TaskCounts {
     let mut all = TaskCounts::default();
     for s in &j.stages {
         let running = u64::from(s.counts.running);
-        let computing = if running > 0 { s.tasks.iter().filter(|t| t.doing == Doing::Computing).count() as u64 } else { 0 };
+        let computing = if running > 0 {
+            s.tasks.iter().filter(|t| t.doing == Doing::Computing).count() as u64
+        } else {
+            0
+        };
         all.finished += u64::from(s.counts.finished);
         all.computing += computing;
         all.fetching += running - computing;

@@ -10,13 +10,16 @@ use crate::placement::{Kind, Policy};
 fn a_map_reduce_on_one_host_takes_its_waves_and_no_network() {
     let t = network(1, 1, 2);
     let mut w = World::new(&t, Order::Fair, fair());
-    // Three maps of 10 on two slots: 0-10, 0-10, 10-20. The first reduce starts at 10 beside the third map and waits for it; the
-    // second gets the map's slot at 20; 20-25 both.
+    // Three maps of 10 on two slots: 0-10, 0-10, 10-20. The first reduce starts at 10 beside the
+    // third map and waits for it; the second gets the map's slot at 20; 20-25 both.
     w.submit(vec![map_reduce(0, (3, 10), (2, 5), 600)]);
     w.run(Time::MAX);
     assert_eq!(w.ends(), [Some(25)]);
     let j = &w.s.snapshot().jobs[0];
-    assert_eq!((j.slot_time, j.near, j.shuffled, j.started), (Span(30 + 15 + 5), [3, 0, 0], Bytes(0), Some(Time(0))));
+    assert_eq!(
+        (j.slot_time, j.near, j.shuffled, j.started),
+        (Span(30 + 15 + 5), [3, 0, 0], Bytes(0), Some(Time(0)))
+    );
     assert_eq!(w.sent, BTreeMap::new());
 }
 
@@ -24,7 +27,8 @@ fn a_map_reduce_on_one_host_takes_its_waves_and_no_network() {
 fn a_shuffle_between_hosts_carries_exactly_its_bytes() {
     let t = network(2, 1, 2);
     let mut w = World::new(&t, Order::Fair, fair());
-    // Two maps a rack by turns, all at 0-10; four reduces at 10, two a rack. Of 1602 bytes over 16 pairs, 100 each and 2 left over.
+    // Two maps a rack by turns, all at 0-10; four reduces at 10, two a rack. Of 1602 bytes over 16
+    // pairs, 100 each and 2 left over.
     w.submit(vec![map_reduce(0, (4, 10), (4, 5), 1602)]);
     w.run(Time::MAX);
     let sent = w.sent[&(JobId(0), true)];
@@ -77,7 +81,11 @@ fn a_task_far_from_its_block_reads_it_first() {
         w.run(Time::MAX);
         let remote = w.s.snapshot().jobs[0].near[2];
         let read = w.sent.get(&(JobId(0), false)).copied().unwrap_or(0);
-        assert_eq!((read, w.ends()[0]), (u64::from(remote) * 10, Some(if remote > 0 { 20 } else { 10 })), "seed {seed}");
+        assert_eq!(
+            (read, w.ends()[0]),
+            (u64::from(remote) * 10, Some(if remote > 0 { 20 } else { 10 })),
+            "seed {seed}"
+        );
         far += remote;
     }
     assert!(far > 0, "three of eight hosts hold a block: some task is far from its block");
@@ -85,7 +93,8 @@ fn a_task_far_from_its_block_reads_it_first() {
 
 #[test]
 fn delay_scheduling_waits_for_its_block_and_no_longer_than_it_says() {
-    // Six hosts of one slot become free one after the other; the second job's two blocks are on three of them each.
+    // Six hosts of one slot become free one after the other; the second job's two blocks are on
+    // three of them each.
     let near = |policy: Box<dyn Placement>| {
         let t = network(6, 1, 1);
         let mut w = World::new(&t, Order::Fifo, policy);
@@ -96,11 +105,13 @@ fn delay_scheduling_waits_for_its_block_and_no_longer_than_it_says() {
         let j = w.s.snapshot().jobs[1].clone();
         (j.near, j.finished.unwrap().0)
     };
-    let waits = |host, rack| Box::new(Delay::new("delay", Waits::by_time(Span(host), Span(rack)), 5, 1));
+    let waits =
+        |host, rack| Box::new(Delay::new("delay", Waits::by_time(Span(host), Span(rack)), 5, 1));
     let (patient, end) = near(waits(1000, 1000));
     assert_eq!(patient, [2, 0, 0]);
     let (hasty, soon) = near(waits(0, 0));
-    // A job that takes the first slots that come, at 100 and 130 (or 140, after reading), runs away from its blocks, and is done first.
+    // A job that takes the first slots that come, at 100 and 130 (or 140, after reading), runs away
+    // from its blocks, and is done first.
     assert!(hasty[2] > 0 && soon <= 240 && end > soon, "{hasty:?} {soon} {end}");
     // A wait that ends at 350 + 1 is over before the fourth slot comes.
     let (middling, at) = near(waits(175, 175));
@@ -120,33 +131,51 @@ fn ramped(reduces: ReduceStart, order: Order, jobs: Vec<JobSpec>) -> World {
 fn reduces_ramp_up_while_maps_wait_for_slots_as_in_yarn() {
     let job = || map_reduce(0, (12, 10), (4, 5), 0);
     let started = |w: &World| -> Vec<u64> {
-        let mut all: Vec<u64> = w.s.timeline().iter().filter(|r| r.task.stage == 1).map(|r| r.started.0).collect();
+        let mut all: Vec<u64> =
+            w.s.timeline().iter().filter(|r| r.task.stage == 1).map(|r| r.started.0).collect();
         all.sort_unstable();
         all
     };
     // Maps at 0-10, 10-20, 20-30 in all four slots; then the reduces, 30-35.
     let w = ramped(ReduceStart::AllPlaced, Order::Fifo, vec![job()]);
     assert_eq!((started(&w), w.ends()), (vec![30; 4], vec![Some(35)]));
-    // At 20, 8 of 12 maps are done and 4 wait: two of four slots (at most half) for reduces, so maps run at 20-30 and 30-40. At 30 no map
-    // waits: the other reduces have slots, and wait until 40.
+    // At 20, 8 of 12 maps are done and 4 wait: two of four slots (at most half) for reduces, so
+    // maps run at 20-30 and 30-40. At 30 no map waits: the other reduces have slots, and wait until
+    // 40.
     let w = ramped(ReduceStart::RampUp, Order::Fifo, vec![job()]);
-    assert_eq!((started(&w), w.ends(), w.s.counters().preempted), (vec![20, 20, 40, 40], vec![Some(45)], 0));
+    assert_eq!(
+        (started(&w), w.ends(), w.s.counters().preempted),
+        (vec![20, 20, 40, 40], vec![Some(45)], 0)
+    );
 }
 
 #[test]
 fn reduces_give_way_where_no_map_of_their_job_has_a_slot() {
-    // From 10 on the first job has two reduces and two long maps. When those end, at 100, the second job has their slots by its fair share:
-    // one of the reduces gives way to a map.
+    // From 10 on the first job has two reduces and two long maps. When those end, at 100, the
+    // second job has their slots by its fair share: one of the reduces gives way to a map.
     let mut first = map_reduce(0, (8, 10), (4, 5), 0);
     first.stages[0].times = TaskTimes::Each([10, 10, 10, 10, 90, 90, 90, 90].map(Span).to_vec());
     let second = map_reduce(11, (12, 40), (0, 0), 0);
     let w = ramped(ReduceStart::RampUp, Order::Fair, vec![first, second]);
     assert!(w.ends().iter().all(Option::is_some) && w.s.counters().preempted == 1);
-    assert_eq!(w.s.timeline().iter().filter(|r| !r.finished).map(|r| (r.started.0, r.ended.0)).collect::<Vec<_>>(), [(10, 100)]);
+    assert_eq!(
+        w.s.timeline()
+            .iter()
+            .filter(|r| !r.finished)
+            .map(|r| (r.started.0, r.ended.0))
+            .collect::<Vec<_>>(),
+        [(10, 100)]
+    );
     for r in w.s.timeline().iter().filter(|r| !r.finished) {
-        let running =
-            |t: u64| w.s.timeline().iter().any(|m| m.task.job == r.task.job && m.task.stage == 0 && m.started.0 < t && m.ended.0 > t);
-        assert!(r.task.stage == 1 && !running(r.ended.0), "a reduce gives way only where no map of its job runs: {r:?}");
+        let running = |t: u64| {
+            w.s.timeline().iter().any(|m| {
+                m.task.job == r.task.job && m.task.stage == 0 && m.started.0 < t && m.ended.0 > t
+            })
+        };
+        assert!(
+            r.task.stage == 1 && !running(r.ended.0),
+            "a reduce gives way only where no map of its job runs: {r:?}"
+        );
     }
 }
 
@@ -162,7 +191,10 @@ fn slowstart_holds_reduces_back() {
         assert_eq!(w.ends(), [Some(45)]);
         w.s.timeline().iter().find(|r| r.task.stage == 1).unwrap().started.0
     };
-    assert_eq!([started(0), started(5), started(25), started(26), started(70), started(100)], [0, 10, 10, 20, 30, 40]);
+    assert_eq!(
+        [started(0), started(5), started(25), started(26), started(70), started(100)],
+        [0, 10, 10, 20, 30, 40]
+    );
 }
 
 #[test]
@@ -170,7 +202,12 @@ fn a_graph_of_stages_runs_in_order() {
     let t = network(2, 2, 2);
     let mut w = World::new(&t, Order::Fair, Box::new(Fair::new("fair", 100, 1)));
     let mut job = map_reduce(0, (2, 10), (2, 5), 40);
-    job.stages = vec![stage("left", 2, 10, 20), stage("right", 2, 30, 20), stage("join", 2, 5, 0), stage("out", 1, 7, 0)];
+    job.stages = vec![
+        stage("left", 2, 10, 20),
+        stage("right", 2, 30, 20),
+        stage("join", 2, 5, 0),
+        stage("out", 1, 7, 0),
+    ];
     let edge = |from, to, bytes| EdgeSpec::even(from, to, Bytes(bytes));
     job.edges = vec![edge(0, 2, 80), edge(1, 2, 80), edge(2, 3, 0)];
     w.submit(vec![job]);
@@ -194,24 +231,36 @@ fn at_the_grain_of_racks_what_stays_in_a_rack_takes_no_time() {
 fn what_cannot_be_is_refused() {
     let t = network(1, 1, 1);
     let mut w = World::new(&t, Order::Fair, fair());
-    let job = |id| Event::Submitted(Box::new(JobSpec { id: JobId(id), ..map_reduce(0, (1, 1), (0, 0), 0) }));
+    let job = |id| {
+        Event::Submitted(Box::new(JobSpec { id: JobId(id), ..map_reduce(0, (1, 1), (0, 0), 0) }))
+    };
     let task = TaskRef { job: JobId(3), stage: 0, task: 0 };
-    for bad in
-        [job(1), Event::DataPlaced(JobId(0)), Event::TaskFinished(task, 1), Event::HostFailed(HostId(1)), Event::RackFailed(RackId(9))]
-    {
+    for bad in [
+        job(1),
+        Event::DataPlaced(JobId(0)),
+        Event::TaskFinished(task, 1),
+        Event::HostFailed(HostId(1)),
+        Event::RackFailed(RackId(9)),
+    ] {
         assert!(w.s.handle(bad.clone(), Time(0)).is_err(), "{bad:?}");
     }
     assert!(w.s.handle(job(0), Time(0)).is_ok());
-    for late in [Event::CoflowFinished(CoflowId(7)), Event::FlowFinished(CoflowId(7), FlowId(0)), Event::Tick] {
+    for late in [
+        Event::CoflowFinished(CoflowId(7)),
+        Event::FlowFinished(CoflowId(7), FlowId(0)),
+        Event::Tick,
+    ] {
         assert!(w.s.handle(late, Time(0)).is_ok());
     }
 }
 
-/// The racks of a job's tasks by stage, and when it ends, under Co-scheduler with an elephant threshold of 30; hosts that fail for good.
+/// The racks of a job's tasks by stage, and when it ends, under Co-scheduler with an elephant
+/// threshold of 30; hosts that fail for good.
 fn guided(strict: bool, failed: &[(u64, u32)]) -> (Vec<BTreeSet<u32>>, Option<u64>) {
     let t = network(9, 2, 2);
     let mut spec = Spec::new(Kind::CoScheduler);
-    spec.policy = Policy::CoScheduler(CoSchedulerOptions { strict, ..CoSchedulerOptions::default() });
+    spec.policy =
+        Policy::CoScheduler(CoSchedulerOptions { strict, ..CoSchedulerOptions::default() });
     let settings = Settings { grain: Grain::Rack, ..Settings::default() };
     let mut policy = spec.build(Bytes(30));
     policy.plan(&t, &[]).unwrap();
@@ -220,7 +269,9 @@ fn guided(strict: bool, failed: &[(u64, u32)]) -> (Vec<BTreeSet<u32>>, Option<u6
     w.submit(vec![map_reduce(0, (12, 10), (6, 5), 120)]);
     failed.iter().for_each(|&(at, host)| w.at(Time(at), Event::HostFailed(HostId(host))));
     w.run(Time::MAX);
-    let racks = |s: u32| w.s.timeline().iter().filter(|r| r.task.stage == s).map(|r| r.host.0 / 2).collect();
+    let racks = |s: u32| {
+        w.s.timeline().iter().filter(|r| r.task.stage == s).map(|r| r.host.0 / 2).collect()
+    };
     (vec![racks(0), racks(1)], w.ends()[0])
 }
 
@@ -234,10 +285,14 @@ fn a_heavy_job_waits_for_its_racks_if_its_guideline_is_strict() {
     assert!(end.is_some_and(|e| e >= 25), "{end:?}");
     // Whatever fails for good, it ends.
     for rack in 0..9 {
-        assert!(guided(true, &[(5, 2 * rack), (5, 2 * rack + 1)]).1.is_some(), "without rack {rack}");
+        assert!(
+            guided(true, &[(5, 2 * rack), (5, 2 * rack + 1)]).1.is_some(),
+            "without rack {rack}"
+        );
     }
     for left in 0..9 {
-        let all_others: Vec<(u64, u32)> = (0..18).filter(|h| h / 2 != left).map(|h| (5, h)).collect();
+        let all_others: Vec<(u64, u32)> =
+            (0..18).filter(|h| h / 2 != left).map(|h| (5, h)).collect();
         assert!(guided(true, &all_others).1.is_some(), "with rack {left} alone");
     }
 }

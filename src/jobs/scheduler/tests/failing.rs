@@ -11,20 +11,28 @@ fn a_task_on_a_dead_host_runs_again_elsewhere() {
     w.run(Time::MAX);
     assert_eq!(w.ends(), [Some(200)]);
     let j = &w.s.snapshot().jobs[0];
-    assert_eq!((j.reruns, j.slot_time, w.starts.values().sum::<u32>()), (1, Span(50 + 100 + 100), 3));
+    assert_eq!(
+        (j.reruns, j.slot_time, w.starts.values().sum::<u32>()),
+        (1, Span(50 + 100 + 100), 3)
+    );
 }
 
 #[test]
 fn outputs_that_are_still_needed_are_computed_again() {
     let t = network(2, 1, 2);
     let mut w = World::new(&t, Order::Fair, fair());
-    // Maps 0-100; the reduces fetch 1000 bytes or more from 100 on; rack 1 dies at 200 with two outputs and half the reduces.
+    // Maps 0-100; the reduces fetch 1000 bytes or more from 100 on; rack 1 dies at 200 with two
+    // outputs and half the reduces.
     w.submit(vec![map_reduce(0, (4, 100), (2, 10), 8000)]);
     w.at(Time(200), Event::RackFailed(RackId(1)));
     w.run(Time::MAX);
     let s = w.s.snapshot();
-    assert_eq!((s.counters.outputs_lost, s.counters.hosts_failed, s.counters.jobs_finished), (2, 1, 1));
-    // Two slots are left: the two maps take 200-300 if the surviving reduce gives way, else one after the other.
+    assert_eq!(
+        (s.counters.outputs_lost, s.counters.hosts_failed, s.counters.jobs_finished),
+        (2, 1, 1)
+    );
+    // Two slots are left: the two maps take 200-300 if the surviving reduce gives way, else one
+    // after the other.
     assert!((310..=420).contains(&w.ends()[0].unwrap()), "{:?}", w.ends());
     assert!(w.done.iter().all(|(r, n)| *n == if r.stage == 0 && w.starts[r] == 2 { 2 } else { 1 }));
 }
@@ -33,7 +41,8 @@ fn outputs_that_are_still_needed_are_computed_again() {
 fn outputs_that_nobody_needs_stay_lost_until_somebody_does() {
     let t = network(3, 1, 1);
     let mut w = World::new(&t, Order::Fair, Box::new(Fair::new("fair", 100, 1)));
-    // Three maps 0-100; one reduce on some host computes 1000 long. The hosts that it does not run on die: nothing is lost.
+    // Three maps 0-100; one reduce on some host computes 1000 long. The hosts that it does not run
+    // on die: nothing is lost.
     w.submit(vec![map_reduce(0, (3, 100), (1, 1000), 30)]);
     w.run(Time(500));
     let on = *w.held.keys().next().unwrap();

@@ -32,13 +32,25 @@ fn run_by(t: &Arc<Topology>, mut spec: Spec, order: Order, jobs: Vec<JobSpec>) -
     w
 }
 
-fn no_blocks(at: u64, map: (u32, u64), reduce: (u32, u64), shuffle: u64, recurring: bool) -> JobSpec {
-    let job = JobSpec::map_reduce("j", Time(at), stage("map", map.0, map.1, 0), stage("reduce", reduce.0, reduce.1, 0), Bytes(shuffle));
+fn no_blocks(
+    at: u64,
+    map: (u32, u64),
+    reduce: (u32, u64),
+    shuffle: u64,
+    recurring: bool,
+) -> JobSpec {
+    let job = JobSpec::map_reduce(
+        "j",
+        Time(at),
+        stage("map", map.0, map.1, 0),
+        stage("reduce", reduce.0, reduce.1, 0),
+        Bytes(shuffle),
+    );
     JobSpec { recurring, ..job }
 }
 
-/// Two racks of two slots; three jobs at once, all known: A of 4 maps of 10 and 2 reduces of 10 with 40 bytes, B of 2 of 5 and 2 of 5 with
-/// 20, C of 2 of 4 and one of 4 with 8.
+/// Two racks of two slots; three jobs at once, all known: A of 4 maps of 10 and 2 reduces of 10
+/// with 40 bytes, B of 2 of 5 and 2 of 5 with 20, C of 2 of 4 and one of 4 with 8.
 fn example() -> Vec<JobSpec> {
     let job = |map, reduce, shuffle| no_blocks(0, map, reduce, shuffle, true);
     vec![job((4, 10), (2, 10), 40), job((2, 5), (2, 5), 20), job((2, 4), (1, 4), 8)]
@@ -47,21 +59,33 @@ fn example() -> Vec<JobSpec> {
 #[test]
 fn the_worked_example_of_the_document() {
     let t = fast(2, 2);
-    let ends = |kind, order| run_with(&t, kind, order, example()).ends().into_iter().map(Option::unwrap).collect::<Vec<u64>>();
-    let all = [(Kind::Fair, Order::Fifo), (Kind::Fair, Order::Srpt), (Kind::Joint, Order::Fifo)].map(|(kind, order)| ends(kind, order));
+    let ends = |kind, order| {
+        run_with(&t, kind, order, example())
+            .ends()
+            .into_iter()
+            .map(Option::unwrap)
+            .collect::<Vec<u64>>()
+    };
+    let all = [(Kind::Fair, Order::Fifo), (Kind::Fair, Order::Srpt), (Kind::Joint, Order::Fifo)]
+        .map(|(kind, order)| ends(kind, order));
     assert_eq!(all, [[30, 25, 37], [45, 15, 12], [40, 10, 8]]);
 }
 
 fn jobs() -> impl Strategy<Value = Vec<JobSpec>> {
-    let job = (0u64..60, (1u32..7, 1u64..30), (1u32..5, 1u64..30), 0u64..100, any::<bool>(), 0u32..3);
-    let make = |(at, map, reduce, shuffle, recurring, queue)| JobSpec { queue, ..no_blocks(at, map, reduce, shuffle, recurring) };
+    let job =
+        (0u64..60, (1u32..7, 1u64..30), (1u32..5, 1u64..30), 0u64..100, any::<bool>(), 0u32..3);
+    let make = |(at, map, reduce, shuffle, recurring, queue)| JobSpec {
+        queue,
+        ..no_blocks(at, map, reduce, shuffle, recurring)
+    };
     prop::collection::vec(job.prop_map(make), 1..6)
 }
 
 proptest! {
     #![proptest_config(crate::testing::drawn(200))]
 
-    /// No job ends before its longest path, and all together not before the slots can have computed what came.
+    /// No job ends before its longest path, and all together not before the slots can have computed
+    /// what came.
     #[test]
     fn no_run_is_below_a_bound(racks in 1usize..4, slots in 1u32..4, jobs in jobs()) {
         let w = run_with(&fast(racks, slots), Kind::Joint, Order::Fifo, jobs.clone());
@@ -87,7 +111,8 @@ proptest! {
         prop_assert_eq!(one(), one());
     }
 
-    /// Where tasks need nothing of others, no slot is free while one waits: list scheduling's bound holds.
+    /// Where tasks need nothing of others, no slot is free while one waits: list scheduling's bound
+    /// holds.
     #[test]
     fn no_slot_is_free_while_a_task_could_start(racks in 1usize..4, slots in 1u32..4, mut jobs in jobs()) {
         for j in &mut jobs {
@@ -104,8 +129,10 @@ proptest! {
 
 #[test]
 fn a_small_job_goes_before_the_reduces_of_a_large_one_while_more_are_expected() {
-    // Two slots. Ten reduces of a large job may start at 10; a small job comes at 15, and has the first slot that is free.
-    let jobs = vec![no_blocks(0, (2, 10), (10, 10), 10, true), no_blocks(15, (1, 1), (1, 1), 1, true)];
+    // Two slots. Ten reduces of a large job may start at 10; a small job comes at 15, and has the
+    // first slot that is free.
+    let jobs =
+        vec![no_blocks(0, (2, 10), (10, 10), 10, true), no_blocks(15, (1, 1), (1, 1), 1, true)];
     let ends = run_with(&fast(1, 2), Kind::Joint, Order::Fifo, jobs.clone()).ends();
     assert_eq!(ends, [Some(62), Some(22)]);
     // Both at once: no more are expected, and reduces go first.
@@ -118,23 +145,35 @@ fn a_small_job_goes_before_the_reduces_of_a_large_one_while_more_are_expected() 
 fn parts_are_left_out() {
     let ends = |options: JointOptions, jobs: Vec<JobSpec>| {
         let spec = Spec { policy: Policy::Joint(options), ..Spec::new(Kind::Joint) };
-        run_by(&fast(1, 2), spec, Order::Fifo, jobs).ends().into_iter().map(Option::unwrap).collect::<Vec<u64>>()
+        run_by(&fast(1, 2), spec, Order::Fifo, jobs)
+            .ends()
+            .into_iter()
+            .map(Option::unwrap)
+            .collect::<Vec<u64>>()
     };
     let usual = JointOptions::default();
     // A small job after a large one, at once: the order has it go first.
     let jobs = vec![no_blocks(0, (4, 10), (1, 1), 0, true), no_blocks(0, (2, 1), (1, 1), 0, true)];
-    assert!(ends(usual, jobs.clone())[1] < 10 && ends(JointOptions { no_order: true, ..usual }, jobs)[1] > 20);
+    assert!(
+        ends(usual, jobs.clone())[1] < 10
+            && ends(JointOptions { no_order: true, ..usual }, jobs)[1] > 20
+    );
     // Small jobs without end: the guard has the large one end before them.
     let small = (0..400).map(|k| no_blocks(k * 10, (2, 10), (1, 1), 0, true));
-    let jobs: Vec<JobSpec> = std::iter::once(no_blocks(0, (4, 40), (1, 20), 0, true)).chain(small).collect();
-    assert!(ends(usual, jobs.clone())[0] < 1000 && ends(JointOptions { no_guard: true, ..usual }, jobs)[0] > 4000);
+    let jobs: Vec<JobSpec> =
+        std::iter::once(no_blocks(0, (4, 40), (1, 20), 0, true)).chain(small).collect();
+    assert!(
+        ends(usual, jobs.clone())[0] < 1000
+            && ends(JointOptions { no_guard: true, ..usual }, jobs)[0] > 4000
+    );
 }
 
 #[test]
 fn a_large_job_does_not_wait_for_ever_behind_small_ones() {
     // Two slots; small jobs that fill them come without end, a large one at the beginning.
     let small = (0..400).map(|k| no_blocks(k * 10, (2, 10), (1, 1), 0, true));
-    let jobs: Vec<JobSpec> = std::iter::once(no_blocks(0, (4, 40), (1, 20), 0, true)).chain(small).collect();
+    let jobs: Vec<JobSpec> =
+        std::iter::once(no_blocks(0, (4, 40), (1, 20), 0, true)).chain(small).collect();
     let end = |kind, order| run_with(&fast(1, 2), kind, order, jobs.clone()).ends()[0].unwrap();
     let (guarded, starved) = (end(Kind::Joint, Order::Fifo), end(Kind::Fair, Order::Srpt));
     assert!(guarded < 1000 && starved > 4000, "{guarded} {starved}");

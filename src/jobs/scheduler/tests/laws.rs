@@ -7,21 +7,34 @@ use proptest::prelude::*;
 /// A job of up to four stages.
 fn job() -> impl Strategy<Value = JobSpec> {
     let stages = prop::collection::vec((1u32..7, 0u64..60, prop::option::of(0u64..100)), 1..5);
-    (0u64..200, 0u32..3, stages, prop::collection::vec(0u64..400, 6), any::<u8>()).prop_map(|(at, queue, stages, bytes, some)| {
-        let n = stages.len();
-        let all = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).zip(bytes).enumerate();
-        let edges: Vec<EdgeSpec> = all
-            .filter(|(k, ((a, b), _))| a + 1 == *b || some >> k & 1 == 1)
-            .map(|(k, ((from, to), bytes))| {
-                let share = |t: u32| u64::from(t == 0) + (k as u64 + u64::from(t) * 7 + u64::from(some)) % 5;
-                let shares = (bytes % 3 == 0).then(|| (0..stages[to].0).map(share).collect());
-                EdgeSpec { shares, ..EdgeSpec::even(from, to, Bytes(bytes)) }
-            })
-            .collect();
-        let stages =
-            stages.into_iter().enumerate().map(|(k, (tasks, time, input))| stage(&format!("s{k}"), tasks, time, input.unwrap_or(0)));
-        JobSpec { id: JobId(0), name: "j".into(), queue, arrival: Time(at), recurring: some & 128 != 0, stages: stages.collect(), edges }
-    })
+    (0u64..200, 0u32..3, stages, prop::collection::vec(0u64..400, 6), any::<u8>()).prop_map(
+        |(at, queue, stages, bytes, some)| {
+            let n = stages.len();
+            let all = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).zip(bytes).enumerate();
+            let edges: Vec<EdgeSpec> = all
+                .filter(|(k, ((a, b), _))| a + 1 == *b || some >> k & 1 == 1)
+                .map(|(k, ((from, to), bytes))| {
+                    let share = |t: u32| {
+                        u64::from(t == 0) + (k as u64 + u64::from(t) * 7 + u64::from(some)) % 5
+                    };
+                    let shares = (bytes % 3 == 0).then(|| (0..stages[to].0).map(share).collect());
+                    EdgeSpec { shares, ..EdgeSpec::even(from, to, Bytes(bytes)) }
+                })
+                .collect();
+            let stages = stages.into_iter().enumerate().map(|(k, (tasks, time, input))| {
+                stage(&format!("s{k}"), tasks, time, input.unwrap_or(0))
+            });
+            JobSpec {
+                id: JobId(0),
+                name: "j".into(),
+                queue,
+                arrival: Time(at),
+                recurring: some & 128 != 0,
+                stages: stages.collect(),
+                edges,
+            }
+        },
+    )
 }
 
 #[derive(Clone, Debug)]
@@ -53,7 +66,13 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
     let grain = prop_oneof![Just(Grain::Host), Just(Grain::Rack)];
     let reduces = prop_oneof![Just(ReduceStart::AllPlaced), Just(ReduceStart::RampUp)];
     let failures = prop::collection::vec((0u64..600, any::<u32>(), 1u64..300), 0..4);
-    let how = (order, (0u32..=100, 1u32..=100, reduces), prop::option::of((0u64..40, 0u64..40)), grain, failures);
+    let how = (
+        order,
+        (0u32..=100, 1u32..=100, reduces),
+        prop::option::of((0u64..40, 0u64..40)),
+        grain,
+        failures,
+    );
     ((1usize..4, 1usize..4, 1u32..4), prop::collection::vec(job(), 1..5), how).prop_map(
         |(network, jobs, (order, (slowstart, fetch, reduces), waits, grain, failures))| Case {
             network,
@@ -73,10 +92,18 @@ fn run(c: &Case, failures: bool) -> World {
     let t = network(c.network.0, c.network.1, c.network.2);
     let policy: Box<dyn Placement> = match c.waits {
         None => Box::new(Fair::new("fair", c.slowstart, 7)),
-        Some((a, b)) => Box::new(Delay::new("delay", Waits::by_time(Span(a), Span(b)), c.slowstart, 7)),
+        Some((a, b)) => {
+            Box::new(Delay::new("delay", Waits::by_time(Span(a), Span(b)), c.slowstart, 7))
+        }
     };
-    let settings =
-        Settings { order: c.order, weights: vec![2], reduces: c.reduces, fetch_percent: c.fetch, grain: c.grain, ..Settings::default() };
+    let settings = Settings {
+        order: c.order,
+        weights: vec![2],
+        reduces: c.reduces,
+        fetch_percent: c.fetch,
+        grain: c.grain,
+        ..Settings::default()
+    };
     let mut w = World::with(&t, settings, policy);
     w.submit(c.jobs.clone());
     if failures {
@@ -89,8 +116,9 @@ fn run(c: &Case, failures: bool) -> World {
 proptest! {
     #![proptest_config(crate::testing::drawn(150))]
 
-    /// Without failures every task runs exactly once, every job ends, and shuffles carry what their places ask: the bytes between
-    /// different places, each once. (That no slot is used twice, [`World`] checks at every start.)
+    /// Without failures every task runs exactly once, every job ends, and shuffles carry what their
+    /// places ask: the bytes between different places, each once. (That no slot is used twice,
+    /// [`World`] checks at every start.)
     #[test]
     fn every_task_runs_once(c in case()) {
         let c = Case { reduces: ReduceStart::AllPlaced, ..c };
@@ -110,8 +138,8 @@ proptest! {
         prop_assert!(w.held.is_empty());
     }
 
-    /// Where reduces start before the last maps, every job ends, too; a task starts again only if it gave way, and none is left that
-    /// holds a slot or bytes.
+    /// Where reduces start before the last maps, every job ends, too; a task starts again only if
+    /// it gave way, and none is left that holds a slot or bytes.
     #[test]
     fn tasks_that_start_early_give_way(c in case()) {
         let w = run(&Case { reduces: ReduceStart::RampUp, ..c }, false);
@@ -123,8 +151,8 @@ proptest! {
         prop_assert!(w.done.values().all(|&n| n == 1) && w.held.is_empty());
     }
 
-    /// Whatever fails and comes back, every job ends, and a task runs again only if its host failed, its output was lost or it
-    /// gave way.
+    /// Whatever fails and comes back, every job ends, and a task runs again only if its host
+    /// failed, its output was lost or it gave way.
     #[test]
     fn failures_are_survived(c in case()) {
         let w = run(&c, true);
@@ -149,7 +177,8 @@ proptest! {
         prop_assert_eq!(run(&c, true).log, run(&c, true).log);
     }
 
-    /// Fair and FIFO leave no slot free while a task may start: after every instant, no job is ready or no slot is free.
+    /// Fair and FIFO leave no slot free while a task may start: after every instant, no job is
+    /// ready or no slot is free.
     #[test]
     fn fair_is_work_conserving(c in case()) {
         let t = network(c.network.0, c.network.1, c.network.2);
@@ -162,14 +191,24 @@ proptest! {
     }
 }
 
-/// Slots that are given up within an instant come to a task that can use them, and do not go round without an end: a host fails under jobs
-/// whose stages have all begun, so that tasks that hold slots wait for lost ones.
+/// Slots that are given up within an instant come to a task that can use them, and do not go round
+/// without an end: a host fails under jobs whose stages have all begun, so that tasks that hold
+/// slots wait for lost ones.
 #[test]
 fn slots_that_are_given_up_do_not_go_round() {
-    let spec =
-        |at, queue, stages, edges| JobSpec { id: JobId(0), name: "j".into(), queue, arrival: Time(at), recurring: true, stages, edges };
-    let edge =
-        |from, to, bytes, shares: Option<&[u64]>| EdgeSpec { shares: shares.map(Into::into), ..EdgeSpec::even(from, to, Bytes(bytes)) };
+    let spec = |at, queue, stages, edges| JobSpec {
+        id: JobId(0),
+        name: "j".into(),
+        queue,
+        arrival: Time(at),
+        recurring: true,
+        stages,
+        edges,
+    };
+    let edge = |from, to, bytes, shares: Option<&[u64]>| EdgeSpec {
+        shares: shares.map(Into::into),
+        ..EdgeSpec::even(from, to, Bytes(bytes))
+    };
     // Three stages of one job give way to the first.
     let edges = vec![
         edge(0, 1, 107, None),
@@ -179,12 +218,32 @@ fn slots_that_are_given_up_do_not_go_round() {
         edge(1, 3, 239, None),
         edge(2, 3, 288, Some(&[4])),
     ];
-    let four = vec![stage("s0", 4, 59, 71), stage("s1", 6, 36, 0), stage("s2", 5, 45, 0), stage("s3", 1, 6, 52)];
-    let jobs =
-        vec![spec(0, 0, vec![stage("s0", 2, 20, 0)], vec![]), spec(0, 1, vec![stage("s0", 5, 27, 29)], vec![]), spec(0, 0, four, edges)];
-    let (network, order, reduces, failures) = ((1, 2, 3), Order::Fifo, ReduceStart::RampUp, vec![(193, 942_287_036, 39)]);
-    let one = Case { network, jobs, order, slowstart: 2, fetch: 45, reduces, waits: None, grain: Grain::Rack, failures };
-    // The slot of a lost task is kept for its data, and other stages of its job could have it meanwhile.
+    let four = vec![
+        stage("s0", 4, 59, 71),
+        stage("s1", 6, 36, 0),
+        stage("s2", 5, 45, 0),
+        stage("s3", 1, 6, 52),
+    ];
+    let jobs = vec![
+        spec(0, 0, vec![stage("s0", 2, 20, 0)], vec![]),
+        spec(0, 1, vec![stage("s0", 5, 27, 29)], vec![]),
+        spec(0, 0, four, edges),
+    ];
+    let (network, order, reduces, failures) =
+        ((1, 2, 3), Order::Fifo, ReduceStart::RampUp, vec![(193, 942_287_036, 39)]);
+    let one = Case {
+        network,
+        jobs,
+        order,
+        slowstart: 2,
+        fetch: 45,
+        reduces,
+        waits: None,
+        grain: Grain::Rack,
+        failures,
+    };
+    // The slot of a lost task is kept for its data, and other stages of its job could have it
+    // meanwhile.
     let edges = vec![
         edge(0, 1, 122, None),
         edge(0, 3, 313, None),
@@ -192,32 +251,62 @@ fn slots_that_are_given_up_do_not_go_round() {
         edge(1, 3, 168, Some(&[3, 4, 1, 3, 0])),
         edge(2, 3, 243, Some(&[4, 0, 2, 4, 1])),
     ];
-    let four = vec![stage("s0", 4, 42, 12), stage("s1", 6, 31, 81), stage("s2", 5, 52, 0), stage("s3", 5, 54, 0)];
+    let four = vec![
+        stage("s0", 4, 42, 12),
+        stage("s1", 6, 31, 81),
+        stage("s2", 5, 52, 0),
+        stage("s3", 5, 54, 0),
+    ];
     let jobs = vec![
         spec(64, 0, vec![stage("s0", 6, 4, 10)], vec![]),
         spec(183, 0, four, edges),
-        spec(42, 2, vec![stage("s0", 3, 32, 8), stage("s1", 5, 11, 62)], vec![edge(0, 1, 302, None)]),
-        spec(21, 0, vec![stage("s0", 4, 4, 0), stage("s1", 4, 21, 73)], vec![edge(0, 1, 338, None)]),
+        spec(
+            42,
+            2,
+            vec![stage("s0", 3, 32, 8), stage("s1", 5, 11, 62)],
+            vec![edge(0, 1, 302, None)],
+        ),
+        spec(
+            21,
+            0,
+            vec![stage("s0", 4, 4, 0), stage("s1", 4, 21, 73)],
+            vec![edge(0, 1, 338, None)],
+        ),
     ];
     let (network, waits, failures) = ((1, 3, 2), Some((3, 20)), vec![(298, 1_684_335_407, 252)]);
-    let kept = Case { network, jobs, order, slowstart: 20, fetch: 98, reduces, waits, grain: Grain::Rack, failures };
+    let kept = Case {
+        network,
+        jobs,
+        order,
+        slowstart: 20,
+        fetch: 98,
+        reduces,
+        waits,
+        grain: Grain::Rack,
+        failures,
+    };
     for case in [one, kept] {
         let w = run(&case, true);
         assert!(w.ends().iter().all(Option::is_some), "{:?}", w.s.snapshot());
     }
 }
 
-/// By looking at every pair of tasks: the bytes of a job's shuffles whose two tasks ran in different places.
+/// By looking at every pair of tasks: the bytes of a job's shuffles whose two tasks ran in
+/// different places.
 fn between_places(w: &World, job: JobId) -> u64 {
     let j = &w.specs[job.index()];
-    let place = |s: usize, k: usize| w.s.state().place(w.hosts[&TaskRef { job, stage: s as u32, task: k as u32 }]);
+    let place = |s: usize, k: usize| {
+        w.s.state().place(w.hosts[&TaskRef { job, stage: s as u32, task: k as u32 }])
+    };
     let mut sum = 0;
     for e in &j.edges {
         let (m, n) = (j.stages[e.from].tasks as usize, j.stages[e.to].tasks as usize);
         let own = e.by_receiver();
         for p in 0..m * n {
             let bytes = match &own {
-                None => e.bytes.0 / (m * n) as u64 + u64::from((p as u64) < e.bytes.0 % (m * n) as u64),
+                None => {
+                    e.bytes.0 / (m * n) as u64 + u64::from((p as u64) < e.bytes.0 % (m * n) as u64)
+                }
                 Some(own) => own[p % n] / m as u64 + if p < n { own[p % n] % m as u64 } else { 0 },
             };
             sum += if place(e.from, p / n) == place(e.to, p % n) { 0 } else { bytes };

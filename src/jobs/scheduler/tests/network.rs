@@ -31,8 +31,19 @@ impl Placement for Watching {
     }
 }
 
-fn watching(t: &Arc<Topology>, settings: Settings, slowstart: u32, (by_task, rack_local): (bool, bool)) -> World {
-    let needs = Needs { network: true, flows_by_task: by_task, rack_local, sample: Span(0), ema_percent: 25 };
+fn watching(
+    t: &Arc<Topology>,
+    settings: Settings,
+    slowstart: u32,
+    (by_task, rack_local): (bool, bool),
+) -> World {
+    let needs = Needs {
+        network: true,
+        flows_by_task: by_task,
+        rack_local,
+        sample: Span(0),
+        ema_percent: 25,
+    };
     World::with(t, settings, Box::new(Watching { needs, under: Fair::new("fair", slowstart, 7) }))
 }
 
@@ -51,7 +62,8 @@ fn compare(w: &World) -> Result<(), TestCaseError> {
             own.map(|f| ((f.coflow, f.flow), f.left)).collect()
         };
         let own = |into| -> Vec<_> {
-            let at = w.flying.iter().filter(|(_, f)| if into { f.to == h.id } else { f.from == h.id });
+            let at =
+                w.flying.iter().filter(|(_, f)| if into { f.to == h.id } else { f.from == h.id });
             at.map(|(&k, f)| (k, Bytes(left(f)))).collect()
         };
         prop_assert_eq!((flows(true), flows(false)), (own(true), own(false)));
@@ -88,7 +100,8 @@ fn watch(c: &Case, how: (bool, bool), failures: bool) -> Result<World, TestCaseE
 proptest! {
     #![proptest_config(crate::testing::drawn(80))]
 
-    /// With flows by task or by host, with racks that count as local or not, with failures or without.
+    /// With flows by task or by host, with racks that count as local or not, with failures or
+    /// without.
     #[test]
     fn the_books_are_what_is_on_the_way(c in case(), by_task in any::<bool>(), rack_local in any::<bool>(), fails in any::<bool>()) {
         watch(&c, (by_task, rack_local), fails)?;
@@ -107,10 +120,12 @@ proptest! {
     }
 }
 
-/// Two reduce tasks on one host, one of three quarters: their own flows, and what the books say of them at every moment.
+/// Two reduce tasks on one host, one of three quarters: their own flows, and what the books say of
+/// them at every moment.
 #[test]
 fn inputs_by_hand() {
-    // Three hosts of two slots, one a rack. Four maps of 10, one block each; then two reduces with shares 1 : 3 of 400 bytes.
+    // Three hosts of two slots, one a rack. Four maps of 10, one block each; then two reduces with
+    // shares 1 : 3 of 400 bytes.
     let t = network(3, 1, 2);
     let mut job = map_reduce(0, (4, 10), (2, 5), 400);
     job.stages[0].input = Bytes(0);
@@ -124,12 +139,15 @@ fn inputs_by_hand() {
     let far = |k: usize| s.input_from_afar(JobId(0), 1, k as u32, at[k]).0;
     assert_eq!([0, 1].map(|k| s.input_of(JobId(0), 1, k)), [Bytes(100), Bytes(300)]);
     for (k, &host) in at.iter().enumerate() {
-        let here: Vec<(u32, u64)> = s.inputs(host).filter(|i| i.task == k as u32).map(|i| (i.task, i.left.0)).collect();
+        let here: Vec<(u32, u64)> =
+            s.inputs(host).filter(|i| i.task == k as u32).map(|i| (i.task, i.left.0)).collect();
         assert_eq!(here, [(k as u32, far(k))]);
     }
-    let coming: u64 = w.topology.hosts.iter().flat_map(|h| s.flows_into(h.id)).map(|f| f.left.0).sum();
+    let coming: u64 =
+        w.topology.hosts.iter().flat_map(|h| s.flows_into(h.id)).map(|f| f.left.0).sum();
     assert_eq!((s.coflow_size(JobId(0), 1), coming), (Bytes(400), far(0) + far(1)));
-    // The world sends a byte a nanosecond on every flow; the rates begin at the NIC's 8 bit/s and are of one sample by a quarter.
+    // The world sends a byte a nanosecond on every flow; the rates begin at the NIC's 8 bit/s and
+    // are of one sample by a quarter.
     w.run(Time(10_000));
     let rate = w.s.state().receive_rate(at[1]).0;
     assert!(rate > 1_000_000_000, "{rate}");

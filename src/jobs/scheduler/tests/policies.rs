@@ -1,4 +1,5 @@
-//! What holds under every placement policy, for all jobs, networks and failures: slots, tasks, and guidelines as the planners gave them.
+//! What holds under every placement policy, for all jobs, networks and failures: slots, tasks, and
+//! guidelines as the planners gave them.
 
 use proptest::prelude::*;
 
@@ -16,7 +17,8 @@ use crate::scheduler::record::TaskRun;
 /// T_e: some shuffles are elephants, some are not.
 const ELEPHANT: Bytes = Bytes(60);
 
-/// Where a planner said that a stage's tasks are to run, and how many of them in each rack if it said that.
+/// Where a planner said that a stage's tasks are to run, and how many of them in each rack if it
+/// said that.
 type Promises = BTreeMap<(JobId, usize), (Vec<RackId>, Option<Vec<u32>>)>;
 
 /// What the offline planner answers, asked here once more.
@@ -29,19 +31,33 @@ fn promises(spec: &Spec, t: &Topology, jobs: &[JobSpec]) -> Promises {
     let scenario = scenario(&known);
     match &spec.policy {
         Policy::Corral(o) | Policy::LocalShuffle(LocalShuffleOptions(o)) => {
-            let options = corral::Options { scenario, imbalance_percent: o.imbalance, provisioning: o.provisioning };
+            let options = corral::Options {
+                scenario,
+                imbalance_percent: o.imbalance,
+                provisioning: o.provisioning,
+            };
             for (p, job) in corral::guidelines(&known, &cluster, options).into_iter().zip(&known) {
-                (0..job.stages.len()).for_each(|s| drop(all.insert((job.id, s), (p.racks.clone(), None))));
+                (0..job.stages.len())
+                    .for_each(|s| drop(all.insert((job.id, s), (p.racks.clone(), None))));
             }
         }
         Policy::Jobpacker(o) => {
-            let (shuffle_model, sub_batches, seed) = (o.shuffle_model, o.sub_batches, spec.common.seed);
+            let (shuffle_model, sub_batches, seed) =
+                (o.shuffle_model, o.sub_batches, spec.common.seed);
             let keep_elephants = o.keep_elephants;
-            let options =
-                jobpacker::Options { scenario, shuffle_model, sub_batches, keep_elephants, seed, ..jobpacker::Options::default() };
+            let options = jobpacker::Options {
+                scenario,
+                shuffle_model,
+                sub_batches,
+                keep_elephants,
+                seed,
+                ..jobpacker::Options::default()
+            };
             for p in jobpacker::plan(&known, &cluster, options).jobs {
                 for s in &p.stages {
-                    let tasks = |r: &RackId| s.groups.iter().filter(|g| g.rack == *r).map(|g| g.tasks).sum();
+                    let tasks = |r: &RackId| {
+                        s.groups.iter().filter(|g| g.rack == *r).map(|g| g.tasks).sum()
+                    };
                     let racks = s.racks();
                     let counts = o.exact_tasks.then(|| racks.iter().map(tasks).collect());
                     all.insert((p.job, s.stage), (racks, counts));
@@ -65,7 +81,13 @@ fn played(c: &Case, mut spec: Spec, failures: bool) -> (World, Promises) {
     let jobs = JobList::new("l", c.jobs.clone()).jobs;
     let mut placement = spec.build(ELEPHANT);
     placement.plan(&t, &jobs).expect("it plans");
-    let settings = Settings { order: c.order, weights: vec![2], fetch_percent: c.fetch, grain: c.grain, ..Settings::default() };
+    let settings = Settings {
+        order: c.order,
+        weights: vec![2],
+        fetch_percent: c.fetch,
+        grain: c.grain,
+        ..Settings::default()
+    };
     let mut w = World::with(&t, settings, placement);
     w.submit(jobs.clone());
     if failures {
@@ -75,7 +97,8 @@ fn played(c: &Case, mut spec: Spec, failures: bool) -> (World, Promises) {
     (w, promises(&spec, &t, &jobs))
 }
 
-/// Every attempt was on a rack that its job's planner named, but for jobs whose guideline was dropped, with word of it.
+/// Every attempt was on a rack that its job's planner named, but for jobs whose guideline was
+/// dropped, with word of it.
 fn keeps(w: &World, promised: &Promises) -> Result<(), TestCaseError> {
     let s = w.s.snapshot();
     prop_assert_eq!(s.counters.violations, 0, "by the scheduler's own count");
@@ -84,7 +107,10 @@ fn keeps(w: &World, promised: &Promises) -> Result<(), TestCaseError> {
         let rack = w.topology.rack_of(r.host);
         if let Some((racks, _)) = promised.get(&(r.task.job, r.task.stage as usize)) {
             let (job, stage) = (r.task.job, r.task.stage);
-            prop_assert!(racks.contains(&rack) || dropped.contains(&job), "stage {stage} of {job} ran on {rack}, not on {racks:?}");
+            prop_assert!(
+                racks.contains(&rack) || dropped.contains(&job),
+                "stage {stage} of {job} ran on {rack}, not on {racks:?}"
+            );
         }
     }
     Ok(())
@@ -108,7 +134,8 @@ fn by_itself() -> Vec<Kind> {
     Kind::ALL.into_iter().filter(|k| *k != Kind::External).collect()
 }
 
-/// Free slots at time 1 of a run under ShuffleWatcher: on four hosts of two slots, each a rack, jobs of 6, 4 and 3 maps.
+/// Free slots at time 1 of a run under ShuffleWatcher: on four hosts of two slots, each a rack,
+/// jobs of 6, 4 and 3 maps.
 fn free_slots(confine: bool) -> u64 {
     let t = network(4, 1, 2);
     let mut spec = Spec::new(Kind::ShuffleWatcher);
@@ -128,7 +155,8 @@ fn shuffle_watcher_leaves_no_slot_empty_unless_jobs_are_confined() {
     assert!(free_slots(true) > 0);
 }
 
-/// JobPacker with what is ours: whether shares of racks are exact, when reduces fetch, whether pairs are left out.
+/// JobPacker with what is ours: whether shares of racks are exact, when reduces fetch, whether
+/// pairs are left out.
 fn jobpacker_with(exact_tasks: bool, aggregate: Aggregate, keep_elephants: bool) -> Spec {
     let mut spec = Spec::new(Kind::Jobpacker);
     let Policy::Jobpacker(o) = &mut spec.policy else { panic!("JobPacker's options") };
@@ -138,7 +166,8 @@ fn jobpacker_with(exact_tasks: bool, aggregate: Aggregate, keep_elephants: bool)
 
 #[test]
 fn a_planned_rack_takes_what_another_has_no_slot_for_unless_tasks_are_exact() {
-    // Two racks of two slots. An ad-hoc job holds one of them and half of the other; the recurring job has two tasks for each.
+    // Two racks of two slots. An ad-hoc job holds one of them and half of the other; the recurring
+    // job has two tasks for each.
     let last = |spec: Spec| {
         let t = network(2, 1, 2);
         let maps = |at, tasks, time, recurring| {
@@ -171,8 +200,12 @@ fn corrals_ad_hoc_jobs_have_their_share_of_a_rack_or_what_is_left() {
     // One rack of four slots; a recurring and an ad-hoc job of eight maps of 10 each, at once.
     let ends = |ad_hoc| {
         let t = network(1, 1, 4);
-        let maps =
-            |recurring| JobSpec { recurring, stages: vec![stage("map", 8, 10, 0)], edges: vec![], ..map_reduce(0, (1, 1), (1, 1), 1) };
+        let maps = |recurring| JobSpec {
+            recurring,
+            stages: vec![stage("map", 8, 10, 0)],
+            edges: vec![],
+            ..map_reduce(0, (1, 1), (1, 1), 1)
+        };
         let jobs = JobList::new("l", vec![maps(true), maps(false)]).jobs;
         let mut placement = corral_with(ad_hoc).build(ELEPHANT);
         placement.plan(&t, &jobs).unwrap();
@@ -182,10 +215,14 @@ fn corrals_ad_hoc_jobs_have_their_share_of_a_rack_or_what_is_left() {
         [0, 1].map(|k| w.s.snapshot().jobs[k].finished.unwrap())
     };
     // Two waves of the planned job, then two of the other; or two slots each, in four waves.
-    assert_eq!((ends(AdHoc::Rest), ends(AdHoc::Fair)), ([Time(20), Time(40)], [Time(40), Time(40)]));
+    assert_eq!(
+        (ends(AdHoc::Rest), ends(AdHoc::Fair)),
+        ([Time(20), Time(40)], [Time(40), Time(40)])
+    );
 }
 
-/// All jobs have ended, every task ran once, where its planner said, and as many in a rack as it said if it did.
+/// All jobs have ended, every task ran once, where its planner said, and as many in a rack as it
+/// said if it did.
 fn all_once_where_promised(w: &World, promised: &Promises) -> Result<(), TestCaseError> {
     let s = w.s.snapshot();
     prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{s:?}");
@@ -196,11 +233,20 @@ fn all_once_where_promised(w: &World, promised: &Promises) -> Result<(), TestCas
     keeps(w, promised)?;
     for (&(job, stage), (racks, counts)) in promised {
         let ran = |r: &RackId| {
-            let here = |x: &&TaskRun| (x.task.job, x.task.stage as usize, w.topology.rack_of(x.host)) == (job, stage, *r);
+            let here = |x: &&TaskRun| {
+                (x.task.job, x.task.stage as usize, w.topology.rack_of(x.host)) == (job, stage, *r)
+            };
             w.s.timeline().iter().filter(here).count() as u32
         };
         if let Some(counts) = counts {
-            prop_assert_eq!(&racks.iter().map(ran).collect::<Vec<_>>(), counts, "stage {} of {} on {:?}", stage, job, racks);
+            prop_assert_eq!(
+                &racks.iter().map(ran).collect::<Vec<_>>(),
+                counts,
+                "stage {} of {} on {:?}",
+                stage,
+                job,
+                racks
+            );
         }
     }
     Ok(())
@@ -209,7 +255,8 @@ fn all_once_where_promised(w: &World, promised: &Promises) -> Result<(), TestCas
 proptest! {
     #![proptest_config(crate::testing::drawn(400))]
 
-    /// With every option, JobPacker runs every task once, in racks of its schedule, and with exact tasks as many as it says.
+    /// With every option, JobPacker runs every task once, in racks of its schedule, and with exact
+    /// tasks as many as it says.
     #[test]
     fn jobpacker_runs_every_task_once_in_its_racks(
         c in case(), exact in any::<bool>(), keep in any::<bool>(),
@@ -234,7 +281,8 @@ proptest! {
         all_once_where_promised(&w, &promised)?;
     }
 
-    /// Whatever fails, every job ends; a task leaves its planner's racks only when its job's guideline was dropped.
+    /// Whatever fails, every job ends; a task leaves its planner's racks only when its job's
+    /// guideline was dropped.
     #[test]
     fn guidelines_are_kept_or_dropped_with_word_of_it(c in case(), k in 0..by_itself().len()) {
         let (w, promised) = run(&c, by_itself()[k], true);

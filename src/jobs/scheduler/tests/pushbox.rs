@@ -1,4 +1,5 @@
-//! PushBox's laws, at every offer of random runs: the limit of tasks that fetch, wild cards, yields, and what each ablation changes.
+//! PushBox's laws, at every offer of random runs: the limit of tasks that fetch, wild cards,
+//! yields, and what each ablation changes.
 
 use super::drawn::Drawn;
 use super::laws::{Case, case};
@@ -21,7 +22,8 @@ struct Checked {
     options: PushBoxOptions,
     slowstart: u32,
     policy: PushBox,
-    /// Picks beyond the limit, local ones after a yield, jobs that were passed over, and drawn tasks that were not the largest.
+    /// Picks beyond the limit, local ones after a yield, jobs that were passed over, and drawn
+    /// tasks that were not the largest.
     seen: Arc<[AtomicU32; 4]>,
 }
 
@@ -72,7 +74,11 @@ impl Checked {
         assert!(f.limit >= 1 && f.limit <= o.input_tasks);
         if f.fetches && f.inputs >= f.limit {
             self.saw(0, 1);
-            assert!(!o.no_wild_card && !view.order(pick.job).is_by_arrival() && f.smallest.is_some_and(|s| f.coflow < s));
+            assert!(
+                !o.no_wild_card
+                    && !view.order(pick.job).is_by_arrival()
+                    && f.smallest.is_some_and(|s| f.coflow < s)
+            );
             assert!(o.most_input_tasks.is_none_or(|most| f.inputs < most));
         }
         if !f.fetches && !f.is_first {
@@ -83,36 +89,56 @@ impl Checked {
                 Moment::Arrival => f.inputs >= f.limit,
                 _ => why.left_by.iter().any(|l| l.1 == Refusal::Network),
             };
-            assert!(o.no_hinder || !yielded || f.computing < f.transfer + slack, "{pick:?} overtakes and hinders");
+            assert!(
+                o.no_hinder || !yielded || f.computing < f.transfer + slack,
+                "{pick:?} overtakes and hinders"
+            );
         }
     }
 
     /// The same question to PushBox as it is now, with other options.
-    fn ablated(&self, view: &dyn View, rack: RackId, change: impl Fn(&mut PushBoxOptions)) -> Option<Pick> {
+    fn ablated(
+        &self,
+        view: &dyn View,
+        rack: RackId,
+        change: impl Fn(&mut PushBoxOptions),
+    ) -> Option<Pick> {
         let mut other = self.policy.clone();
         change(other.options_mut());
         other.offer(view, rack)
     }
 
-    /// Whichever jobs are passed over, the same task is picked, for the same reasons, and the same jobs wait for their data.
+    /// Whichever jobs are passed over, the same task is picked, for the same reasons, and the same
+    /// jobs wait for their data.
     fn walks_agree(&self, view: &dyn View, rack: RackId, pick: Option<Pick>, after: &PushBox) {
         for asked in [1, usize::MAX] {
             let mut other = self.policy.clone();
             assert_eq!(other.offer_asking(view, rack, asked), pick, "{asked} asked");
-            assert_eq!((other.wake_at(), asked == 1 || other.why() == after.why()), (after.wake_at(), true));
+            assert_eq!(
+                (other.wake_at(), asked == 1 || other.why() == after.why()),
+                (after.wake_at(), true)
+            );
         }
         let all: Vec<JobId> = view.ready().collect();
-        let least = |j: JobId| (0..view.job(j).stages.len()).map(|s| view.coflow_size(j, s)).filter(|b| b.0 > 0).min();
+        let least = |j: JobId| {
+            (0..view.job(j).stages.len()).map(|s| view.coflow_size(j, s)).filter(|b| b.0 > 0).min()
+        };
         for bound in all.iter().filter_map(|&j| least(j)).chain([Bytes(0), Bytes(u64::MAX)]) {
             let mut rest = all.iter();
             let some: Vec<JobId> = view.ready_below(bound).collect();
             assert!(some.iter().all(|j| rest.any(|k| k == j)), "{some:?} in the order of {all:?}");
             self.saw(2, (all.len() - some.len()) as u32);
             for &job in all.iter().filter(|j| !some.contains(j)) {
-                for (stage, k) in startable(view, job).flat_map(|s| view.tasks(job, s).enumerate().map(move |t| (s, t))) {
-                    let must = |h: &Host| view.input_from_afar(job, stage, k.0 as u32, h.id) > Bytes(0);
+                for (stage, k) in startable(view, job)
+                    .flat_map(|s| view.tasks(job, s).enumerate().map(move |t| (s, t)))
+                {
+                    let must =
+                        |h: &Host| view.input_from_afar(job, stage, k.0 as u32, h.id) > Bytes(0);
                     let pending = k.1 == TaskAt::Pending;
-                    assert!(!pending || view.topology().hosts.iter().all(must), "{job:?} is passed over");
+                    assert!(
+                        !pending || view.topology().hosts.iter().all(must),
+                        "{job:?} is passed over"
+                    );
                     assert!(view.coflow_size(job, stage) >= bound);
                 }
             }
@@ -124,8 +150,14 @@ impl Checked {
         assert_eq!(self.ablated(view, rack, |o| o.global_priority = !o.global_priority), pick);
         let lax = self.ablated(view, rack, |o| o.no_hinder = true);
         if lax != pick {
-            let f = facts(view, &self.options, lax.expect("who is refused less has something to start"));
-            assert!(!f.fetches && f.computing >= f.transfer + u128::from(self.options.hinder_slack.0));
+            let f = facts(
+                view,
+                &self.options,
+                lax.expect("who is refused less has something to start"),
+            );
+            assert!(
+                !f.fetches && f.computing >= f.transfer + u128::from(self.options.hinder_slack.0)
+            );
         }
         let tame = self.ablated(view, rack, |o| o.no_wild_card = true);
         if tame != pick {
@@ -135,7 +167,11 @@ impl Checked {
         let narrow = self.ablated(view, rack, |o| o.input_tasks = u32::MAX);
         if narrow != pick {
             // With room nobody yields, so that local tasks may hinder.
-            let f = facts(view, &self.options, narrow.expect("a host with room refuses no task that fetches"));
+            let f = facts(
+                view,
+                &self.options,
+                narrow.expect("a host with room refuses no task that fetches"),
+            );
             assert!((f.fetches || self.options.yields == Yields::Network) && f.inputs >= f.limit);
         }
         // Which task is drawn changes nothing else: it takes the place of the largest.
@@ -204,11 +240,13 @@ impl Placement for Checked {
     }
 }
 
-/// Of two flows into a host for tasks of one queue's first jobs, the one of the smaller coflow does not go later; behind a FIFO queue's
-/// head all go last.
+/// Of two flows into a host for tasks of one queue's first jobs, the one of the smaller coflow does
+/// not go later; behind a FIFO queue's head all go last.
 fn ranks_go_by_size(view: &dyn View, host: HostId, told: &[(CoflowId, FlowId, u8)]) {
     let flows: Vec<_> = view.flows_into(host).filter(|f| f.counts).collect();
-    let rank = |f: &crate::placement::network::FlowAt| told.iter().find(|t| (t.0, t.1) == (f.coflow, f.flow)).map(|t| t.2);
+    let rank = |f: &crate::placement::network::FlowAt| {
+        told.iter().find(|t| (t.0, t.1) == (f.coflow, f.flow)).map(|t| t.2)
+    };
     for a in &flows {
         let behind = view.order(a.job).is_by_arrival() && view.head(a.job) != Some(a.job);
         assert!(rank(a).is_none_or(|r| (r == 7) == behind), "{a:?}");
@@ -223,9 +261,17 @@ fn ranks_go_by_size(view: &dyn View, host: HostId, told: &[(CoflowId, FlowId, u8
 }
 
 fn options() -> impl Strategy<Value = PushBoxOptions> {
-    let limits = (1u32..4, prop::option::of(1u32..6), 0u64..30, prop::sample::select(vec![Yields::Network, Yields::Any]));
+    let limits = (
+        1u32..4,
+        prop::option::of(1u32..6),
+        0u64..30,
+        prop::sample::select(vec![Yields::Network, Yields::Any]),
+    );
     (limits, any::<[bool; 4]>()).prop_map(
-        |((input_tasks, most_input_tasks, slack, yields), [global_priority, random_task, no_hinder, no_wild_card])| PushBoxOptions {
+        |(
+            (input_tasks, most_input_tasks, slack, yields),
+            [global_priority, random_task, no_hinder, no_wild_card],
+        )| PushBoxOptions {
             yields,
             input_tasks,
             most_input_tasks,
@@ -242,7 +288,13 @@ fn options() -> impl Strategy<Value = PushBoxOptions> {
 
 fn run(c: &Case, o: PushBoxOptions, fails: bool, reduces: ReduceStart) -> World {
     let t = network(c.network.0, c.network.1, c.network.2);
-    let settings = Settings { order: c.order, weights: vec![2], fetch_percent: c.fetch, reduces, ..Settings::default() };
+    let settings = Settings {
+        order: c.order,
+        weights: vec![2],
+        fetch_percent: c.fetch,
+        reduces,
+        ..Settings::default()
+    };
     let mut w = World::with(&t, settings, Box::new(Checked::new(o, c.slowstart)));
     w.submit(c.jobs.clone());
     if fails {
@@ -263,8 +315,8 @@ proptest! {
         w.s.state().net.check();
     }
 
-    /// Without wild cards no host ever has more than m tasks that fetch. (Where a host fails, reduces wait for maps that run again, and
-    /// do not count.)
+    /// Without wild cards no host ever has more than m tasks that fetch. (Where a host fails,
+    /// reduces wait for maps that run again, and do not count.)
     #[test]
     fn without_wild_cards_hosts_have_m_tasks_that_fetch(c in case(), m in 1u32..4) {
         let o = PushBoxOptions { input_tasks: m, no_wild_card: true, ..PushBoxOptions::default() };
@@ -279,32 +331,45 @@ proptest! {
     }
 }
 
-/// The laws say something: in a few crowded runs there are wild cards, tasks that overtake, jobs that are passed over, and drawn tasks.
+/// The laws say something: in a few crowded runs there are wild cards, tasks that overtake, jobs
+/// that are passed over, and drawn tasks.
 #[test]
 fn what_the_laws_are_about_happens() {
     let mut most = 0;
     let mut seen = [0; 4];
     for seed in 0..6u64 {
         let t = network(2, 1, 6);
-        let jobs = (0..5).map(|k| map_reduce(k * 7 + seed, (4, 3 + k), (4, 40), 4000 / (k + 1) + seed)).collect();
+        let jobs = (0..5)
+            .map(|k| map_reduce(k * 7 + seed, (4, 3 + k), (4, 40), 4000 / (k + 1) + seed))
+            .collect();
         let policy = Checked::new(PushBoxOptions::default(), 100);
         let saw = policy.seen.clone();
         let mut w = World::with(&t, Settings::default(), Box::new(policy));
         w.submit(jobs);
         while let Some(next) = w.next() {
             w.run(next);
-            most = most.max(t.hosts.iter().map(|h| w.s.state().inputs(h.id).count()).max().unwrap_or(0));
+            most = most
+                .max(t.hosts.iter().map(|h| w.s.state().inputs(h.id).count()).max().unwrap_or(0));
         }
         seen.iter_mut().zip(&*saw).for_each(|(all, n)| *all += n.load(Relaxed));
     }
     assert!(most > 3 && seen.iter().all(|&n| n > 0), "{most} {seen:?}");
 }
 
-/// A job may be over at the instant in which it came to wait, while another one of that instant still waits.
+/// A job may be over at the instant in which it came to wait, while another one of that instant
+/// still waits.
 #[test]
 fn jobs_that_take_no_time_are_forgotten_before_the_next_offer() {
-    let mut w = World::new(&network(1, 1, 1), Order::Fifo, Box::new(Checked::new(PushBoxOptions::default(), 100)));
-    let job = || JobSpec { stages: vec![stage("s", 1, 0, 0)], edges: vec![], ..map_reduce(0, (1, 0), (1, 0), 0) };
+    let mut w = World::new(
+        &network(1, 1, 1),
+        Order::Fifo,
+        Box::new(Checked::new(PushBoxOptions::default(), 100)),
+    );
+    let job = || JobSpec {
+        stages: vec![stage("s", 1, 0, 0)],
+        edges: vec![],
+        ..map_reduce(0, (1, 0), (1, 0), 0)
+    };
     w.submit(vec![job(), job(), job()]);
     w.run(Time::MAX);
     assert_eq!(w.ends(), [Some(0); 3]);

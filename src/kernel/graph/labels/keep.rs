@@ -1,4 +1,5 @@
-//! Comparing the programs' arrays with what was written into them: another process of root may write into them too.
+//! Comparing the programs' arrays with what was written into them: another process of root may
+//! write into them too.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -9,8 +10,8 @@ use crate::fabric::Damage;
 use crate::ids::HostId;
 use crate::plan::paths::Ends;
 
-/// Cells of pairs, and as many cells of paths, that one call compares, in well below a millisecond: in one call all of a network of up to
-/// 256 hosts in up to 64 racks.
+/// Cells of pairs, and as many cells of paths, that one call compares, in well below a millisecond:
+/// in one call all of a network of up to 256 hosts in up to 64 racks.
 const CELLS: usize = 1 << 16;
 
 /// Where the next call goes on.
@@ -21,14 +22,16 @@ pub struct Place {
 }
 
 impl Labels {
-    /// Compares the arrays with what was written into them, and writes again what differs. Networks whose arrays are larger than
-    /// `CELLS` take several calls for a round.
+    /// Compares the arrays with what was written into them, and writes again what differs. Networks
+    /// whose arrays are larger than `CELLS` take several calls for a round.
     pub fn keep(&mut self) -> Vec<Damage> {
         let mut wrong = self.keep_paths();
         wrong.extend(self.keep_pairs());
         wrong.extend(self.keep_flows());
-        let told =
-            |what| Damage { what: format!("{what} was changed in the programs' array, and has been written again"), ..Damage::default() };
+        let told = |what| Damage {
+            what: format!("{what} was changed in the programs' array, and has been written again"),
+            ..Damage::default()
+        };
         wrong.into_iter().map(told).collect()
     }
 
@@ -77,7 +80,11 @@ impl Labels {
                 let cell = self.arrays.flows.cell(*set, k);
                 if cell.load(Relaxed) != right {
                     cell.store(right, Release);
-                    wrong.push(format!("the path of a flow from {} to {}", self.host(hosts.0), self.host(hosts.1)));
+                    wrong.push(format!(
+                        "the path of a flow from {} to {}",
+                        self.host(hosts.0),
+                        self.host(hosts.1)
+                    ));
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Whether this process was started without a standard output.
 //!
-//! Rust's runtime opens `/dev/null` in its place before `main`, and what is printed is lost without an error. So it is looked before that.
+//! Rust's runtime opens `/dev/null` in its place before `main`, and what is printed is lost without
+//! an error. So it is looked before that.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

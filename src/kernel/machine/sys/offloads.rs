@@ -12,7 +12,8 @@ const SIOCETHTOOL: libc::Ioctl = 0x8946;
 /// Words of 32 offloads each that we have room for; kernels have two.
 const WORDS: usize = 4;
 
-/// `struct ethtool_gfeatures` (available, requested, active, never changed) and `struct ethtool_sfeatures` (valid, requested).
+/// `struct ethtool_gfeatures` (available, requested, active, never changed) and `struct
+/// ethtool_sfeatures` (valid, requested).
 #[repr(C)]
 struct Features {
     command: u32,
@@ -29,7 +30,8 @@ fn ask(socket: &impl AsRawFd, link: &str, features: &mut Features) -> io::Result
     }
     request.ifr_name.iter_mut().zip(name).for_each(|(to, &from)| *to = from as libc::c_char);
     request.ifr_ifru.ifru_data = std::ptr::from_mut(features).cast();
-    // SAFETY: the request and what it points to outlive the call; there is room for the words that it names.
+    // SAFETY: the request and what it points to outlive the call; there is room for the words that
+    // it names.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) }).map(drop)
 }
 
@@ -48,7 +50,12 @@ pub fn offloads(socket: &impl AsRawFd, link: &str) -> io::Result<Vec<u32>> {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn set_offloads(socket: &impl AsRawFd, link: &str, wanted: &[u32], now: &[u32]) -> io::Result<()> {
+pub fn set_offloads(
+    socket: &impl AsRawFd,
+    link: &str,
+    wanted: &[u32],
+    now: &[u32],
+) -> io::Result<()> {
     let words = wanted.len().min(now.len()).min(WORDS);
     let mut f = Features { command: SET, words: words as u32, rest: [0; 4 * WORDS] };
     for k in 0..words {

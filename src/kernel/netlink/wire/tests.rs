@@ -34,7 +34,8 @@ fn error(sequence: u32, code: i32) -> Vec<u8> {
     message(ERROR, 0, sequence, &code.to_ne_bytes())
 }
 
-/// Gathers the numbers of a dump's items from datagrams; number 13 cannot be read. Gives what is left in the socket, too.
+/// Gathers the numbers of a dump's items from datagrams; number 13 cannot be read. Gives what is
+/// left in the socket, too.
 fn dump(datagrams: Vec<Vec<u8>>) -> (io::Result<(Ended, Vec<u8>)>, usize) {
     let mut socket = VecDeque::from(datagrams);
     let receive = |buffer: &mut [u8], no_wait: bool| match socket.pop_front() {
@@ -55,7 +56,8 @@ fn dump(datagrams: Vec<Vec<u8>>) -> (io::Result<(Ended, Vec<u8>)>, usize) {
 
 #[test]
 fn a_dump_ends_where_the_kernel_says_so() {
-    let (got, left) = dump(vec![[item(OWN, 1), item(OWN, 2)].concat(), item(OWN, 3), done(OWN), item(OWN, 4)]);
+    let (got, left) =
+        dump(vec![[item(OWN, 1), item(OWN, 2)].concat(), item(OWN, 3), done(OWN), item(OWN, 4)]);
     assert_eq!((got.unwrap(), left), ((Ended::Whole, vec![1, 2, 3]), 1));
 }
 
@@ -72,7 +74,8 @@ fn a_list_that_changed_while_it_was_made_is_interrupted() {
     let (got, _) = dump(vec![item(OWN, 1), torn, done(OWN)]);
     assert_eq!(got.unwrap().0, Ended::Interrupted);
     // An empty rest may be all that says so.
-    let (got, _) = dump(vec![item(OWN, 1), message(DONE, 2 | NLM_F_DUMP_INTR, OWN, &0i32.to_ne_bytes())]);
+    let (got, _) =
+        dump(vec![item(OWN, 1), message(DONE, 2 | NLM_F_DUMP_INTR, OWN, &0i32.to_ne_bytes())]);
     assert_eq!(got.unwrap().0, Ended::Interrupted);
     // Another's interruption is another's.
     let (got, _) = dump(vec![message(ITEM, 2 | NLM_F_DUMP_INTR, OWN - 1, &[2]), done(OWN)]);
@@ -87,9 +90,13 @@ fn a_list_that_had_no_room_in_the_socket_is_interrupted_whether_its_end_was_lost
             VecDeque::from([Ok(item(OWN, 1)), Err(io::Error::from_raw_os_error(libc::ENOBUFS))]);
         socket.extend(rest.into_iter().map(Ok));
         let receive = |buffer: &mut [u8], no_wait: bool| {
-            let d = socket
-                .pop_front()
-                .unwrap_or_else(|| Err(if no_wait { io::ErrorKind::WouldBlock.into() } else { io::Error::other("it waits") }))?;
+            let d = socket.pop_front().unwrap_or_else(|| {
+                Err(if no_wait {
+                    io::ErrorKind::WouldBlock.into()
+                } else {
+                    io::Error::other("it waits")
+                })
+            })?;
             buffer[..d.len()].copy_from_slice(&d);
             Ok(d.len())
         };
@@ -100,13 +107,18 @@ fn a_list_that_had_no_room_in_the_socket_is_interrupted_whether_its_end_was_lost
 
 #[test]
 fn an_answer_that_cannot_be_read_fails_the_dump_after_all_of_it_was_received() {
-    let (got, left) = dump(vec![item(OWN, 1), item(OWN, 13), item(OWN, 2), done(OWN), item(OWN + 1, 5)]);
+    let (got, left) =
+        dump(vec![item(OWN, 1), item(OWN, 13), item(OWN, 2), done(OWN), item(OWN + 1, 5)]);
     assert_eq!((got.unwrap_err().to_string(), left), ("unlucky".into(), 1));
-    // A message that is cut short hides the rest of its datagram, perhaps the end of the dump, too: nothing is waited for.
+    // A message that is cut short hides the rest of its datagram, perhaps the end of the dump, too:
+    // nothing is waited for.
     let mut cut = item(OWN, 1);
     cut.truncate(HEADER - 2);
     let (got, left) = dump(vec![cut, item(OWN, 2)]);
-    assert_eq!((got.unwrap_err().to_string(), left), ("the kernel's answer cannot be read: a message is cut short".into(), 0));
+    assert_eq!(
+        (got.unwrap_err().to_string(), left),
+        ("the kernel's answer cannot be read: a message is cut short".into(), 0)
+    );
 }
 
 #[test]
@@ -122,9 +134,16 @@ fn a_dump_that_the_kernel_refuses_or_breaks_off_is_an_error() {
 
 #[test]
 fn refusals_are_told_and_the_last_answer_ends_them() {
-    let datagram = [error(OWN, 0), error(OWN - 1, -libc::EBUSY), error(OWN + 1, -libc::EEXIST), error(OWN + 2, 0)].concat();
+    let datagram = [
+        error(OWN, 0),
+        error(OWN - 1, -libc::EBUSY),
+        error(OWN + 1, -libc::EEXIST),
+        error(OWN + 2, 0),
+    ]
+    .concat();
     let mut refused = vec![];
-    let n = acknowledged(&datagram, OWN, 2, |k, why| refused.push((k, why.raw_os_error()))).unwrap();
+    let n =
+        acknowledged(&datagram, OWN, 2, |k, why| refused.push((k, why.raw_os_error()))).unwrap();
     assert_eq!((n, refused), (true, vec![(1, Some(libc::EEXIST))]));
     let answers = |datagram: Vec<u8>, n| acknowledged(&datagram, OWN, n, |_, _| {}).unwrap();
     assert!(!answers(error(OWN + 1, -libc::EBUSY), 3) && answers(error(OWN + 2, -libc::EBUSY), 3));
@@ -148,7 +167,8 @@ proptest! {
         }
     }
 
-    /// However messages of several requests are mixed and cut into datagrams, each gets its own, and is whole only if it is.
+    /// However messages of several requests are mixed and cut into datagrams, each gets its own,
+    /// and is whole only if it is.
     #[test]
     fn every_request_gets_its_own_answers(
         stream in prop::collection::vec((5..10u32, 0..13u8, any::<bool>()), 0..60), cuts in prop::collection::vec(1..6usize, 60),

@@ -12,7 +12,8 @@ fn shared() -> (Shared, mpsc::Receiver<TrafficEvent>) {
 }
 
 fn coflow(id: u32, flows: &[(u32, u32, u64)]) -> CoflowSpec {
-    let flow = |&(a, b, n): &(u32, u32, u64)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) };
+    let flow =
+        |&(a, b, n): &(u32, u32, u64)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) };
     CoflowSpec::new(CoflowId(id), "c", Time::ZERO, flows.iter().map(flow).collect())
 }
 
@@ -20,7 +21,9 @@ fn coflow(id: u32, flows: &[(u32, u32, u64)]) -> CoflowSpec {
 fn open(s: &Shared, coflow: &CoflowSpec, report: Report) -> bool {
     let coming = OnItsWay::new(Shipment { coflow, report }, &s.topology);
     let n = coming.to_send().count();
-    s.open(coflow.id, coming, || (0..n).map(|_| tokio::spawn(std::future::pending::<()>()).abort_handle()).collect())
+    s.open(coflow.id, coming, || {
+        (0..n).map(|_| tokio::spawn(std::future::pending::<()>()).abort_handle()).collect()
+    })
 }
 
 #[tokio::test]
@@ -28,12 +31,26 @@ async fn flows_keep_their_places_and_end_before_their_coflow() {
     let (s, events) = shared();
     let c = coflow(7, &[(0, 0, 5), (0, 2, 9), (1, 3, 0), (1, 3, 4), (0, 1, 3)]);
     assert!(!open(&s, &c, Report::Flows));
-    let ends = |s: &Shared| s.flows(CoflowId(7)).unwrap().iter().map(|f| f.finished.is_some()).collect::<Vec<_>>();
-    assert_eq!(ends(&s), [true, false, true, false, false], "what sends nothing is finished at once");
+    let ends = |s: &Shared| {
+        s.flows(CoflowId(7)).unwrap().iter().map(|f| f.finished.is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        ends(&s),
+        [true, false, true, false, false],
+        "what sends nothing is finished at once"
+    );
     for (flow, bytes) in [(3, 4), (1, 9), (4, 3)] {
-        s.get(CoflowId(7)).unwrap().begin(FlowId(flow), Bytes(bytes)).unwrap().store(bytes, Relaxed);
+        s.get(CoflowId(7))
+            .unwrap()
+            .begin(FlowId(flow), Bytes(bytes))
+            .unwrap()
+            .store(bytes, Relaxed);
         let sums = s.progress()[0].1.clone();
-        assert_eq!(sums.iter().map(|p| (p.from.0, p.to.0)).collect::<Vec<_>>(), [(0, 0), (0, 1)], "by rack pair");
+        assert_eq!(
+            sums.iter().map(|p| (p.from.0, p.to.0)).collect::<Vec<_>>(),
+            [(0, 0), (0, 1)],
+            "by rack pair"
+        );
         s.done(CoflowId(7), FlowId(flow));
     }
     let said: Vec<_> = events.try_iter().collect();
@@ -41,7 +58,10 @@ async fn flows_keep_their_places_and_end_before_their_coflow() {
         TrafficEvent::FlowFinished { flow, bytes, .. } => Some((flow.0, bytes.0)),
         _ => None,
     };
-    assert_eq!(said.iter().map(flow).collect::<Vec<_>>(), [Some((3, 4)), Some((1, 9)), Some((4, 3)), None]);
+    assert_eq!(
+        said.iter().map(flow).collect::<Vec<_>>(),
+        [Some((3, 4)), Some((1, 9)), Some((4, 3)), None]
+    );
     assert!(matches!(said[3], TrafficEvent::Finished { coflow: CoflowId(7), .. }));
     assert!(s.get(CoflowId(7)).is_none() && ends(&s) == [true; 5], "finished, and remembered");
     assert_eq!(s.flows(CoflowId(8)), None);
@@ -61,7 +81,10 @@ async fn a_flow_s_own_priority_stays_when_its_coflow_s_changes() {
     assert_eq!(give(Some(2), &[(1, 5)]), [2, 5, WITHIN_RACK]);
     assert_eq!(give(Some(0), &[(9, 1)]), [0, 5, WITHIN_RACK], "there is no flow 9");
     assert_eq!(give(None, &[(2, 3)]), [0, 5, 3]);
-    assert!(s.prioritise(CoflowId(4), &Change { all: Some(1), flows: vec![] }, Service::Strict).is_ok(), "it is forgotten");
+    assert!(
+        s.prioritise(CoflowId(4), &Change { all: Some(1), flows: vec![] }, Service::Strict).is_ok(),
+        "it is forgotten"
+    );
     s.get(CoflowId(3)).unwrap().begin(FlowId(0), Bytes(9)).unwrap().store(4, Relaxed);
     s.done(CoflowId(3), FlowId(1));
     assert_eq!(s.left(), [(CoflowId(3), vec![(FlowId(0), Bytes(5)), (FlowId(2), Bytes(5))])]);
@@ -74,7 +97,8 @@ async fn priorities_given_before_a_coflow_is_entered_hold_once_it_is() {
         let flows = flows.iter().map(|&(f, p)| (FlowId(f), p)).collect();
         s.prioritise(CoflowId(id), &Change { all, flows }, Service::Strict).unwrap();
     };
-    let priorities = |id| s.flows(CoflowId(id)).unwrap().iter().map(|f| f.priority).collect::<Vec<_>>();
+    let priorities =
+        |id| s.flows(CoflowId(id)).unwrap().iter().map(|f| f.priority).collect::<Vec<_>>();
     give(3, Some(6), &[(1, 5)]);
     give(3, Some(2), &[(2, 3)]);
     give(5, Some(1), &[]);
@@ -127,7 +151,11 @@ async fn what_needs_who_is_cut_off_breaks_then_and_ever_after() {
     assert_eq!(events.try_iter().count(), 0);
     s.cut_off([(Cut::Rack(RackId(1)), "gone".into()), (Cut::Host(HostId(1)), "h".into())]);
     let broke = |id| TrafficEvent::Failed { coflow: CoflowId(id), why: "gone".into() };
-    assert_eq!(events.try_iter().collect::<Vec<_>>(), [broke(1)], "within its rack the other goes on");
+    assert_eq!(
+        events.try_iter().collect::<Vec<_>>(),
+        [broke(1)],
+        "within its rack the other goes on"
+    );
     open(&s, &coflow(3, &[(3, 0, 1)]), Report::Coflow);
     s.break_if_cut(CoflowId(3));
     assert_eq!(events.try_iter().collect::<Vec<_>>(), [broke(3)]);
@@ -144,5 +172,9 @@ async fn only_the_last_are_remembered() {
     for id in 2000..2003 {
         open(&s, &coflow(id, &large), Report::Coflow);
     }
-    assert!(s.flows(CoflowId(KEPT as u32)).is_none() && s.flows(CoflowId(2000)).is_none() && s.flows(CoflowId(2001)).is_some());
+    assert!(
+        s.flows(CoflowId(KEPT as u32)).is_none()
+            && s.flows(CoflowId(2000)).is_none()
+            && s.flows(CoflowId(2001)).is_some()
+    );
 }

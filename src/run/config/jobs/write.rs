@@ -7,7 +7,11 @@ use crate::workload::jobs::{EdgeSpec, JobList, JobSpec, StageSpec, TaskTimes};
 
 /// The jobs as YAML: one line a MapReduce, one a stage and one an edge of any other job.
 pub fn write(list: &JobList) -> String {
-    let mut out = format!("name: {}\njobs:{}\n", quote(&list.name), if list.jobs.is_empty() { " []" } else { "" });
+    let mut out = format!(
+        "name: {}\njobs:{}\n",
+        quote(&list.name),
+        if list.jobs.is_empty() { " []" } else { "" }
+    );
     for job in &list.jobs {
         let mut head = vec![format!("name: {}", quote(&job.name))];
         head.extend((job.queue > 0).then(|| format!("queue: {}", job.queue)));
@@ -34,7 +38,9 @@ fn span(s: Span) -> String {
 fn times(t: &TaskTimes) -> String {
     match t {
         TaskTimes::Even(t) => span(*t),
-        TaskTimes::Each(all) => format!("[{}]", all.iter().map(|t| span(*t)).collect::<Vec<_>>().join(", ")),
+        TaskTimes::Each(all) => {
+            format!("[{}]", all.iter().map(|t| span(*t)).collect::<Vec<_>>().join(", "))
+        }
     }
 }
 
@@ -55,14 +61,24 @@ fn types(edge: &EdgeSpec) -> String {
 
 /// The keys of a MapReduce, if the job is one.
 fn short(job: &JobSpec) -> Option<String> {
-    let maps = |s: &StageSpec| format!("maps: {}, map_time: {}{}", s.tasks, times(&s.times), bytes("input", s.input));
+    let maps = |s: &StageSpec| {
+        format!("maps: {}, map_time: {}{}", s.tasks, times(&s.times), bytes("input", s.input))
+    };
     match (&job.stages[..], &job.edges[..]) {
         ([map], []) if map.name == "map" => Some(maps(map) + &bytes("output", map.output)),
         ([map, reduce], [shuffle]) => {
-            let plain = map.name == "map" && reduce.name == "reduce" && map.output == Bytes::ZERO && reduce.input == Bytes::ZERO;
+            let plain = map.name == "map"
+                && reduce.name == "reduce"
+                && map.output == Bytes::ZERO
+                && reduce.input == Bytes::ZERO;
             let end = format!(", reduces: {}, reduce_time: {}", reduce.tasks, times(&reduce.times));
             plain.then(|| {
-                maps(map) + &bytes("shuffle", shuffle.bytes) + &shares(shuffle) + &types(shuffle) + &end + &bytes("output", reduce.output)
+                maps(map)
+                    + &bytes("shuffle", shuffle.bytes)
+                    + &shares(shuffle)
+                    + &types(shuffle)
+                    + &end
+                    + &bytes("output", reduce.output)
             })
         }
         _ => None,
@@ -73,15 +89,32 @@ fn graph(out: &mut String, head: &str, job: &JobSpec) {
     let _ = writeln!(out, "  - {head}\n    stages:");
     for s in &job.stages {
         let ends = bytes("input", s.input) + &bytes("output", s.output);
-        let _ = writeln!(out, "      - {{name: {}, tasks: {}, time: {}{ends}}}", quote(&s.name), s.tasks, times(&s.times));
+        let _ = writeln!(
+            out,
+            "      - {{name: {}, tasks: {}, time: {}{ends}}}",
+            quote(&s.name),
+            s.tasks,
+            times(&s.times)
+        );
     }
     if job.edges.is_empty() {
         return;
     }
-    let names: std::collections::BTreeSet<&str> = job.stages.iter().map(|s| s.name.as_str()).collect();
-    let name = |k: usize| if names.len() == job.stages.len() { quote(&job.stages[k].name) } else { k.to_string() };
+    let names: std::collections::BTreeSet<&str> =
+        job.stages.iter().map(|s| s.name.as_str()).collect();
+    let name = |k: usize| {
+        if names.len() == job.stages.len() { quote(&job.stages[k].name) } else { k.to_string() }
+    };
     out.push_str("    edges:\n");
     for e in &job.edges {
-        let _ = writeln!(out, "      - {{from: {}, to: {}{}{}{}}}", name(e.from), name(e.to), bytes("bytes", e.bytes), shares(e), types(e));
+        let _ = writeln!(
+            out,
+            "      - {{from: {}, to: {}{}{}{}}}",
+            name(e.from),
+            name(e.to),
+            bytes("bytes", e.bytes),
+            shares(e),
+            types(e)
+        );
     }
 }

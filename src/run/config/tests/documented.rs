@@ -1,5 +1,6 @@
-//! What the tables of circuit schedulers, placement policies and shapes want beside the code: rows of documents, and policy files.
-//! All of it is looked for here, so that it can be counted. The numbers of files in docs/extending.md are proved by its own examples.
+//! What the tables of circuit schedulers, placement policies and shapes want beside the code: rows
+//! of documents, and policy files. All of it is looked for here, so that it can be counted. The
+//! numbers of files in docs/extending.md are proved by its own examples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,11 +58,20 @@ fn quoted(cell: &str) -> Vec<String> {
 
 fn has_verdict(cells: &[String]) -> bool {
     let text = cells.join("|").to_lowercase();
-    text.contains("*ours*") || text.contains("*faithful*") || text.split_once("*differs*: ").is_some_and(|(_, how)| how.len() > 20)
+    text.contains("*ours*")
+        || text.contains("*faithful*")
+        || text.split_once("*differs*: ").is_some_and(|(_, how)| how.len() > 20)
 }
 
-/// Names of one key of policy files: each has a verdict against its paper in one place, the row of `page` or that of docs/fidelity.md.
-fn verdicts(tree: &Tree, key: &str, names: &BTreeSet<String>, page: &[Vec<String>], wrong: &mut Vec<String>) {
+/// Names of one key of policy files: each has a verdict against its paper in one place, the row of
+/// `page` or that of docs/fidelity.md.
+fn verdicts(
+    tree: &Tree,
+    key: &str,
+    names: &BTreeSet<String>,
+    page: &[Vec<String>],
+    wrong: &mut Vec<String>,
+) {
     let fidelity = tree.text("docs/fidelity.md");
     let of_key = |s: &&str| s.lines().next().is_some_and(|l| l.ends_with(&format!("`{key}`")));
     let section = fidelity.split("\n## ").find(of_key).expect("a section of its own");
@@ -71,12 +81,18 @@ fn verdicts(tree: &Tree, key: &str, names: &BTreeSet<String>, page: &[Vec<String
             wrong.push(format!("docs/fidelity.md: not six cells: {cells:?}"));
             continue;
         };
-        if !["faithful", "differs", "ours"].contains(&&**verdict) || (verdict == "differs" && how.len() <= 20) {
+        if !["faithful", "differs", "ours"].contains(&&**verdict)
+            || (verdict == "differs" && how.len() <= 20)
+        {
             wrong.push(format!("docs/fidelity.md: no verdict, or not how it differs: {cells:?}"));
         }
         let places = quoted(places);
-        if places.is_empty() || places.iter().any(|place| tree.find(&format!("src/{place}")).is_none()) {
-            wrong.push(format!("docs/fidelity.md: no file of src, or one that is not there: {places:?}"));
+        if places.is_empty()
+            || places.iter().any(|place| tree.find(&format!("src/{place}")).is_none())
+        {
+            wrong.push(format!(
+                "docs/fidelity.md: no file of src, or one that is not there: {places:?}"
+            ));
         }
         quoted(&cells[0]).into_iter().for_each(|name| *judged.entry(name).or_insert(0) += 1);
     }
@@ -84,35 +100,56 @@ fn verdicts(tree: &Tree, key: &str, names: &BTreeSet<String>, page: &[Vec<String
         quoted(&cells[0]).into_iter().for_each(|name| *judged.entry(name).or_insert(0) += 1);
     }
     for name in names.iter().filter(|n| judged.get(*n) != Some(&1)) {
-        wrong.push(format!("{key}: {} verdicts against its paper on `{name}`", judged.get(name).unwrap_or(&0)));
+        wrong.push(format!(
+            "{key}: {} verdicts against its paper on `{name}`",
+            judged.get(name).unwrap_or(&0)
+        ));
     }
-    wrong.extend(judged.keys().filter(|n| !names.contains(*n)).map(|n| format!("docs/fidelity.md: `{n}` is no {key}")));
+    wrong.extend(
+        judged
+            .keys()
+            .filter(|n| !names.contains(*n))
+            .map(|n| format!("docs/fidelity.md: `{n}` is no {key}")),
+    );
 }
 
 /// The tests that docs/fidelity.md names for printed examples are there.
 fn examples(tree: &Tree, wrong: &mut Vec<String>) {
     let fidelity = tree.text("docs/fidelity.md");
-    let section = fidelity.split("\n## ").find(|s| s.starts_with("Printed examples")).expect("a section of its own");
-    let named: Vec<String> = rows(section, "paper").iter().flat_map(|cells| quoted(&cells[2])).collect();
+    let section = fidelity
+        .split("\n## ")
+        .find(|s| s.starts_with("Printed examples"))
+        .expect("a section of its own");
+    let named: Vec<String> =
+        rows(section, "paper").iter().flat_map(|cells| quoted(&cells[2])).collect();
     assert!(named.len() > 40 && named.len().is_multiple_of(2), "files and names: {named:?}");
     for pair in named.chunks(2) {
-        let test = tree.find(&format!("src/{}", pair[0])).is_some_and(|text| text.contains(&format!("fn {}(", pair[1])));
+        let test = tree
+            .find(&format!("src/{}", pair[0]))
+            .is_some_and(|text| text.contains(&format!("fn {}(", pair[1])));
         if !test {
             wrong.push(format!("docs/fidelity.md: no test {pair:?}"));
         }
     }
 }
 
-/// Every shipped policy file without jobs has its row in docs/fidelity.md, with the `scheduler`, `demand` and `network` of the file. One
-/// with jobs has the name of its placement policy, which has a row.
+/// Every shipped policy file without jobs has its row in docs/fidelity.md, with the `scheduler`,
+/// `demand` and `network` of the file. One with jobs has the name of its placement policy, which
+/// has a row.
 fn shipped(tree: &Tree, wrong: &mut Vec<String>) {
     let fidelity = tree.text("docs/fidelity.md");
-    let section = fidelity.split("\n## ").find(|s| s.starts_with("Shipped policies")).expect("a section of its own");
-    let mut said: BTreeMap<String, Vec<String>> = rows(section, "policy").into_iter().map(|c| (quoted(&c[0]).concat(), c)).collect();
+    let section = fidelity
+        .split("\n## ")
+        .find(|s| s.starts_with("Shipped policies"))
+        .expect("a section of its own");
+    let mut said: BTreeMap<String, Vec<String>> =
+        rows(section, "policy").into_iter().map(|c| (quoted(&c[0]).concat(), c)).collect();
     for file in std::fs::read_dir(crate::testing::repository("policies")).expect("a directory") {
         let path = file.expect("an entry").path();
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        let plan = crate::config::read_policy(&tree.text(&format!("policies/{name}.yaml")), "p.yaml").expect("a policy");
+        let plan =
+            crate::config::read_policy(&tree.text(&format!("policies/{name}.yaml")), "p.yaml")
+                .expect("a policy");
         let word = |v: serde_json::Value| v.as_str().expect("a word").to_owned();
         let parts = [
             word(serde_json::to_value(plan.policy.scheduler).expect("it serialises")),
@@ -122,7 +159,9 @@ fn shipped(tree: &Tree, wrong: &mut Vec<String>) {
         if plan.jobs.is_some_and(|j| j.placement.kind().name() == name) {
             continue;
         }
-        let found = said.remove(&name).map(|cells| cells[1..4].iter().map(|c| quoted(c).concat()).collect::<Vec<_>>());
+        let found = said
+            .remove(&name)
+            .map(|cells| cells[1..4].iter().map(|c| quoted(c).concat()).collect::<Vec<_>>());
         if found.as_deref() != Some(&parts[..]) {
             wrong.push(format!("docs/fidelity.md: `{name}` is {parts:?}, and not {found:?}"));
         }
@@ -132,11 +171,17 @@ fn shipped(tree: &Tree, wrong: &mut Vec<String>) {
 
 /// Compares the rows of a document with the names of a table.
 fn same(document: &str, rows: &[Vec<String>], names: &BTreeSet<String>, wrong: &mut Vec<String>) {
-    let found: Vec<String> = rows.iter().filter_map(|cells| quoted(&cells[0]).into_iter().next()).collect();
+    let found: Vec<String> =
+        rows.iter().filter_map(|cells| quoted(&cells[0]).into_iter().next()).collect();
     for name in names.iter().filter(|n| found.iter().filter(|f| f == n).count() != 1) {
         wrong.push(format!("{document}: not one row of `{name}`"));
     }
-    wrong.extend(found.iter().filter(|f| !names.contains(*f)).map(|f| format!("{document}: a row of `{f}`, which is none")));
+    wrong.extend(
+        found
+            .iter()
+            .filter(|f| !names.contains(*f))
+            .map(|f| format!("{document}: a row of `{f}`, which is none")),
+    );
 }
 
 /// All that is wanted beside the code, and is not there.
@@ -151,15 +196,29 @@ fn missing(tree: &Tree, names: &Names) -> Vec<String> {
     verdicts(tree, "placement.policy", &names.policies, &policies, &mut wrong);
     for name in &names.policies {
         // A program of the user's is none that is shipped with the policies.
-        let file = if name == "external" { "python/fair.yaml".into() } else { format!("policies/{name}.yaml") };
+        let file = if name == "external" {
+            "python/fair.yaml".into()
+        } else {
+            format!("policies/{name}.yaml")
+        };
         if !tree.find(&file).is_some_and(|text| text.contains(&format!("policy: {name}\n"))) {
             wrong.push(format!("{file}: does not show `{name}`"));
         }
     }
     let (document, mininet) = (tree.text("docs/topology.md"), tree.text("mininet/shapes.py"));
     same("docs/topology.md", &rows(&document, "shape"), &names.shapes, &mut wrong);
-    let known = mininet.split("\nSHAPES = {").nth(1).and_then(|s| s.split('}').next()).expect("the table of mininet/shapes.py");
-    wrong.extend(names.shapes.iter().filter(|s| !known.contains(&format!("\"{s}\":"))).map(|s| format!("mininet/shapes.py: no `{s}`")));
+    let known = mininet
+        .split("\nSHAPES = {")
+        .nth(1)
+        .and_then(|s| s.split('}').next())
+        .expect("the table of mininet/shapes.py");
+    wrong.extend(
+        names
+            .shapes
+            .iter()
+            .filter(|s| !known.contains(&format!("\"{s}\":")))
+            .map(|s| format!("mininet/shapes.py: no `{s}`")),
+    );
     wrong
 }
 
@@ -170,7 +229,13 @@ fn every_name_is_documented_and_held_against_its_paper() {
     let mut demand = names_of::<Estimator>();
     demand.insert("sockets".into());
     verdicts(&tree, "demand", &demand, &[], &mut wrong);
-    verdicts(&tree, "network", &names_of::<NetworkKind>(), &rows(&tree.text("docs/policy.md"), "`network`"), &mut wrong);
+    verdicts(
+        &tree,
+        "network",
+        &names_of::<NetworkKind>(),
+        &rows(&tree.text("docs/policy.md"), "`network`"),
+        &mut wrong,
+    );
     verdicts(&tree, "paths", &names_of::<PathPolicy>(), &[], &mut wrong);
     shipped(&tree, &mut wrong);
     examples(&tree, &mut wrong);
@@ -182,12 +247,18 @@ fn every_option_of_a_policy_is_documented() {
     let options = rows(&Tree::default().text("docs/scheduler.md"), "key");
     let rows: BTreeSet<String> = options.iter().flat_map(|cells| quoted(&cells[0])).collect();
     for kind in Kind::ALL {
-        let keys: Vec<String> = kind.schema().keys().filter(|k| !rows.contains(*k)).cloned().collect();
-        assert!(keys.is_empty(), "docs/scheduler.md: no rows of {keys:?}, options of {}", kind.name());
+        let keys: Vec<String> =
+            kind.schema().keys().filter(|k| !rows.contains(*k)).cloned().collect();
+        assert!(
+            keys.is_empty(),
+            "docs/scheduler.md: no rows of {keys:?}, options of {}",
+            kind.name()
+        );
     }
 }
 
-/// A section of docs/extending.md: the number of files in its heading, and each file with the lines that the example adds to it.
+/// A section of docs/extending.md: the number of files in its heading, and each file with the lines
+/// that the example adds to it.
 struct Worked {
     said: String,
     files: Vec<(String, Vec<String>)>,
@@ -195,7 +266,12 @@ struct Worked {
 
 fn worked(manual: &str, title: &str) -> Worked {
     let section = manual.split("\n## ").find(|s| s.starts_with(title)).expect("a section");
-    let said = section.lines().next().and_then(|l| l.split(": ").nth(1)).expect("a number of files").to_owned();
+    let said = section
+        .lines()
+        .next()
+        .and_then(|l| l.split(": ").nth(1))
+        .expect("a number of files")
+        .to_owned();
     let mut files: Vec<(String, Vec<String>)> = vec![];
     let mut within = false;
     for line in section.lines().take_while(|l| !l.starts_with("```")) {
@@ -210,7 +286,8 @@ fn worked(manual: &str, title: &str) -> Worked {
     Worked { said, files }
 }
 
-/// Adds a file of the example to a copy of the tree: rows to the first table with this head, or a file of its own.
+/// Adds a file of the example to a copy of the tree: rows to the first table with this head, or a
+/// file of its own.
 fn add(tree: &mut Tree, path: &str, head: &str, lines: &[String]) {
     let text = match tree.find(path) {
         None => lines.join("\n") + "\n",
@@ -235,12 +312,20 @@ const NUMBERS: [(&str, usize); 3] = [("three files", 3), ("four files", 4), ("fi
 fn an_addition_takes_the_files_that_the_documentation_says_and_no_other() {
     let real = Tree::default();
     let manual = real.text("docs/extending.md");
-    let sections = [("A circuit scheduler", "`scheduler`"), ("A placement policy", "`policy`"), ("A shape of switches", "shape")];
+    let sections = [
+        ("A circuit scheduler", "`scheduler`"),
+        ("A placement policy", "`policy`"),
+        ("A shape of switches", "shape"),
+    ];
     for (title, head) in sections {
         let example = worked(&manual, title);
         let number = NUMBERS.iter().find(|n| n.0 == example.said).expect("a number of files").1;
         let paths: Vec<&str> = example.files.iter().map(|f| &*f.0).collect();
-        assert_eq!((example.files.len(), paths.iter().collect::<BTreeSet<_>>().len()), (number, number), "{title}: {paths:?}");
+        assert_eq!(
+            (example.files.len(), paths.iter().collect::<BTreeSet<_>>().len()),
+            (number, number),
+            "{title}: {paths:?}"
+        );
         let (mut names, name) = (Names::of_the_code(), name(&example));
         match head {
             "`scheduler`" => names.schedulers.insert(name),
@@ -253,9 +338,13 @@ fn an_addition_takes_the_files_that_the_documentation_says_and_no_other() {
             let mut tree = real.clone();
             for (path, lines) in wanted.iter().filter(|f| f.0 != left_out) {
                 match path.ends_with(".py") {
-                    true => {
-                        drop(tree.0.insert(path.clone(), real.text(path).replace("\nSHAPES = {", &format!("\nSHAPES = {{{} ", lines[0]))))
-                    }
+                    true => drop(
+                        tree.0.insert(
+                            path.clone(),
+                            real.text(path)
+                                .replace("\nSHAPES = {", &format!("\nSHAPES = {{{} ", lines[0])),
+                        ),
+                    ),
                     false => add(&mut tree, path, head, lines),
                 }
             }
@@ -271,9 +360,20 @@ fn an_addition_takes_the_files_that_the_documentation_says_and_no_other() {
 #[test]
 fn the_policy_file_of_the_example_is_one_but_for_its_name() {
     let example = worked(&Tree::default().text("docs/extending.md"), "A placement policy");
-    let file = example.files.iter().find(|f| f.0.ends_with(".yaml")).expect("a policy file").1.join("\n") + "\n";
-    assert!(file.starts_with("# ") && file.lines().next().is_some_and(|l| l.len() > 22 && !l.ends_with('.')), "it says what it is: {file}");
-    let known = file.replace("policy: sticky\n", "policy: fair\n").lines().filter(|l| !l.contains("most:")).collect::<Vec<_>>().join("\n");
+    let file =
+        example.files.iter().find(|f| f.0.ends_with(".yaml")).expect("a policy file").1.join("\n")
+            + "\n";
+    assert!(
+        file.starts_with("# ")
+            && file.lines().next().is_some_and(|l| l.len() > 22 && !l.ends_with('.')),
+        "it says what it is: {file}"
+    );
+    let known = file
+        .replace("policy: sticky\n", "policy: fair\n")
+        .lines()
+        .filter(|l| !l.contains("most:"))
+        .collect::<Vec<_>>()
+        .join("\n");
     crate::config::read_policy(&known, "sticky.yaml").expect("a policy");
 }
 
@@ -281,7 +381,9 @@ fn the_policy_file_of_the_example_is_one_but_for_its_name() {
 #[test]
 fn no_other_test_wants_a_document_for_a_name() {
     fn sources(directory: std::path::PathBuf, into: &mut Vec<std::path::PathBuf>) {
-        for entry in std::fs::read_dir(directory).expect("a directory").map(|e| e.expect("an entry").path()) {
+        for entry in
+            std::fs::read_dir(directory).expect("a directory").map(|e| e.expect("an entry").path())
+        {
             match entry.is_dir() {
                 true => sources(entry, into),
                 false if entry.extension().is_some_and(|e| e == "rs") => into.push(entry),
@@ -296,27 +398,41 @@ fn no_other_test_wants_a_document_for_a_name() {
         let text = std::fs::read_to_string(path).expect("a text");
         let code = || text.lines().filter(|l| !l.trim_start().starts_with("//"));
         let names = ["Kind::ALL", "Kind::value_variants", "topology::shapes"];
-        let both = code().any(|l| names.iter().any(|n| l.contains(n))) && code().any(|l| l.contains("\"docs/") || l.contains("\"/docs/"));
-        assert!(!both, "{}: what names want of documents is looked for in src/run/config/tests/documented.rs", path.display());
+        let both = code().any(|l| names.iter().any(|n| l.contains(n)))
+            && code().any(|l| l.contains("\"docs/") || l.contains("\"/docs/"));
+        assert!(
+            !both,
+            "{}: what names want of documents is looked for in src/run/config/tests/documented.rs",
+            path.display()
+        );
     }
 }
 
 #[test]
 fn the_numbers_of_files_are_the_same_everywhere() {
     let tree = Tree::default();
-    let of = |title: &str| worked(&tree.text("docs/extending.md"), title).said.replace(" files", "");
-    let (circuit, placement, shape) = (of("A circuit scheduler"), of("A placement policy"), of("A shape of switches"));
+    let of =
+        |title: &str| worked(&tree.text("docs/extending.md"), title).said.replace(" files", "");
+    let (circuit, placement, shape) =
+        (of("A circuit scheduler"), of("A placement policy"), of("A shape of switches"));
     for (path, said) in [
         (
             "CONTRIBUTING.md",
-            format!("A circuit scheduler is {circuit} files, a placement policy {placement}, a shape of switches {shape}: "),
+            format!(
+                "A circuit scheduler is {circuit} files, a placement policy {placement}, a shape of switches {shape}: "
+            ),
         ),
         (
             "README.md",
-            format!("a circuit scheduler in {circuit} files, a placement policy in {placement}, a shape of switches in {shape}, "),
+            format!(
+                "a circuit scheduler in {circuit} files, a placement policy in {placement}, a shape of switches in {shape}, "
+            ),
         ),
     ] {
         let text = tree.text(path).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains(said.trim()), "{path} says another number than docs/extending.md: {said}");
+        assert!(
+            text.contains(said.trim()),
+            "{path} says another number than docs/extending.md: {said}"
+        );
     }
 }

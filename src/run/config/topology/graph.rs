@@ -16,7 +16,8 @@ pub const MAX_CABLES: usize = 1_000_000;
 /// Lists the shapes: what each is, its field, its key in topology files, and its parameters.
 macro_rules! shapes {
     ($($(#[$doc:meta])* $field:ident = $key:literal => $shape:ty),* $(,)?) => {
-        /// The network behind the racks' uplinks: one of the shapes, or `switches`, `links` and `racks`.
+        /// The network behind the racks' uplinks: one of the shapes, or `switches`, `links` and
+        /// `racks`.
         #[derive(Clone, Debug, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct RawGraph {
@@ -27,7 +28,8 @@ macro_rules! shapes {
             /// The links between them.
             #[serde(default)]
             links: Vec<RawCable>,
-            /// By rack, in the order of their numbers: the name of the switch that its uplink leads to.
+            /// By rack, in the order of their numbers: the name of the switch that its uplink leads
+            /// to.
             #[serde(default)]
             racks: Vec<String>,
         }
@@ -45,8 +47,8 @@ macro_rules! shapes {
     };
 }
 
-// A new shape is a function of `topology::Graph`, its parameters and its line here, its row in docs/topology.md, and the same shape in
-// mininet/shapes.py.
+// A new shape is a function of `topology::Graph`, its parameters and its line here, its row in
+// docs/topology.md, and the same shape in mininet/shapes.py.
 shapes! {
     /// Al-Fares' fat tree; rack r is at edge switch r.
     fat_tree = "fat-tree" => RawFatTree,
@@ -54,7 +56,8 @@ shapes! {
     leaf_spine = "leaf-spine" => RawLeafSpine,
     /// A tree of switches.
     tree = "tree" => RawTree,
-    /// A tree by depth and fan-out, with `copies` of every switch above the access tier; rack r is joined to access switch r.
+    /// A tree by depth and fan-out, with `copies` of every switch above the access tier; rack r is
+    /// joined to access switch r.
     hierarchy = "hierarchy" => RawHierarchy,
     /// VL2; rack r is at ToR r.
     vl2 = "vl2" => RawVl2,
@@ -105,7 +108,8 @@ struct RawTree {
     switch: Option<BitRate>,
 }
 
-/// Tiers of switches, each joining `fan` of the tier below. There are `fan^(depth - 1)` racks, for `fan` hosts each.
+/// Tiers of switches, each joining `fan` of the tier below. There are `fan^(depth - 1)` racks, for
+/// `fan` hosts each.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawHierarchy {
@@ -178,7 +182,8 @@ struct RawLevel {
 struct RawSwitch {
     /// Its name.
     name: String,
-    /// Its place between hosts and core; by the distance to the nearest rack if no switch of the graph says one.
+    /// Its place between hosts and core; by the distance to the nearest rack if no switch of the
+    /// graph says one.
     tier: Option<Tier>,
     /// What it carries in all; all that comes if left out.
     rate: Option<BitRate>,
@@ -207,7 +212,10 @@ impl RawGraph {
         let shapes = self.shapes();
         let listed = !(self.switches.is_empty() && self.links.is_empty() && self.racks.is_empty());
         let said = shapes.len() + usize::from(listed);
-        let rule = format!("one of `{}`, or `switches` with `links` and `racks`", Self::SHAPES.join("`, `"));
+        let rule = format!(
+            "one of `{}`, or `switches` with `links` and `racks`",
+            Self::SHAPES.join("`, `")
+        );
         flaws.unless(said == 1, at([]), format!("{said} shapes are given"), rule);
         if flaws.0.len() > before {
             return None;
@@ -227,7 +235,11 @@ impl RawGraph {
         for (k, s) in self.switches.iter().enumerate() {
             let path = |key: &str| at(["switches".into(), k.into(), key.into()]);
             if numbers.insert(&s.name, k as u32).is_some() {
-                flaws.add(path("name"), format!("switch `{}` is listed twice", s.name), "each name once");
+                flaws.add(
+                    path("name"),
+                    format!("switch `{}` is listed twice", s.name),
+                    "each name once",
+                );
             }
             if let Some(rate) = s.rate {
                 flaws.rate(rate, path("rate"));
@@ -237,26 +249,54 @@ impl RawGraph {
             let found = numbers.get(name).copied();
             let known: Vec<&str> = self.switches.iter().take(8).map(|s| s.name.as_str()).collect();
             let more = if self.switches.len() > 8 { ", ..." } else { "" };
-            flaws.unless(found.is_some(), path, format!("no switch is called `{name}`"), format!("{}{more}", known.join(", ")));
+            flaws.unless(
+                found.is_some(),
+                path,
+                format!("no switch is called `{name}`"),
+                format!("{}{more}", known.join(", ")),
+            );
             found
         };
         let mut cables = Vec::with_capacity(self.links.len());
         for (k, l) in self.links.iter().enumerate() {
             let path = |key: &str| at(["links".into(), k.into(), key.into()]);
             flaws.rate(l.rate, path("rate"));
-            flaws.unless(l.from != l.to, path("to"), format!("a link from `{}` to itself", l.from), "two switches");
-            if let (Some(a), Some(b)) = (find(&l.from, path("from"), flaws), find(&l.to, path("to"), flaws)) {
+            flaws.unless(
+                l.from != l.to,
+                path("to"),
+                format!("a link from `{}` to itself", l.from),
+                "two switches",
+            );
+            if let (Some(a), Some(b)) =
+                (find(&l.from, path("from"), flaws), find(&l.to, path("to"), flaws))
+            {
                 cables.push(Cable { ends: (a, b), rate: l.rate });
             }
         }
         let n = self.racks.len();
-        flaws.unless(n == racks, at(["racks".into()]), format!("{n} entries"), format!("one of each of the {racks} racks"));
+        flaws.unless(
+            n == racks,
+            at(["racks".into()]),
+            format!("{n} entries"),
+            format!("one of each of the {racks} racks"),
+        );
         let stand = self.racks.iter().enumerate();
-        let racks = stand.filter_map(|(k, name)| find(name, at(["racks".into(), k.into()]), flaws)).collect();
+        let racks = stand
+            .filter_map(|(k, name)| find(name, at(["racks".into(), k.into()]), flaws))
+            .collect();
         let tiers = self.switches.iter().filter(|s| s.tier.is_some()).count();
         let every = tiers == 0 || tiers == self.switches.len();
-        flaws.unless(every, at(["switches".into()]), format!("{tiers} of {} switches have a tier", self.switches.len()), "all or none");
-        let switch = |s: &RawSwitch| Switch { name: s.name.clone(), tier: s.tier.unwrap_or(Tier::Access), rate: s.rate };
+        flaws.unless(
+            every,
+            at(["switches".into()]),
+            format!("{tiers} of {} switches have a tier", self.switches.len()),
+            "all or none",
+        );
+        let switch = |s: &RawSwitch| Switch {
+            name: s.name.clone(),
+            tier: s.tier.unwrap_or(Tier::Access),
+            rate: s.rate,
+        };
         let switches = self.switches.iter().map(switch).collect();
         (flaws.0.len() == before).then(|| {
             let mut graph = Graph { switches, cables, racks };
@@ -272,11 +312,21 @@ impl Shape for RawFatTree {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let (before, path) = (flaws.0.len(), |key: &str| at(["fat-tree".into(), key.into()]));
         let (k, even) = (self.k, self.k.is_multiple_of(2));
-        flaws.unless(even && (2..=56).contains(&k), path("k"), format!("switches of {k} ports"), "an even number from 2 to 56");
+        flaws.unless(
+            even && (2..=56).contains(&k),
+            path("k"),
+            format!("switches of {k} ports"),
+            "an even number from 2 to 56",
+        );
         rates(&[(self.rate, "rate")], self.switch, &path, flaws);
         if flaws.0.len() == before {
             let n = (k * k / 2) as usize;
-            flaws.unless(n == racks, path("k"), format!("a fat tree of k = {k} has {n} racks, not {racks}"), "racks = k * k / 2");
+            flaws.unless(
+                n == racks,
+                path("k"),
+                format!("a fat tree of k = {k} has {n} racks, not {racks}"),
+                "racks = k * k / 2",
+            );
         }
         (flaws.0.len() == before).then(|| Graph::fat_tree(k, self.rate, self.switch))
     }
@@ -287,15 +337,25 @@ impl Shape for RawLeafSpine {
         let (before, path) = (flaws.0.len(), |key: &str| at(["leaf-spine".into(), key.into()]));
         flaws.unless(self.spines > 0, path("spines"), "no spines", "1 or more");
         rates(&[(self.rate, "rate")], self.switch, &path, flaws);
-        small(racks.saturating_add(self.spines as usize), racks.saturating_mul(self.spines as usize), flaws);
-        (flaws.0.len() == before).then(|| Graph::leaf_spine(racks, self.spines, self.rate, self.switch))
+        small(
+            racks.saturating_add(self.spines as usize),
+            racks.saturating_mul(self.spines as usize),
+            flaws,
+        );
+        (flaws.0.len() == before)
+            .then(|| Graph::leaf_spine(racks, self.spines, self.rate, self.switch))
     }
 }
 
 impl Shape for RawTree {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let before = flaws.0.len();
-        flaws.unless(!self.levels.is_empty(), at(["tree".into(), "levels".into()]), "no levels", "one or more");
+        flaws.unless(
+            !self.levels.is_empty(),
+            at(["tree".into(), "levels".into()]),
+            "no levels",
+            "one or more",
+        );
         let (mut width, mut switches) = (racks, 1usize);
         for (n, l) in self.levels.iter().enumerate() {
             let path = |key: &str| at(["tree".into(), "levels".into(), n.into(), key.into()]);
@@ -306,7 +366,8 @@ impl Shape for RawTree {
         }
         rates(&[], self.switch, &|key| at(["tree".into(), key.into()]), flaws);
         small(switches, switches, flaws);
-        let levels: Vec<Level> = self.levels.iter().map(|l| Level { join: l.join, uplink: l.uplink }).collect();
+        let levels: Vec<Level> =
+            self.levels.iter().map(|l| Level { join: l.join, uplink: l.uplink }).collect();
         (flaws.0.len() == before).then(|| Graph::tree(racks, &levels, self.switch))
     }
 }
@@ -314,9 +375,24 @@ impl Shape for RawTree {
 impl Shape for RawHierarchy {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let (before, path) = (flaws.0.len(), |key: &str| at(["hierarchy".into(), key.into()]));
-        flaws.unless((1..=3).contains(&self.depth), path("depth"), format!("a depth of {}", self.depth), "1 to 3");
-        flaws.unless((2..=64).contains(&self.fan), path("fan"), format!("a fan-out of {}", self.fan), "2 to 64");
-        flaws.unless((1..=16).contains(&self.copies), path("copies"), format!("{} copies", self.copies), "1 to 16");
+        flaws.unless(
+            (1..=3).contains(&self.depth),
+            path("depth"),
+            format!("a depth of {}", self.depth),
+            "1 to 3",
+        );
+        flaws.unless(
+            (2..=64).contains(&self.fan),
+            path("fan"),
+            format!("a fan-out of {}", self.fan),
+            "2 to 64",
+        );
+        flaws.unless(
+            (1..=16).contains(&self.copies),
+            path("copies"),
+            format!("{} copies", self.copies),
+            "1 to 16",
+        );
         rates(&[(self.rate, "rate")], self.switch, &path, flaws);
         if flaws.0.len() == before {
             let n = self.fan.pow(self.depth - 1) as usize;
@@ -324,13 +400,17 @@ impl Shape for RawHierarchy {
             flaws.unless(
                 n == racks,
                 path("fan"),
-                format!("a tree of depth {} and fan-out {} has {n} racks, not {racks}", self.depth, self.fan),
+                format!(
+                    "a tree of depth {} and fan-out {} has {n} racks, not {racks}",
+                    self.depth, self.fan
+                ),
                 rule,
             );
             let (upper, copies) = ((n - 1) / (self.fan as usize - 1), self.copies as usize);
             small(n + upper * copies, (n + upper * copies) * copies, flaws);
         }
-        (flaws.0.len() == before).then(|| Graph::hierarchy(self.depth, self.fan, self.copies, self.rate, self.switch))
+        (flaws.0.len() == before)
+            .then(|| Graph::hierarchy(self.depth, self.fan, self.copies, self.rate, self.switch))
     }
 }
 
@@ -339,7 +419,12 @@ impl Shape for RawVl2 {
         let (before, path) = (flaws.0.len(), |key: &str| at(["vl2".into(), key.into()]));
         for (n, key) in [(self.da, "da"), (self.di, "di")] {
             let good = n.is_multiple_of(2) && (2..=128).contains(&n);
-            flaws.unless(good, path(key), format!("`{key}` of {n}"), "an even number from 2 to 128");
+            flaws.unless(
+                good,
+                path(key),
+                format!("`{key}` of {n}"),
+                "an even number from 2 to 128",
+            );
         }
         rates(&[(self.rate, "rate")], self.switch, &path, flaws);
         if flaws.0.len() == before {
@@ -358,14 +443,24 @@ impl Shape for RawVl2 {
 impl Shape for RawBCube {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let (before, path) = (flaws.0.len(), |key: &str| at(["bcube".into(), key.into()]));
-        flaws.unless((2..=64).contains(&self.n), path("n"), format!("switches of {} ports", self.n), "2 to 64");
+        flaws.unless(
+            (2..=64).contains(&self.n),
+            path("n"),
+            format!("switches of {} ports", self.n),
+            "2 to 64",
+        );
         flaws.unless(self.k <= 3, path("k"), format!("a highest level of {}", self.k), "0 to 3");
         rates(&[(self.rate, "rate")], self.switch, &path, flaws);
         if flaws.0.len() == before {
             let (n, k) = (u64::from(self.n), self.k);
             let servers = n.pow(k + 1);
             let rule = "racks = n^(k + 1), each of one host";
-            flaws.unless(servers == racks as u64, path("n"), format!("BCube({n}, {k}) has {servers} servers, not {racks} racks"), rule);
+            flaws.unless(
+                servers == racks as u64,
+                path("n"),
+                format!("BCube({n}, {k}) has {servers} servers, not {racks} racks"),
+                rule,
+            );
             let cables = servers * u64::from(k + 1);
             small((servers + u64::from(k + 1) * n.pow(k)) as usize, cables as usize, flaws);
         }
@@ -373,31 +468,58 @@ impl Shape for RawBCube {
     }
 }
 
-fn rates(list: &[(BitRate, &str)], switch: Option<BitRate>, path: &dyn Fn(&str) -> Vec<Step>, flaws: &mut Flaws) {
+fn rates(
+    list: &[(BitRate, &str)],
+    switch: Option<BitRate>,
+    path: &dyn Fn(&str) -> Vec<Step>,
+    flaws: &mut Flaws,
+) {
     for (rate, key) in list.iter().copied().chain(switch.map(|s| (s, "switch"))) {
         flaws.rate(rate, path(key));
     }
 }
 
 fn small(switches: usize, cables: usize, flaws: &mut Flaws) {
-    flaws.unless(switches <= MAX_SWITCHES, at([]), format!("{switches} switches"), format!("at most {MAX_SWITCHES}"));
-    flaws.unless(cables <= MAX_CABLES, at([]), format!("{cables} links"), format!("at most {MAX_CABLES}"));
+    flaws.unless(
+        switches <= MAX_SWITCHES,
+        at([]),
+        format!("{switches} switches"),
+        format!("at most {MAX_SWITCHES}"),
+    );
+    flaws.unless(
+        cables <= MAX_CABLES,
+        at([]),
+        format!("{cables} links"),
+        format!("at most {MAX_CABLES}"),
+    );
 }
 
-/// Every rack reaches every other one, over no more links and switches of limited rate than a flow's path can hold.
+/// Every rack reaches every other one, over no more links and switches of limited rate than a
+/// flow's path can hold.
 fn routable(graph: &Graph, flaws: &mut Flaws) {
     let name = |s: u32| graph.switches[s as usize].name.clone();
     match Routes::new(graph).longest() {
         Err((a, b)) => {
-            let what = format!("there is no way from switch `{}` to `{}`, and both have racks", name(a), name(b));
+            let what = format!(
+                "there is no way from switch `{}` to `{}`, and both have racks",
+                name(a),
+                name(b)
+            );
             flaws.add(at([]), what, "a way between every two racks");
         }
         Ok(cables) => {
             let limited = graph.switches.iter().any(|s| s.rate.is_some());
             let crossed = cables + if limited { cables + 1 } else { 0 };
             let most = MAX_HOPS - 4;
-            let what = format!("the longest way crosses {cables} links, which with their switches' rates is {crossed}");
-            flaws.unless(crossed <= most, at([]), what, format!("at most {most} links and switches with a rate"));
+            let what = format!(
+                "the longest way crosses {cables} links, which with their switches' rates is {crossed}"
+            );
+            flaws.unless(
+                crossed <= most,
+                at([]),
+                what,
+                format!("at most {most} links and switches with a rate"),
+            );
         }
     }
 }
@@ -409,28 +531,51 @@ mod tests {
     use crate::units::BitRate;
 
     fn text(racks: usize, graph: &str) -> String {
-        format!("name: net\nracks: {racks}\nhosts_per_rack: 2\nnic: 1Gb/s\neps:\n  uplink: 2Gb/s\n  graph: {graph}\n")
+        format!(
+            "name: net\nracks: {racks}\nhosts_per_rack: 2\nnic: 1Gb/s\neps:\n  uplink: 2Gb/s\n  graph: {graph}\n"
+        )
     }
 
     #[test]
     fn shapes_and_lists_are_read() {
-        let of =
-            |racks, graph: &str| read_topology(&text(racks, graph), "t").unwrap_or_else(|e| panic!("{e}")).eps.graph().unwrap().clone();
+        let of = |racks, graph: &str| {
+            read_topology(&text(racks, graph), "t")
+                .unwrap_or_else(|e| panic!("{e}"))
+                .eps
+                .graph()
+                .unwrap()
+                .clone()
+        };
         let g = of(8, "{fat-tree: {k: 4, rate: 1Gb/s, switch: 4Gb/s}}");
-        assert_eq!((g.switches.len(), g.cables.len(), g.switches[0].rate), (20, 32, Some(BitRate::mbit(4000))));
+        assert_eq!(
+            (g.switches.len(), g.cables.len(), g.switches[0].rate),
+            (20, 32, Some(BitRate::mbit(4000)))
+        );
         assert_eq!(of(3, "{leaf-spine: {spines: 2, rate: 1Gb/s}}").cables.len(), 6);
         assert_eq!(of(5, "{tree: {levels: [{join: 2, uplink: 3Gb/s}]}}").switches.len(), 4);
         let g = of(4, "{hierarchy: {depth: 3, fan: 2, copies: 2, rate: 1Gb/s}}");
-        assert_eq!((g.switches.len(), g.cables.len(), g.switches[6].tier), (10, 16, Tier::Aggregation));
+        assert_eq!(
+            (g.switches.len(), g.cables.len(), g.switches[6].tier),
+            (10, 16, Tier::Aggregation)
+        );
         assert_eq!(of(4, "{vl2: {da: 4, di: 4, rate: 1Gb/s}}").switches.len(), 10);
-        let one = text(4, "{bcube: {n: 2, k: 1, rate: 1Gb/s}}").replace("hosts_per_rack: 2", "hosts_per_rack: 1");
+        let one = text(4, "{bcube: {n: 2, k: 1, rate: 1Gb/s}}")
+            .replace("hosts_per_rack: 2", "hosts_per_rack: 1");
         let g = read_topology(&one, "t").unwrap().eps.graph().cloned().unwrap();
         assert_eq!((g.switches.len(), g.cables.len(), g.switches[0].tier), (8, 8, Tier::Server));
-        let g =
-            of(2, "{switches: [{name: a, tier: access}, {name: b, tier: core}], links: [{from: a, to: b, rate: 1Gb/s}], racks: [a, a]}");
+        let g = of(
+            2,
+            "{switches: [{name: a, tier: access}, {name: b, tier: core}], links: [{from: a, to: b, rate: 1Gb/s}], racks: [a, a]}",
+        );
         assert_eq!((g.switches[0].tier, g.switches[1].tier), (Tier::Access, Tier::Core));
-        let g = of(3, "{switches: [{name: a}, {name: b, rate: 5Gb/s}], links: [{from: a, to: b, rate: 7Gb/s}], racks: [a, b, a]}");
-        assert_eq!((g.racks, g.cables[0].rate, g.switches[1].rate), (vec![0, 1, 0], BitRate::mbit(7000), Some(BitRate::mbit(5000))));
+        let g = of(
+            3,
+            "{switches: [{name: a}, {name: b, rate: 5Gb/s}], links: [{from: a, to: b, rate: 7Gb/s}], racks: [a, b, a]}",
+        );
+        assert_eq!(
+            (g.racks, g.cables[0].rate, g.switches[1].rate),
+            (vec![0, 1, 0], BitRate::mbit(7000), Some(BitRate::mbit(5000)))
+        );
     }
 
     #[test]
@@ -444,36 +589,75 @@ mod tests {
             ("{leaf-spine: {spines: 0, rate: 1Gb/s}}".into(), "0, rate", "no spines"),
             ("{leaf-spine: {spines: 5000, rate: 1Gb/s}}".into(), "{leaf", "5002 switches"),
             ("{tree: {levels: []}}".into(), "[]", "no levels"),
-            ("{tree: {levels: [{join: 0, uplink: 1Gb/s}]}}".into(), "0, uplink", "0 is out of range"),
+            (
+                "{tree: {levels: [{join: 0, uplink: 1Gb/s}]}}".into(),
+                "0, uplink",
+                "0 is out of range",
+            ),
             ("{hierarchy: {depth: 4, fan: 2, rate: 1Gb/s}}".into(), "4, fan", "a depth of 4"),
-            ("{hierarchy: {depth: 3, fan: 2, rate: 1Gb/s}}".into(), "2, rate", "has 4 racks, not 2"),
+            (
+                "{hierarchy: {depth: 3, fan: 2, rate: 1Gb/s}}".into(),
+                "2, rate",
+                "has 4 racks, not 2",
+            ),
             ("{vl2: {da: 3, di: 2, rate: 1Gb/s}}".into(), "3, di", "`da` of 3"),
             ("{vl2: {da: 4, di: 4, rate: 1Gb/s}}".into(), "4, di", "VL2(4, 4) has 4 racks, not 2"),
             ("{bcube: {n: 2, k: 4, rate: 1Gb/s}}".into(), "4, rate", "a highest level of 4"),
             ("{bcube: {n: 2, k: 1, rate: 1Gb/s}}".into(), "2, k", "has 4 servers, not 2 racks"),
-            (format!("{{{}, racks: [a, a]}}", two.replace("name: a", "name: a, tier: core")), "[{name", "1 of 2 switches have a tier"),
+            (
+                format!("{{{}, racks: [a, a]}}", two.replace("name: a", "name: a, tier: core")),
+                "[{name",
+                "1 of 2 switches have a tier",
+            ),
             (format!("{{{two}, racks: [a, b]}}"), "{switches", "no way from switch `a` to `b`"),
             (format!("{{{two}, racks: [a]}}"), "[a]", "1 entries"),
             (format!("{{{two}, racks: [a, c]}}"), "c]", "no switch is called `c`"),
-            (format!("{{{two}, links: [{{from: a, to: a, rate: 1Gb/s}}], racks: [a, a]}}"), "a, rate", "to itself"),
-            ("{switches: [{name: a}, {name: a}], racks: [a, a]}".into(), "a}]", "`a` is listed twice"),
+            (
+                format!("{{{two}, links: [{{from: a, to: a, rate: 1Gb/s}}], racks: [a, a]}}"),
+                "a, rate",
+                "to itself",
+            ),
+            (
+                "{switches: [{name: a}, {name: a}], racks: [a, a]}".into(),
+                "a}]",
+                "`a` is listed twice",
+            ),
         ] {
             let e = read_topology(&text(2, &graph), "f.yaml").unwrap_err();
             assert_eq!(e.problems.len(), 1, "{graph}: {e}");
             let p = &e.problems[0];
             assert!(p.message.contains(what), "{graph}: {e}");
             let (line, start) = (text(2, &graph), p.column - 1);
-            assert!(p.line == 7 && line.lines().nth(6).unwrap()[start..].starts_with(place), "{graph}: {e}");
+            assert!(
+                p.line == 7 && line.lines().nth(6).unwrap()[start..].starts_with(place),
+                "{graph}: {e}"
+            );
         }
-        let hosts = read_topology(&text(4, "{bcube: {n: 2, k: 1, rate: 1Gb/s}}"), "f").unwrap_err().to_string();
-        assert!(hosts.contains("the servers of this graph relay, and a rack has 2 hosts") && hosts.contains("one host a rack"), "{hosts}");
+        let hosts = read_topology(&text(4, "{bcube: {n: 2, k: 1, rate: 1Gb/s}}"), "f")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            hosts.contains("the servers of this graph relay, and a rack has 2 hosts")
+                && hosts.contains("one host a rack"),
+            "{hosts}"
+        );
         let both = text(2, "{leaf-spine: {spines: 1, rate: 1Gb/s}}") + "  core: 1Gb/s\n";
         assert!(read_topology(&both, "f").unwrap_err().to_string().contains("besides `graph`"));
         // Twelve switches in a row: too far from end to end.
         let row: Vec<String> = (0..13).map(|k| format!("{{name: s{k}}}")).collect();
-        let links: Vec<String> = (0..12).map(|k| format!("{{from: s{k}, to: s{}, rate: 1Gb/s}}", k + 1)).collect();
-        let far = format!("{{switches: [{}], links: [{}], racks: [s0, s12]}}", row.join(", "), links.join(", "));
-        assert!(read_topology(&text(2, &far), "f").unwrap_err().to_string().contains("crosses 12 links"));
+        let links: Vec<String> =
+            (0..12).map(|k| format!("{{from: s{k}, to: s{}, rate: 1Gb/s}}", k + 1)).collect();
+        let far = format!(
+            "{{switches: [{}], links: [{}], racks: [s0, s12]}}",
+            row.join(", "),
+            links.join(", ")
+        );
+        assert!(
+            read_topology(&text(2, &far), "f")
+                .unwrap_err()
+                .to_string()
+                .contains("crosses 12 links")
+        );
     }
 
     #[test]

@@ -27,7 +27,8 @@ pub struct RawLinks {
     uplink: RawLink,
     /// Between switches of a graph, all of them.
     graph: RawLink,
-    /// Those links of a graph whose higher end is an access switch; what it leaves out is as in `graph`, here and below.
+    /// Those links of a graph whose higher end is an access switch; what it leaves out is as in
+    /// `graph`, here and below.
     access: RawLink,
     /// Those links of a graph whose higher end is an aggregation switch.
     aggregation: RawLink,
@@ -43,7 +44,8 @@ pub struct RawLinks {
 struct RawLink {
     /// Bytes that a queue of its ports holds; what its rate asks for if left out.
     buffer: Option<Bytes>,
-    /// Bytes in a queue from which on packets are marked (ECN), and packets that cannot be marked still wait; never if left out.
+    /// Bytes in a queue from which on packets are marked (ECN), and packets that cannot be marked
+    /// still wait; never if left out.
     ecn: Option<Bytes>,
     /// How long a packet is on its way, each direction; up to 1 s.
     delay: Option<Span>,
@@ -73,11 +75,22 @@ impl RawLinks {
         }
         for (key, raw) in std::iter::once(("graph", &self.graph)).chain(named) {
             let rule = "`nic`, `uplink` and `ocs`, or a topology with `eps.graph`";
-            flaws.unless(graph || raw.is_empty(), at(&[key]), "this network has no graph of switches", rule);
+            flaws.unless(
+                graph || raw.is_empty(),
+                at(&[key]),
+                "this network has no graph of switches",
+                rule,
+            );
         }
         buffer(self.ocs.buffer, at(&["ocs", "buffer"]), flaws);
-        flaws.unless(planes || self.ocs.buffer.is_none(), at(&["ocs"]), "this network has no OCS plane", "a topology with `ocs`");
-        let mut links = LinkSpecs { nic: self.nic.spec(), uplink: self.uplink.spec(), ..LinkSpecs::default() };
+        flaws.unless(
+            planes || self.ocs.buffer.is_none(),
+            at(&["ocs"]),
+            "this network has no OCS plane",
+            "a topology with `ocs`",
+        );
+        let mut links =
+            LinkSpecs { nic: self.nic.spec(), uplink: self.uplink.spec(), ..LinkSpecs::default() };
         links.ocs.buffer = self.ocs.buffer;
         links.cables = [self.graph.spec(); 4];
         for (tier, raw) in [Tier::Access, Tier::Aggregation, Tier::Core].into_iter().zip(tiers) {
@@ -103,7 +116,12 @@ impl RawLink {
     }
 
     fn spec(&self) -> LinkSpec {
-        LinkSpec { buffer: self.buffer, ecn: self.ecn, delay: self.delay.unwrap_or_default(), loss: self.loss.unwrap_or_default() }
+        LinkSpec {
+            buffer: self.buffer,
+            ecn: self.ecn,
+            delay: self.delay.unwrap_or_default(),
+            loss: self.loss.unwrap_or_default(),
+        }
     }
 
     /// Checks these keys, beside those of `base` that hold where one is missing.
@@ -115,17 +133,37 @@ impl RawLink {
             let most = buffer.unwrap_or(MAX_BUFFER);
             let key = if self.ecn.is_some() { "ecn" } else { "buffer" };
             let rule = format!("marks from {MIN_BUFFER} on, and below the buffer");
-            flaws.unless((MIN_BUFFER..most).contains(&ecn), path(key), format!("marks from {ecn} on, a buffer of {most}"), rule);
+            flaws.unless(
+                (MIN_BUFFER..most).contains(&ecn),
+                path(key),
+                format!("marks from {ecn} on, a buffer of {most}"),
+                rule,
+            );
         }
         let (delay, loss) = (self.delay.unwrap_or_default(), self.loss.unwrap_or_default());
-        flaws.unless(delay <= MAX_DELAY, path("delay"), format!("a delay of {delay}"), format!("at most {MAX_DELAY}"));
-        flaws.unless(loss <= MAX_LOSS, path("loss"), format!("a loss of {loss}"), format!("at most {MAX_LOSS}"));
+        flaws.unless(
+            delay <= MAX_DELAY,
+            path("delay"),
+            format!("a delay of {delay}"),
+            format!("at most {MAX_DELAY}"),
+        );
+        flaws.unless(
+            loss <= MAX_LOSS,
+            path("loss"),
+            format!("a loss of {loss}"),
+            format!("at most {MAX_LOSS}"),
+        );
     }
 }
 
 fn buffer(bytes: Option<Bytes>, path: Vec<Step>, flaws: &mut Flaws) {
     let good = bytes.is_none_or(|b| (MIN_BUFFER..=MAX_BUFFER).contains(&b));
-    flaws.unless(good, path, format!("a buffer of {}", bytes.unwrap_or_default()), format!("{MIN_BUFFER} to {MAX_BUFFER}"));
+    flaws.unless(
+        good,
+        path,
+        format!("a buffer of {}", bytes.unwrap_or_default()),
+        format!("{MIN_BUFFER} to {MAX_BUFFER}"),
+    );
 }
 
 fn at(keys: &[&str]) -> Vec<Step> {
@@ -148,10 +186,17 @@ mod tests {
     fn a_tier_goes_before_the_graph_key_by_key() {
         let links = "{nic: {delay: 20us}, graph: {buffer: 100kB, ecn: 30kB}, core: {buffer: 50kB, loss: 0.1%}, ocs: {buffer: 64kB}}";
         let links = read_topology(&text(links), "t").unwrap_or_else(|e| panic!("{e}")).links;
-        let graph = LinkSpec { buffer: Some(Bytes(100_000)), ecn: Some(Bytes(30_000)), ..LinkSpec::default() };
+        let graph = LinkSpec {
+            buffer: Some(Bytes(100_000)),
+            ecn: Some(Bytes(30_000)),
+            ..LinkSpec::default()
+        };
         let core = LinkSpec { buffer: Some(Bytes(50_000)), loss: Loss(1000), ..graph };
         assert_eq!(links.cables, [graph, graph, graph, core]);
-        assert_eq!((links.nic.delay, links.uplink, links.ocs.buffer), (Span::micros(20), LinkSpec::default(), Some(Bytes(64_000))));
+        assert_eq!(
+            (links.nic.delay, links.uplink, links.ocs.buffer),
+            (Span::micros(20), LinkSpec::default(), Some(Bytes(64_000)))
+        );
         assert!(read_topology(&text("{}"), "t").unwrap().links.is_plain());
     }
 
@@ -172,10 +217,13 @@ mod tests {
             let e = read_topology(&text(links), "f.yaml").unwrap_err();
             let p = &e.problems[0];
             assert!(e.problems.len() == 1 && p.message.contains(what), "{links}: {e}");
-            assert!(p.line == 7 && text(links).lines().nth(6).unwrap()[p.column - 1..].starts_with(place), "{links}: {e}");
+            assert!(
+                p.line == 7
+                    && text(links).lines().nth(6).unwrap()[p.column - 1..].starts_with(place),
+                "{links}: {e}"
+            );
         }
-        let flat =
-            "name: n\nracks: 2\nhosts_per_rack: 1\nnic: 1Gb/s\neps: {uplink: 1Gb/s}\nlinks: {core: {delay: 1us}, ocs: {buffer: 10kB}}\n";
+        let flat = "name: n\nracks: 2\nhosts_per_rack: 1\nnic: 1Gb/s\neps: {uplink: 1Gb/s}\nlinks: {core: {delay: 1us}, ocs: {buffer: 10kB}}\n";
         let e = read_topology(flat, "f").unwrap_err().to_string();
         assert!(e.contains("no graph of switches") && e.contains("no OCS plane"), "{e}");
     }

@@ -1,8 +1,9 @@
-//! A program that Heliostat starts: a child process that reads questions from its standard input and writes answers to its standard
-//! output, a line of JSON each.
+//! A program that Heliostat starts: a child process that reads questions from its standard input
+//! and writes answers to its standard output, a line of JSON each.
 //!
-//! A thread of its own writes to the child and another one reads from it, so that a child that does neither cannot hold up the control
-//! loop. An answer that comes after its time is dropped when the next one is waited for. A program that has ended is not started again.
+//! A thread of its own writes to the child and another one reads from it, so that a child that does
+//! neither cannot hold up the control loop. An answer that comes after its time is dropped when the
+//! next one is waited for. A program that has ended is not started again.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -36,8 +37,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a program with its arguments in the policy's directory, or where this process is. A program with a relative path is looked
-    /// for there.
+    /// Starts a program with its arguments in the policy's directory, or where this process is. A
+    /// program with a relative path is looked for there.
     ///
     /// # Errors
     /// Why it cannot be started, for people.
@@ -63,7 +64,8 @@ impl Child {
         let (read, answers) = mpsc::sync_channel(4);
         let it = Self { process, stopped: false, questions, answers, ended: None };
         let (Some(input), Some(output)) = pipes else { return Err("no pipes".into()) };
-        let threads = spawn("ask", move || write(input, &to_write)).and_then(|()| spawn("advice", move || self::read(output, &read)));
+        let threads = spawn("ask", move || write(input, &to_write))
+            .and_then(|()| spawn("advice", move || self::read(output, &read)));
         threads.map_err(|e| e.to_string())?;
         Ok(it)
     }
@@ -80,7 +82,8 @@ impl Child {
             std::thread::sleep(LOOK);
             ended = sys::child_has_ended(self.process.id());
         }
-        let why = match ended.and_then(|ended| if ended { self.stop().map(Some) } else { Ok(None) }) {
+        let why = match ended.and_then(|ended| if ended { self.stop().map(Some) } else { Ok(None) })
+        {
             Ok(Some(status)) => format!("has ended ({status})"),
             Ok(None) => "has closed its output".into(),
             Err(e) => e.to_string(),
@@ -88,7 +91,8 @@ impl Child {
         self.ended.insert(why).clone()
     }
 
-    /// Ends the program and the processes that it has started, unless they left its group, and gives its status.
+    /// Ends the program and the processes that it has started, unless they left its group, and
+    /// gives its status.
     fn stop(&mut self) -> io::Result<ExitStatus> {
         if !self.stopped {
             // The group is there as long as its leader has not been waited for.
@@ -130,16 +134,19 @@ impl Drop for Child {
 
 /// The plain variables that are set, and those that a policy names.
 fn environment(named: &[String]) -> Result<Vec<(OsString, OsString)>, String> {
-    let plain = |name: &OsString| name.to_str().is_some_and(|n| PLAIN.contains(&n) || n.starts_with("LC_"));
+    let plain =
+        |name: &OsString| name.to_str().is_some_and(|n| PLAIN.contains(&n) || n.starts_with("LC_"));
     let mut all: Vec<_> = std::env::vars_os().filter(|(name, _)| plain(name)).collect();
     for name in named {
-        let value = std::env::var_os(name).ok_or_else(|| format!("`{name}`, which `environment` names, is not set"))?;
+        let value = std::env::var_os(name)
+            .ok_or_else(|| format!("`{name}`, which `environment` names, is not set"))?;
         all.push((name.into(), value));
     }
     Ok(all)
 }
 
-/// Has a command run without capabilities, and under sudo as the user who called it, whose files it can read then.
+/// Has a command run without capabilities, and under sudo as the user who called it, whose files it
+/// can read then.
 fn as_a_user(command: &mut Command) {
     let id = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok().filter(|&id| id != 0);
     if sys::is_root()
@@ -188,7 +195,10 @@ mod tests {
     /// Whether a process runs; one that has ended and was not waited for does not.
     fn runs(pid: &str) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).is_some_and(|state| !"ZX".contains(state))
+        stat.rsplit(')')
+            .next()
+            .and_then(|rest| rest.split_whitespace().next())
+            .is_some_and(|state| !"ZX".contains(state))
     }
 
     fn with(environment: &[&str], privileges: Privileges) -> ProgramSpec {
@@ -220,7 +230,9 @@ mod tests {
         assert_eq!(says(shell(caps)), ["0000000000000000"; 4].join(" "));
         assert_eq!(says(shell("echo $(grep NoNewPrivs /proc/self/status | cut -f 2)")), "1");
         let own = std::fs::read_to_string("/proc/self/status").unwrap();
-        let effective = |status: &str| status.lines().find_map(|l| l.strip_prefix("CapEff:")).unwrap().trim().to_owned();
+        let effective = |status: &str| {
+            status.lines().find_map(|l| l.strip_prefix("CapEff:")).unwrap().trim().to_owned()
+        };
         let kept = says(shell_with(&with(&[], Privileges::Keep), "grep CapEff: /proc/self/status"));
         assert_eq!(effective(&kept), effective(&own));
     }
@@ -230,21 +242,35 @@ mod tests {
         // Whatever this process has beside the plain ones, but for what a shell sets itself.
         let own = ["PWD", "OLDPWD", "SHLVL", "_", "PS1", "PS2", "PS4", "IFS", "OPTIND", "PPID"];
         let is_name = |n: &str| n.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
-        let other = |n: &String| is_name(n) && !PLAIN.contains(&n.as_str()) && !n.starts_with("LC_") && !own.contains(&n.as_str());
-        let mut others = std::env::vars().filter(|(n, v)| other(n) && !v.contains('\n')).map(|(n, _)| n);
+        let other = |n: &String| {
+            is_name(n)
+                && !PLAIN.contains(&n.as_str())
+                && !n.starts_with("LC_")
+                && !own.contains(&n.as_str())
+        };
+        let mut others =
+            std::env::vars().filter(|(n, v)| other(n) && !v.contains('\n')).map(|(n, _)| n);
         let (Some(there), Some(other)) = (others.next(), others.next()) else {
-            return eprintln!("SKIP a_program_gets_the_plain_variables_and_those_that_it_is_given: no other variables here");
+            return eprintln!(
+                "SKIP a_program_gets_the_plain_variables_and_those_that_it_is_given: no other variables here"
+            );
         };
         let (there, other) = (there.as_str(), other.as_str());
         let script = format!("echo \"$PATH|${{{there}-no}}|${{{other}-no}}\"");
         let said = says(shell_with(&with(&[there], Privileges::Drop), &script));
-        let [path, given] = ["PATH", there].map(|n| std::env::var(n).unwrap_or_else(|_| "no".into()));
+        let [path, given] =
+            ["PATH", there].map(|n| std::env::var(n).unwrap_or_else(|_| "no".into()));
         assert_eq!(said, format!("{path}|{given}|no"));
-        let why = Child::start(&["true".into()], &with(&["NOT_SET_ANYWHERE"], Privileges::Drop)).err();
-        assert_eq!(why.as_deref(), Some("`NOT_SET_ANYWHERE`, which `environment` names, is not set"));
+        let why =
+            Child::start(&["true".into()], &with(&["NOT_SET_ANYWHERE"], Privileges::Drop)).err();
+        assert_eq!(
+            why.as_deref(),
+            Some("`NOT_SET_ANYWHERE`, which `environment` names, is not set")
+        );
     }
 
-    /// A program behind a shell, which writes the number of what it has started to `file`; that number.
+    /// A program behind a shell, which writes the number of what it has started to `file`; that
+    /// number.
     fn wrapped(file: &std::path::Path, then: &str) -> (Child, String) {
         let script = format!("sleep 1000 & echo $! > {}; echo started; {then}", file.display());
         let mut program = shell(&script);

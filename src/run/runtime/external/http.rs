@@ -1,7 +1,9 @@
-//! A program that runs already: every question is a `POST` to its address, and the body of the response is the answer.
+//! A program that runs already: every question is a `POST` to its address, and the body of the
+//! response is the answer.
 //!
-//! A thread of its own speaks to it over one connection, so that a program that does not answer cannot hold up the control loop. A
-//! question that failed costs that answer only: the next one is asked again, also after the program was started again.
+//! A thread of its own speaks to it over one connection, so that a program that does not answer
+//! cannot hold up the control loop. A question that failed costs that answer only: the next one is
+//! asked again, also after the program was started again.
 
 use std::net::TcpStream;
 use std::sync::mpsc::{self, RecvTimeoutError, TrySendError};
@@ -17,7 +19,8 @@ use crate::circuits::external::NoAnswer;
 /// Time between two looks for a program that may be starting.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// An answer that is late by less is waited for, and dropped: the connection is good for the next question then.
+/// An answer that is late by less is waited for, and dropped: the connection is good for the next
+/// question then.
 const LATE: Duration = Duration::from_secs(1);
 
 /// A question with its number and the end of the time for its answer.
@@ -32,8 +35,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// A program at this address, which is not asked yet. It may be starting: one that does not listen before `until` is reported by
-    /// the first question.
+    /// A program at this address, which is not asked yet. It may be starting: one that does not
+    /// listen before `until` is reported by the first question.
     ///
     /// # Errors
     /// When there is no thread to be had.
@@ -45,7 +48,12 @@ impl Http {
         let (questions, to_ask) = mpsc::sync_channel(1);
         let (told, answers) = mpsc::channel();
         let url = url.to_owned();
-        let agent = Agent::config_builder().http_status_as_error(false).max_redirects(0).proxy(None).build().into();
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .build()
+            .into();
         spawn("ask", move || ask_all(&agent, &url, &to_ask, &told)).map_err(|e| e.to_string())?;
         Ok(Self { asked: 0, questions, answers })
     }
@@ -67,7 +75,9 @@ impl Link for Http {
                 // It came after its time.
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
-                Err(RecvTimeoutError::Disconnected) => return Err("the thread that asks has ended".into()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err("the thread that asks has ended".into());
+                }
             }
         }
     }
@@ -80,7 +90,12 @@ fn listens(url: &str) -> bool {
 }
 
 /// Asks until the run ends.
-fn ask_all(agent: &Agent, url: &str, questions: &mpsc::Receiver<Asked>, answers: &mpsc::Sender<(u64, Result<String, String>)>) {
+fn ask_all(
+    agent: &Agent,
+    url: &str,
+    questions: &mpsc::Receiver<Asked>,
+    answers: &mpsc::Sender<(u64, Result<String, String>)>,
+) {
     while let Ok((number, question, until)) = questions.recv() {
         let time = until.saturating_duration_since(Instant::now()) + LATE;
         let answer = ask(agent, url, question, time).map_err(|e| e.to_string()).and_then(|r| r);
@@ -91,12 +106,26 @@ fn ask_all(agent: &Agent, url: &str, questions: &mpsc::Receiver<Asked>, answers:
 }
 
 /// One question. The inner error is what a program said that answered with another status than 200.
-fn ask(agent: &Agent, url: &str, question: String, time: Duration) -> Result<Result<String, String>, ureq::Error> {
-    let request = agent.post(url).header(CONTENT_TYPE, "application/json").config().timeout_global(Some(time)).build();
+fn ask(
+    agent: &Agent,
+    url: &str,
+    question: String,
+    time: Duration,
+) -> Result<Result<String, String>, ureq::Error> {
+    let request = agent
+        .post(url)
+        .header(CONTENT_TYPE, "application/json")
+        .config()
+        .timeout_global(Some(time))
+        .build();
     let mut response = request.send(question)?;
     let body = response.body_mut().with_config().limit(LONGEST).read_to_string()?;
     let status = response.status();
-    Ok(if status == 200 { Ok(body) } else { Err(format!("answered with status {}: `{}`", status.as_u16(), short(&body))) })
+    Ok(if status == 200 {
+        Ok(body)
+    } else {
+        Err(format!("answered with status {}: `{}`", status.as_u16(), short(&body)))
+    })
 }
 
 #[cfg(test)]
@@ -116,7 +145,9 @@ mod tests {
             if from.read_line(&mut line).ok()? == 0 {
                 return None;
             }
-            if let Some((name, value)) = line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
+            if let Some((name, value)) =
+                line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+            {
                 length = value.trim().parse().unwrap_or_else(|_| panic!("{name}: {value}"));
             }
             if line == "\r\n" {
@@ -128,7 +159,8 @@ mod tests {
         String::from_utf8(body).ok()
     }
 
-    /// A program at an address, whose answers, with their status, `say` gives for questions; none closes the connection.
+    /// A program at an address, whose answers, with their status, `say` gives for questions; none
+    /// closes the connection.
     fn program(say: impl Fn(&str) -> Option<(u16, String)> + Send + Sync + 'static) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -137,7 +169,8 @@ mod tests {
                 let mut from = BufReader::new(stream);
                 while let Some(question) = request(&mut from) {
                     let Some((status, body)) = say(&question) else { break };
-                    let head = format!("HTTP/1.1 {status} said\r\nContent-Length: {}\r\n\r\n", body.len());
+                    let head =
+                        format!("HTTP/1.1 {status} said\r\nContent-Length: {}\r\n\r\n", body.len());
                     let _ = from.get_mut().write_all((head + &body).as_bytes());
                 }
             }
@@ -163,7 +196,9 @@ mod tests {
             _ => Some((200, format!("{question}!"))),
         });
         let mut it = Http::new(&url, soon()).unwrap();
-        for (question, error) in [("bad", "answered with status 500: `no sun`"), ("close", ""), ("moved", "status 302")] {
+        for (question, error) in
+            [("bad", "answered with status 500: `no sun`"), ("close", ""), ("moved", "status 302")]
+        {
             assert_eq!(asks(&mut it, "a", soon()), Ok(Some("a!".into())));
             let why = asks(&mut it, question, soon()).unwrap_err();
             assert!(why.contains(error) && !why.is_empty(), "{question}: {why}");

@@ -100,7 +100,11 @@ pub trait Transport {
     ///
     /// # Errors
     /// Why the run cannot go on.
-    fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String>;
+    fn place(
+        &mut self,
+        what: (JobId, usize),
+        request: &Request,
+    ) -> Result<Option<Vec<(RackId, u32)>>, String>;
 
     /// The shuffle of a stage begins, so what [`Transport::place`] has held for it is not needed
     /// any more.
@@ -144,7 +148,8 @@ struct Agenda<'a> {
 impl Agenda<'_> {
     /// When the next event is due. O(1).
     fn next(&mut self) -> Option<Time> {
-        let (job, failure) = (self.coming.peek().map(|j| j.arrival), self.failures.peek().map(|f| f.0));
+        let (job, failure) =
+            (self.coming.peek().map(|j| j.arrival), self.failures.peek().map(|f| f.0));
         [job, failure, self.timers.keys().next().map(|k| k.0)].into_iter().flatten().min()
     }
 
@@ -229,7 +234,12 @@ const PATIENCE: u32 = 10_000;
 impl<'a, T: Transport> Driver<'a, T> {
     /// A driver of a new scheduler. `jobs` by arrival; `failures` are hosts that fail and come
     /// back, by time.
-    pub fn new(scheduler: Scheduler, transport: T, jobs: &'a [JobSpec], failures: &'a [(Time, Event)]) -> Self {
+    pub fn new(
+        scheduler: Scheduler,
+        transport: T,
+        jobs: &'a [JobSpec],
+        failures: &'a [(Time, Event)],
+    ) -> Self {
         let (failures, coming) = (failures.iter().peekable(), jobs.iter().peekable());
         Self {
             scheduler,
@@ -262,7 +272,12 @@ impl<'a, T: Transport> Driver<'a, T> {
             let done = coming == 0 && self.scheduler.is_idle() && self.transport.is_over();
             let stuck = (wake.is_none() || self.in_vain >= PATIENCE) && self.transport.is_stuck();
             let ends = done || stuck;
-            let goes_on = watch(&Round { scheduler: &self.scheduler, transport: &self.transport, coming, ends });
+            let goes_on = watch(&Round {
+                scheduler: &self.scheduler,
+                transport: &self.transport,
+                coming,
+                ends,
+            });
             match (done, goes_on, stuck) {
                 (true, ..) => return Ok(End::Finished),
                 (_, false, _) => return Ok(End::Stopped),
@@ -297,7 +312,9 @@ impl<'a, T: Transport> Driver<'a, T> {
     /// Begins to write a task's output. False if it has nothing to write.
     fn write(&mut self, of: (TaskRef, u32)) -> Result<bool, String> {
         let now = self.transport.now();
-        let Some(coflow) = self.writes.as_mut().and_then(|w| w.begin(of, now)) else { return Ok(false) };
+        let Some(coflow) = self.writes.as_mut().and_then(|w| w.begin(of, now)) else {
+            return Ok(false);
+        };
         self.transport.belongs(coflow.id, of.0.job);
         self.transport.start(&coflow)?;
         Ok(true)
@@ -310,7 +327,9 @@ impl<'a, T: Transport> Driver<'a, T> {
             NetworkEvent::Coflow(coflow) => (coflow, true),
         };
         match (&mut self.writes, word) {
-            (Some(writes), _) if Writes::has(coflow) => writes.ended(coflow, all).map(|(task, attempt)| Event::TaskFinished(task, attempt)),
+            (Some(writes), _) if Writes::has(coflow) => {
+                writes.ended(coflow, all).map(|(task, attempt)| Event::TaskFinished(task, attempt))
+            }
             (_, NetworkEvent::Flow(coflow, flow)) => Some(Event::FlowFinished(coflow, flow)),
             (_, NetworkEvent::Coflow(coflow)) => Some(Event::CoflowFinished(coflow)),
         }
@@ -372,14 +391,23 @@ impl<'a, T: Transport> Driver<'a, T> {
                     self.hear()?;
                 }
                 Action::CancelCoflow(coflow) => self.transport.cancel(coflow)?,
-                Action::Prioritise { coflow, flows } => self.transport.prioritise(coflow, &flows)?,
+                Action::Prioritise { coflow, flows } => {
+                    self.transport.prioritise(coflow, &flows)?
+                }
                 Action::Consult { question } => {
-                    let answer = self.program.as_mut().map_or_else(|| Err(NoAnswer::Broken(MISSING.into())), |p| p.ask(&*question));
+                    let answer = self.program.as_mut().map_or_else(
+                        || Err(NoAnswer::Broken(MISSING.into())),
+                        |p| p.ask(&*question),
+                    );
                     self.tell(Event::Advised { answer })?;
                 }
-                Action::StartTask { task, host, .. } => self.writes.iter_mut().for_each(|w| w.started(task, host)),
+                Action::StartTask { task, host, .. } => {
+                    self.writes.iter_mut().for_each(|w| w.started(task, host))
+                }
                 Action::StopTask { task, attempt } => {
-                    if let Some(coflow) = self.writes.as_mut().and_then(|w| w.stopped((task, attempt))) {
+                    if let Some(coflow) =
+                        self.writes.as_mut().and_then(|w| w.stopped((task, attempt)))
+                    {
                         self.transport.cancel(coflow)?;
                     }
                 }

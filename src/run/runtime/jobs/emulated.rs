@@ -42,14 +42,20 @@ impl Network for Emulated<'_> {
 
     fn left(&mut self) -> Result<Vec<(CoflowId, FlowId, Bytes)>, String> {
         let all = self.emulation.traffic.left().into_iter();
-        Ok(all.flat_map(|(id, flows)| flows.into_iter().map(move |(flow, bytes)| (id, flow, bytes))).collect())
+        Ok(all
+            .flat_map(|(id, flows)| flows.into_iter().map(move |(flow, bytes)| (id, flow, bytes)))
+            .collect())
     }
 
     fn next(&mut self, patience: Duration) -> Result<Option<NetworkEvent>, String> {
         match self.words.recv_timeout(patience) {
-            Ok(TrafficEvent::FlowFinished { coflow, flow, .. }) => Ok(Some(NetworkEvent::Flow(coflow, flow))),
+            Ok(TrafficEvent::FlowFinished { coflow, flow, .. }) => {
+                Ok(Some(NetworkEvent::Flow(coflow, flow)))
+            }
             Ok(TrafficEvent::Finished { coflow, .. }) => Ok(Some(NetworkEvent::Coflow(coflow))),
-            Ok(TrafficEvent::Failed { coflow, why }) => Err(format!("coflow {} broke: {why}", coflow.0)),
+            Ok(TrafficEvent::Failed { coflow, why }) => {
+                Err(format!("coflow {} broke: {why}", coflow.0))
+            }
             Err(RecvTimeoutError::Timeout) => self.emulation.died().map_or(Ok(None), Err),
             Err(RecvTimeoutError::Disconnected) => Err("another run listens to the traffic".into()),
         }

@@ -60,7 +60,11 @@ pub trait Network {
     ///
     /// # Errors
     /// Why it cannot be asked. `None`: it was asked, and has none.
-    fn place(&mut self, _what: (JobId, usize), _request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
+    fn place(
+        &mut self,
+        _what: (JobId, usize),
+        _request: &Request,
+    ) -> Result<Option<Vec<(RackId, u32)>>, String> {
         Err("this network cannot be asked for placements: take another placement policy than co-decided".into())
     }
 
@@ -121,13 +125,20 @@ pub fn run(
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&Snapshot),
 ) -> Result<Outcome, String> {
-    let settings = crate::scheduler::state::Settings { grain: Grain::Host, ..ask.jobs_by.settings.clone() };
+    let settings =
+        crate::scheduler::state::Settings { grain: Grain::Host, ..ask.jobs_by.settings.clone() };
     let policy = JobPolicy { settings, ..ask.jobs_by.clone() };
     let (elephant, foreseen) = (ask.elephant, &ask.jobs.jobs);
     let placement = policy.placement.build(elephant);
-    let scheduler = scheduler(ask.topology.clone(), placement, policy.settings.clone(), foreseen, None)?;
+    let scheduler =
+        scheduler(ask.topology.clone(), placement, policy.settings.clone(), foreseen, None)?;
     let program = program(&policy.placement.policy, None)?;
-    let wall = LiveTransport { network, heard: None, on_their_way: BTreeSet::new(), began: Instant::now() };
+    let wall = LiveTransport {
+        network,
+        heard: None,
+        on_their_way: BTreeSet::new(),
+        began: Instant::now(),
+    };
     let mut run = Driver::new(scheduler, wall, &ask.jobs.jobs, ask.failures);
     run.program = program;
     if let Some(recorder) = recorder {
@@ -203,7 +214,11 @@ impl Transport for LiveTransport<'_> {
         self.network.left()
     }
 
-    fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
+    fn place(
+        &mut self,
+        what: (JobId, usize),
+        request: &Request,
+    ) -> Result<Option<Vec<(RackId, u32)>>, String> {
         self.network.place(what, request)
     }
 
@@ -259,12 +274,19 @@ mod tests {
             if self.breaks_at.is_some_and(|k| c.id.0 >= k) {
                 return Err("the cable is cut".into());
             }
-            assert!(c.flows.iter().all(|f| f.from != f.to && f.bytes.0 > 0) && self.open.insert(c.id));
+            assert!(
+                c.flows.iter().all(|f| f.from != f.to && f.bytes.0 > 0) && self.open.insert(c.id)
+            );
             self.sent += c.bytes().0;
-            self.flying.extend(c.flows.iter().enumerate().map(|(k, f)| ((c.id, k.into()), f.bytes)));
+            self.flying
+                .extend(c.flows.iter().enumerate().map(|(k, f)| ((c.id, k.into()), f.bytes)));
             if self.silent_from.is_none_or(|k| c.id.0 < k) {
                 let due = Instant::now() + self.takes;
-                self.words.extend((0..c.flows.len()).rev().map(|k| (due, NetworkEvent::Flow(c.id, FlowId::from(k)))));
+                self.words.extend(
+                    (0..c.flows.len())
+                        .rev()
+                        .map(|k| (due, NetworkEvent::Flow(c.id, FlowId::from(k)))),
+                );
                 self.words.push_back((due, NetworkEvent::Coflow(c.id)));
             }
             Ok(())
@@ -278,7 +300,10 @@ mod tests {
         }
 
         fn prioritise(&mut self, _: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), String> {
-            assert!(flows.is_sorted_by(|a, b| a.0 < b.0) && flows.iter().all(|f| f.1 <= 7), "each flow once");
+            assert!(
+                flows.is_sorted_by(|a, b| a.0 < b.0) && flows.iter().all(|f| f.1 <= 7),
+                "each flow once"
+            );
             Ok(())
         }
 
@@ -287,9 +312,15 @@ mod tests {
             Ok(self.flying.iter().map(|(k, b)| (k.0, k.1, Bytes(b.0 / 2))).collect())
         }
 
-        fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
+        fn place(
+            &mut self,
+            what: (JobId, usize),
+            request: &Request,
+        ) -> Result<Option<Vec<(RackId, u32)>>, String> {
             let t = network();
-            let p = advisor::decide(&t, &advisor::NetworkState::idle(&t, Bytes(2_000_000)), request).map_err(|e| e.to_string())?;
+            let p =
+                advisor::decide(&t, &advisor::NetworkState::idle(&t, Bytes(2_000_000)), request)
+                    .map_err(|e| e.to_string())?;
             self.held.insert(what);
             Ok(Some(p.chosen.racks))
         }
@@ -300,11 +331,18 @@ mod tests {
         }
 
         fn next(&mut self, patience: Duration) -> Result<Option<NetworkEvent>, String> {
-            let due = self.words.front().map_or(patience, |w| w.0.saturating_duration_since(Instant::now()));
+            let due = self
+                .words
+                .front()
+                .map_or(patience, |w| w.0.saturating_duration_since(Instant::now()));
             if !due.is_zero() {
                 std::thread::park_timeout(due.min(patience));
             }
-            let word = if self.words.front().is_some_and(|w| w.0 <= Instant::now()) { self.words.pop_front().map(|w| w.1) } else { None };
+            let word = if self.words.front().is_some_and(|w| w.0 <= Instant::now()) {
+                self.words.pop_front().map(|w| w.1)
+            } else {
+                None
+            };
             match word {
                 Some(NetworkEvent::Flow(c, k)) => drop(self.flying.remove(&(c, k))),
                 Some(NetworkEvent::Coflow(c)) => drop(self.open.remove(&c)),
@@ -326,15 +364,24 @@ mod tests {
         let (topology, jobs) = (Arc::new(network()), quick());
         let mut by = JobPolicy::new(kind);
         by.placement.common.missed = None;
-        (by.placement.common.wait, by.placement.common.patience) = ((Span::millis(5), Span::millis(5)), Span::millis(50));
-        let ask = LiveJobs { topology: &topology, jobs_by: &by, elephant: Bytes(2_000_000), jobs: &jobs, failures };
+        (by.placement.common.wait, by.placement.common.patience) =
+            ((Span::millis(5), Span::millis(5)), Span::millis(50));
+        let ask = LiveJobs {
+            topology: &topology,
+            jobs_by: &by,
+            elephant: Bytes(2_000_000),
+            jobs: &jobs,
+            failures,
+        };
         run(&ask, None, fake, &AtomicBool::new(false), &mut |_| ()).unwrap()
     }
 
     /// No slot is held by two tasks at once.
     fn slots_are_used_once(timeline: &[TaskRun]) {
         let mut by_slot: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        timeline.iter().for_each(|t| by_slot.entry((t.host, t.slot)).or_default().push((t.started, t.ended)));
+        timeline
+            .iter()
+            .for_each(|t| by_slot.entry((t.host, t.slot)).or_default().push((t.started, t.ended)));
         for (slot, mut held) in by_slot {
             held.sort_unstable();
             assert!(held.windows(2).all(|w| w[0].1 <= w[1].0), "{slot:?}: {held:?}");
@@ -348,15 +395,23 @@ mod tests {
             let o = play(kind, &mut fake, &[]);
             assert_eq!(o.broken, None, "{kind:?}");
             let tasks: u64 = quick().jobs.iter().map(|j| j.tasks()).sum();
-            let once: BTreeSet<TaskRef> = o.timeline.iter().filter(|t| t.finished).map(|t| t.task).collect();
+            let once: BTreeSet<TaskRef> =
+                o.timeline.iter().filter(|t| t.finished).map(|t| t.task).collect();
             // On a slow machine a reduce may have given its slot to a map, and starts again.
             let starts = tasks + o.end.counters.preempted;
             assert_eq!((once.len() as u64, o.timeline.len() as u64), (tasks, starts), "{kind:?}");
             slots_are_used_once(&o.timeline);
             let asked: u64 = o.end.jobs.iter().map(|j| j.shuffled.0 + j.read.0).sum();
-            assert!(asked == fake.sent && fake.open.is_empty() && fake.held.is_empty() && o.end.counters.violations == 0, "{kind:?}");
+            assert!(
+                asked == fake.sent
+                    && fake.open.is_empty()
+                    && fake.held.is_empty()
+                    && o.end.counters.violations == 0,
+                "{kind:?}"
+            );
             for (j, spec) in o.end.jobs.iter().zip(quick().jobs) {
-                let longest: Span = spec.stages.iter().map(|s| s.times.longest()).fold(Span::ZERO, |a, b| a + b);
+                let longest: Span =
+                    spec.stages.iter().map(|s| s.times.longest()).fold(Span::ZERO, |a, b| a + b);
                 assert!(j.jct.unwrap() >= longest, "{kind:?}: tasks took their time: {j:?}");
             }
         }
@@ -375,15 +430,27 @@ mod tests {
         for kind in kinds() {
             let mut fake = Fake { takes: Duration::from_millis(10), ..Fake::default() };
             let o = play(kind, &mut fake, &failures);
-            assert_eq!((o.broken, o.end.counters.hosts_failed, o.end.counters.violations), (None, 3, 0), "{kind:?}");
-            let once: BTreeSet<TaskRef> = o.timeline.iter().filter(|t| t.finished).map(|t| t.task).collect();
-            assert_eq!(once.len() as u64, quick().jobs.iter().map(|j| j.tasks()).sum::<u64>(), "{kind:?}: every task has finished");
+            assert_eq!(
+                (o.broken, o.end.counters.hosts_failed, o.end.counters.violations),
+                (None, 3, 0),
+                "{kind:?}"
+            );
+            let once: BTreeSet<TaskRef> =
+                o.timeline.iter().filter(|t| t.finished).map(|t| t.task).collect();
+            assert_eq!(
+                once.len() as u64,
+                quick().jobs.iter().map(|j| j.tasks()).sum::<u64>(),
+                "{kind:?}: every task has finished"
+            );
             slots_are_used_once(&o.timeline);
             assert!(fake.open.is_empty(), "{kind:?}: {:?}", fake.open);
             cancelled += fake.cancelled;
             reruns += o.end.jobs.iter().map(|j| j.reruns).sum::<u32>();
         }
-        assert!(cancelled > 0 && reruns > 0, "something was on its way to them, and ran there: {cancelled} cancelled, {reruns} run again");
+        assert!(
+            cancelled > 0 && reruns > 0,
+            "something was on its way to them, and ran there: {cancelled} cancelled, {reruns} run again"
+        );
     }
 
     #[test]
@@ -396,11 +463,20 @@ mod tests {
         let stop = AtomicBool::new(false);
         let (topology, jobs) = (Arc::new(network()), quick());
         let by = JobPolicy::new(Kind::Fair);
-        let ask = LiveJobs { topology: &topology, jobs_by: &by, elephant: Bytes(0), jobs: &jobs, failures: &[] };
+        let ask = LiveJobs {
+            topology: &topology,
+            jobs_by: &by,
+            elephant: Bytes(0),
+            jobs: &jobs,
+            failures: &[],
+        };
         let mut silent = Fake { silent_from: Some(2), ..Fake::default() };
         // Told to stop when only silence is left.
         let mut watch = |s: &Snapshot| stop.store(s.coflows > 0 && s.computing == 0, Relaxed);
         let o = run(&ask, None, &mut silent, &stop, &mut watch).unwrap();
-        assert!(o.broken.is_none() && o.end.coflows > 0 && !silent.open.is_empty(), "what is open is the caller's to cancel");
+        assert!(
+            o.broken.is_none() && o.end.coflows > 0 && !silent.open.is_empty(),
+            "what is open is the caller's to cancel"
+        );
     }
 }

@@ -36,10 +36,12 @@ pub struct JobsResult {
     /// Why the run ended.
     #[serde(default)]
     pub end: End,
-    /// The instant, by the daemon's clock and its event log, from which this result counts its times; only of live runs.
+    /// The instant, by the daemon's clock and its event log, from which this result counts its
+    /// times; only of live runs.
     #[serde(default, rename = "zero_ns", skip_serializing_if = "Option::is_none")]
     pub zero: Option<Time>,
-    /// Since when, and until when, another process changed the network under the run: what was measured may not be what it says.
+    /// Since when, and until when, another process changed the network under the run: what was
+    /// measured may not be what it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampered: Option<Tampered>,
     /// Instants at which something happened; only in simulation.
@@ -61,8 +63,8 @@ pub struct JobsResult {
     /// What links carried over time; of simulations only if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
-    /// The machine: of live runs what it is and what it did; of simulations what the run took, if asked for. All else is the same on
-    /// every machine.
+    /// The machine: of live runs what it is and what it did; of simulations what the run took, if
+    /// asked for. All else is the same on every machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// Why the run is not, or not wholly, what its name says; empty if nothing speaks against it.
@@ -89,8 +91,9 @@ pub struct JobsSummary {
     /// 95th percentile of the job completion times.
     #[serde(rename = "p95_jct_ns")]
     pub p95_jct: Span,
-    /// Mean time of a shuffle over the network, from its first flow to its last; a job that finished and sent nothing counts as zero, so
-    /// that a policy which sends less does not look worse.
+    /// Mean time of a shuffle over the network, from its first flow to its last; a job that
+    /// finished and sent nothing counts as zero, so that a policy which sends less does not look
+    /// worse.
     #[serde(rename = "average_cct_ns")]
     pub average_cct: Span,
     /// Median of these.
@@ -169,7 +172,8 @@ impl JobsTally {
 }
 
 impl JobsSummary {
-    /// Of jobs that were counted before, the scheduler's last snapshot with the other ones, and what the network measured. O(jobs).
+    /// Of jobs that were counted before, the scheduler's last snapshot with the other ones, and
+    /// what the network measured. O(jobs).
     pub fn new(mut jobs: JobsTally, end: &Snapshot, network: &Summary) -> Self {
         end.jobs.iter().for_each(|j| jobs.add(j));
         let first = jobs.first.unwrap_or(Time::ZERO);
@@ -201,12 +205,25 @@ impl JobsSummary {
 
 impl JobsResult {
     /// Puts together what the scheduler and the network say at the end of a run.
-    pub fn new(end: Snapshot, timeline: &[TaskRun], topology: &Topology, grain: &str, network: RunResult) -> Self {
+    pub fn new(
+        end: Snapshot,
+        timeline: &[TaskRun],
+        topology: &Topology,
+        grain: &str,
+        network: RunResult,
+    ) -> Self {
         Self::summed(JobsTally::default(), end, timeline, topology, grain, network)
     }
 
     /// The same where sums are over more jobs than are listed: those that were counted before, too.
-    pub fn summed(before: JobsTally, end: Snapshot, timeline: &[TaskRun], topology: &Topology, grain: &str, network: RunResult) -> Self {
+    pub fn summed(
+        before: JobsTally,
+        end: Snapshot,
+        timeline: &[TaskRun],
+        topology: &Topology,
+        grain: &str,
+        network: RunResult,
+    ) -> Self {
         Self {
             origin: network.origin,
             mechanism: network.mechanism,

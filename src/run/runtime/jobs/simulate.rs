@@ -1,8 +1,9 @@
 //! Jobs in virtual time: the scheduler and the controller over the simulated fabric.
 //!
-//! At one instant, in this order: flows finish and circuits change, tasks finish, hosts fail or come back, jobs arrive, the scheduler
-//! decides and its coflows begin, the controller wakes. Blocks are where they shall be as soon as a job is submitted: uploading is
-//! not part of a run. Nothing reads a clock or a random number, so one input gives one event log, byte for byte.
+//! At one instant, in this order: flows finish and circuits change, tasks finish, hosts fail or
+//! come back, jobs arrive, the scheduler decides and its coflows begin, the controller wakes.
+//! Blocks are where they shall be as soon as a job is submitted: uploading is not part of a run.
+//! Nothing reads a clock or a random number, so one input gives one event log, byte for byte.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -69,8 +70,8 @@ pub enum Line<'a> {
     },
 }
 
-/// Runs jobs until all have finished, or until `until`, or until nothing can move any more. Every line of the event log goes to
-/// `log`.
+/// Runs jobs until all have finished, or until `until`, or until nothing can move any more. Every
+/// line of the event log goes to `log`.
 ///
 /// # Errors
 /// Jobs that the policy cannot plan, or what the scheduler or the controller refuses.
@@ -89,7 +90,8 @@ pub struct JobRunOptions<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// What links carry over time is kept, at first in buckets of this length ([`bucket`]).
     pub bucket: Option<Span>,
-    /// What ends of flows leave is shared again at multiples of this only; zero: at once ([`Extras::resolution`]).
+    /// What ends of flows leave is shared again at multiples of this only; zero: at once
+    /// ([`Extras::resolution`]).
     pub resolution: Span,
     /// Is told now and then how far the run is, and at its end.
     pub watch: Option<&'a dyn Fn(Progress)>,
@@ -99,7 +101,8 @@ pub struct JobRunOptions<'a> {
     pub explain: Option<JobId>,
     /// Takes everything that ends; the result has no lists then, and sums over all.
     pub rows: Option<Rows<'a>>,
-    /// Whether tasks write what their stages make for good: HDFS copies it over the network before they are done.
+    /// Whether tasks write what their stages make for good: HDFS copies it over the network before
+    /// they are done.
     pub writes: bool,
 }
 
@@ -124,7 +127,8 @@ pub fn bucket(topology: &Topology, jobs: &JobList) -> Span {
     bucket_for(least(topology, jobs))
 }
 
-/// The least time that a run of `jobs` takes: up to the last arrival, and as long as all tasks compute on all slots at once. O(stages).
+/// The least time that a run of `jobs` takes: up to the last arrival, and as long as all tasks
+/// compute on all slots at once. O(stages).
 pub fn least(topology: &Topology, jobs: &JobList) -> Span {
     let last = jobs.jobs.last().map_or(Time::ZERO, |j| j.arrival).since(Time::ZERO);
     let slots: u64 = topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
@@ -144,12 +148,16 @@ fn work(s: &StageSpec) -> u128 {
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_with(ask: &SimulatedJobs, course: &JobRunOptions, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
+pub fn simulate_with(
+    ask: &SimulatedJobs,
+    course: &JobRunOptions,
+    log: &mut dyn FnMut(Line),
+) -> Result<JobsResult, String> {
     simulate_as(ask, ask.jobs_by.placement.build(ask.plan.policy.elephant_threshold), course, log)
 }
 
-/// [`simulate_with`] under a placement policy that is made already, be it one without a name; of the one in `ask.jobs_by` only the network
-/// that it is meant for counts.
+/// [`simulate_with`] under a placement policy that is made already, be it one without a name; of
+/// the one in `ask.jobs_by` only the network that it is meant for counts.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -161,20 +169,41 @@ pub fn simulate_as(
 ) -> Result<JobsResult, String> {
     let topology = Arc::new(ask.jobs_by.placement.network(ask.topology));
     let grain = ask.jobs_by.settings.grain;
-    let network = if grain == Grain::Rack { Arc::new(rack_level(&topology)) } else { topology.clone() };
-    if grain == Grain::Rack && ask.faults.iter().any(|f| matches!(f.what, Broken::Links { which: Which::Nic(_), .. })) {
-        return Err("racks as a whole have no hosts' interfaces that could fail; ask for --grain host".into());
+    let network =
+        if grain == Grain::Rack { Arc::new(rack_level(&topology)) } else { topology.clone() };
+    if grain == Grain::Rack
+        && ask.faults.iter().any(|f| matches!(f.what, Broken::Links { which: Which::Nic(_), .. }))
+    {
+        return Err(
+            "racks as a whole have no hosts' interfaces that could fail; ask for --grain host"
+                .into(),
+        );
     }
     let named = ask.jobs_by.placement.kind().name();
     if course.record.is_some() && placement.name() != named {
-        return Err(format!("a recording names its placement policy, and `{}` is not `{named}`", placement.name()));
+        return Err(format!(
+            "a recording names its placement policy, and `{}` is not `{named}`",
+            placement.name()
+        ));
     }
-    let (elephant, foreseen) = (ask.plan.policy.elephant_threshold, course.foreseen.unwrap_or(&ask.jobs.jobs));
-    let mut scheduler = scheduler(topology.clone(), placement, ask.jobs_by.settings.clone(), foreseen, course.remaining)?;
+    let (elephant, foreseen) =
+        (ask.plan.policy.elephant_threshold, course.foreseen.unwrap_or(&ask.jobs.jobs));
+    let mut scheduler = scheduler(
+        topology.clone(),
+        placement,
+        ask.jobs_by.settings.clone(),
+        foreseen,
+        course.remaining,
+    )?;
     course.explain.into_iter().for_each(|job| scheduler.explain(job));
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
-    let extras = Extras { faults: ask.faults, bucket: course.bucket, resolution: course.resolution, proposals: true };
+    let extras = Extras {
+        faults: ask.faults,
+        bucket: course.bucket,
+        resolution: course.resolution,
+        proposals: true,
+    };
     let transport = Virtual {
         network: Simulation::with(&network, ask.plan, extras, &mut from_network),
         promised: BTreeMap::new(),
@@ -192,13 +221,18 @@ pub fn simulate_as(
     run.writes = course.writes.then(|| Writes::new(&ask.jobs.jobs, topology.clone(), grain, seed));
     run.told = course.rows.map(|rows| Told::new(rows, ask.topology));
     if let Some(recorder) = course.record {
-        let (topology, policy, foreseen) = ((*topology).clone(), ask.jobs_by.clone(), foreseen.to_vec());
+        let (topology, policy, foreseen) =
+            ((*topology).clone(), ask.jobs_by.clone(), foreseen.to_vec());
         run.transport.network.record(recorder);
-        run.record(recorder, JobsHead { topology, policy, elephant, foreseen, misjudged: course.remaining });
+        run.record(
+            recorder,
+            JobsHead { topology, policy, elephant, foreseen, misjudged: course.remaining },
+        );
     }
     let end = run.play(&mut |r: &Round<Virtual>| {
         let stopped = course.stop.is_some_and(|s| s.load(Ordering::Relaxed));
-        let (now, events, coflows) = (r.transport.now, r.transport.events, r.transport.network.unfinished());
+        let (now, events, coflows) =
+            (r.transport.now, r.transport.events, r.transport.network.unfinished());
         if events.is_multiple_of(LOOK) || r.ends || stopped {
             course.watch.inspect(|tell| tell(Progress { now, events, coming: r.coming, coflows }));
         }
@@ -207,11 +241,27 @@ pub fn simulate_as(
     let grain = if grain == Grain::Rack { "rack" } else { "host" };
     let explained = run.scheduler.explained().iter().map(|e| e.named(ask.topology)).collect();
     let Virtual { network, events, .. } = run.transport;
-    let network = RunResult { end, events: Some(events), ..told(network.result(&ask.jobs.name, &[]), course.rows) };
+    let network = RunResult {
+        end,
+        events: Some(events),
+        ..told(network.result(&ask.jobs.name, &[]), course.rows)
+    };
     let before = run.told.map_or_else(JobsTally::default, |t| t.jobs);
-    let result = JobsResult::summed(before, run.scheduler.snapshot(), run.scheduler.timeline(), ask.topology, grain, network);
-    let down = ask.failures.iter().filter(|f| matches!(f.1, Event::HostFailed(_) | Event::RackFailed(_))).count();
-    let result = result.judged(&Given { faults: (ask.faults.len() + down) as u64, ..Given::default() });
+    let result = JobsResult::summed(
+        before,
+        run.scheduler.snapshot(),
+        run.scheduler.timeline(),
+        ask.topology,
+        grain,
+        network,
+    );
+    let down = ask
+        .failures
+        .iter()
+        .filter(|f| matches!(f.1, Event::HostFailed(_) | Event::RackFailed(_)))
+        .count();
+    let result =
+        result.judged(&Given { faults: (ask.faults.len() + down) as u64, ..Given::default() });
     let Some(rows) = course.rows else { return Ok(JobsResult { explained, ..result }) };
     result.timeline.iter().for_each(|t| rows(Row::Task(t)));
     result.jobs.iter().for_each(|j| rows(Row::Job(j)));
@@ -282,11 +332,17 @@ impl Transport for Virtual<'_> {
     }
 
     /// Asks the controller in its present state; it holds what it says until the shuffle begins.
-    fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
+    fn place(
+        &mut self,
+        what: (JobId, usize),
+        request: &Request,
+    ) -> Result<Option<Vec<(RackId, u32)>>, String> {
         self.begins(what)?;
         // The scheduler counts its coflows from zero.
         let id = CoflowId(u32::MAX - self.promises);
-        let Some(p) = self.network.propose(id, request, GRACE).map_err(|e| refused(&e))? else { return Ok(None) };
+        let Some(p) = self.network.propose(id, request, GRACE).map_err(|e| refused(&e))? else {
+            return Ok(None);
+        };
         self.promises += 1;
         self.promised.insert(what, id);
         Ok(Some(p.chosen.racks.clone()))
@@ -312,7 +368,9 @@ impl Transport for Virtual<'_> {
     }
 
     fn is_stuck(&self) -> bool {
-        self.network.unfinished() == 0 || self.network.is_stuck() || self.network.next_event().is_none()
+        self.network.unfinished() == 0
+            || self.network.is_stuck()
+            || self.network.next_event().is_none()
     }
 
     fn log(&mut self, action: &Action) {

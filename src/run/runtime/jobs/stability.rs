@@ -1,7 +1,8 @@
-//! How much the planners lose when what they foresee is wrong: the error models of the three papers, on a small workload.
+//! How much the planners lose when what they foresee is wrong: the error models of the three
+//! papers, on a small workload.
 //!
-//! For each planner and error: all jobs finish, the error changes what is done where the planner knows what is wrong (else nothing at
-//! all), and the mean completion time stays within a bound.
+//! For each planner and error: all jobs finish, the error changes what is done where the planner
+//! knows what is wrong (else nothing at all), and the mean completion time stays within a bound.
 
 use super::errors::Errors;
 use super::simulate::{JobRunOptions, Line, SimulatedJobs, simulate_with};
@@ -17,12 +18,20 @@ const PLANNERS: [Kind; 3] = [Kind::Corral, Kind::Jobpacker, Kind::CoScheduler];
 /// Each figure is the mean over as many draws of the errors.
 const SEEDS: u64 = 5;
 
-/// Thirty jobs, all recurring, half a second apart, of three sizes: they fill about three quarters of the slots.
+/// Thirty jobs, all recurring, half a second apart, of three sizes: they fill about three quarters
+/// of the slots.
 fn jobs() -> JobList {
     let job = |k: u64| {
         let (tasks, ms, mb) = [(6, 700, 12), (10, 1100, 40), (16, 1900, 90)][(k % 3) as usize];
-        let (map, reduce) = (stage("map", tasks, ms, mb), stage("reduce", tasks / 2, ms / 2 + 13 * k, 0));
-        let spec = JobSpec::map_reduce(format!("j{k}"), Time(k * 500_000_000), map, reduce, Bytes(mb * 1_000_000));
+        let (map, reduce) =
+            (stage("map", tasks, ms, mb), stage("reduce", tasks / 2, ms / 2 + 13 * k, 0));
+        let spec = JobSpec::map_reduce(
+            format!("j{k}"),
+            Time(k * 500_000_000),
+            map,
+            reduce,
+            Bytes(mb * 1_000_000),
+        );
         JobSpec { recurring: true, queue: k as u32 % 2, ..spec }
     };
     JobList::new("thirty", (0..30).map(job).collect())
@@ -38,8 +47,12 @@ enum Told {
 /// Mean completion time, and what the scheduler did.
 fn run(kind: Kind, errors: Errors, told: Told) -> (f64, Vec<String>) {
     let elephant_threshold = Bytes(5_000_000);
-    let policy =
-        CircuitPolicy { demand: Estimator::Declared, scheduler: SchedulerKind::Sunflow, elephant_threshold, ..CircuitPolicy::default() };
+    let policy = CircuitPolicy {
+        demand: Estimator::Declared,
+        scheduler: SchedulerKind::Sunflow,
+        elephant_threshold,
+        ..CircuitPolicy::default()
+    };
     let mut jobs_by = JobPolicy::new(kind);
     jobs_by.placement.common.missed = None;
     jobs_by.placement.common.wait = (Span::millis(50), Span::millis(50));
@@ -57,7 +70,8 @@ fn run(kind: Kind, errors: Errors, told: Told) -> (f64, Vec<String>) {
         until: None,
     };
     let seen = (told == Told::Foreseen).then_some(&foreseen[..]);
-    let remaining = (told == Told::Foreseen && errors.remaining_percent > 0).then_some((errors.remaining_percent, errors.seed));
+    let remaining = (told == Told::Foreseen && errors.remaining_percent > 0)
+        .then_some((errors.remaining_percent, errors.seed));
     let mut did = vec![];
     let course = JobRunOptions { foreseen: seen, remaining, ..JobRunOptions::default() };
     let r = simulate_with(&ask, &course, &mut |line: Line| {
@@ -66,12 +80,16 @@ fn run(kind: Kind, errors: Errors, told: Told) -> (f64, Vec<String>) {
         }
     });
     let s = r.unwrap().summary;
-    assert_eq!((s.finished, s.unfinished, s.counters.violations), (30, 0, 0), "{kind:?} {errors:?}");
+    assert_eq!(
+        (s.finished, s.unfinished, s.counters.violations),
+        (30, 0, 0),
+        "{kind:?} {errors:?}"
+    );
     (s.average_jct.as_secs_f64(), did)
 }
 
-/// Runs with and without an error, of the same jobs at the same times: in how many draws something else was done, and the mean
-/// completion time as a multiple of that without.
+/// Runs with and without an error, of the same jobs at the same times: in how many draws something
+/// else was done, and the mean completion time as a multiple of that without.
 fn compare(kind: Kind, errors: Errors) -> (u64, f64) {
     let (mut others, mut ratio) = (0, 0.0);
     for seed in 1..=SEEDS {

@@ -1,7 +1,9 @@
-//! What tasks write for good: before a task whose stage has an output is done, HDFS has copied its part to two other hosts.
+//! What tasks write for good: before a task whose stage has an output is done, HDFS has copied its
+//! part to two other hosts.
 //!
-//! As Hadoop's pipeline has it, the first copy stays on the task's host, one goes to a host of another rack, and that host sends one to
-//! a neighbour. The task holds its slot meanwhile. The scheduler knows nothing of this: to it, the task computes longer.
+//! As Hadoop's pipeline has it, the first copy stays on the task's host, one goes to a host of
+//! another rack, and that host sends one to a neighbour. The task holds its slot meanwhile. The
+//! scheduler knows nothing of this: to it, the task computes longer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,7 +69,8 @@ impl<'a> Writes<'a> {
         }
     }
 
-    /// The coflow that writes what a task has made, which has computed by now; `None`: it writes nothing, and is done. O(hosts) at worst.
+    /// The coflow that writes what a task has made, which has computed by now; `None`: it writes
+    /// nothing, and is done. O(hosts) at worst.
     pub fn begin(&mut self, of: Attempt, now: Time) -> Option<CoflowSpec> {
         let (task, host) = (of.0, self.hosts.remove(&of.0)?);
         let job = self.jobs.get(task.job.index())?;
@@ -77,10 +80,13 @@ impl<'a> Writes<'a> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed.wrapping_add(1 + u64::from(task.stage)));
         rng.set_stream(u64::from(task.job.0) << 32 | u64::from(task.task));
         let copies = hdfs::copies(&self.topology, &|h| !self.down.contains(&h), &mut rng, host);
-        let place = |h: HostId| if self.grain == Grain::Rack { HostId(self.topology.rack_of(h).0) } else { h };
+        let place = |h: HostId| {
+            if self.grain == Grain::Rack { HostId(self.topology.rack_of(h).0) } else { h }
+        };
         let hops: Vec<HostId> = std::iter::once(host).chain(copies).map(place).collect();
         let there = hops.windows(2).filter(|w| w[0] != w[1] && bytes > Bytes::ZERO);
-        let flows: Vec<FlowSpec> = there.map(|w| FlowSpec { from: w[0], to: w[1], bytes }).collect();
+        let flows: Vec<FlowSpec> =
+            there.map(|w| FlowSpec { from: w[0], to: w[1], bytes }).collect();
         if flows.is_empty() {
             return None;
         }
@@ -91,7 +97,8 @@ impl<'a> Writes<'a> {
         Some(CoflowSpec::new(id, name, now, flows))
     }
 
-    /// A flow of a coflow has ended (`all`: the whole coflow). The task that is done by that, if any.
+    /// A flow of a coflow has ended (`all`: the whole coflow). The task that is done by that, if
+    /// any.
     pub fn ended(&mut self, coflow: CoflowId, all: bool) -> Option<Attempt> {
         let (of, left) = self.flying.get_mut(&coflow)?;
         *left = if all { 0 } else { *left - 1 };

@@ -30,19 +30,21 @@ const FORMAT: u32 = 1;
 const NAME: &str = "journal.jsonl";
 /// How the names of journals begin that are being written.
 const UNFINISHED: &str = ".journal-";
-/// The largest numbers that clients may have seen. It is written in place, which a full disk does not refuse.
+/// The largest numbers that clients may have seen. It is written in place, which a full disk does
+/// not refuse.
 const MARK: &str = "mark.json";
 /// Every mark has this length, so that a shorter one leaves nothing of the one before.
 const MARK_BYTES: usize = 96;
-/// How a line begins that has a checksum; eight digits follow, and the rest of the line, which they are of. Lines of older programs have
-/// none.
+/// How a line begins that has a checksum; eight digits follow, and the rest of the line, which they
+/// are of. Lines of older programs have none.
 const SEAL: &[u8] = b"{\"crc\":\"";
 /// What stands between the digits and the rest.
 const SEALED: &[u8] = b"\",";
 /// Bytes of the longest line that is read.
 const LONGEST: u64 = 1 << 26;
 
-/// A line of the journal. Those up to the first `event`, `ended` or `open` were written at once, and say what was known then.
+/// A line of the journal. Those up to the first `event`, `ended` or `open` were written at once,
+/// and say what was known then.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
@@ -131,9 +133,13 @@ fn sealed(object: &[u8]) -> Vec<u8> {
 /// The checksum is of another text.
 fn unsealed(text: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     let Some(sealed) = text.strip_prefix(SEAL) else { return Ok(text.into()) };
-    let parts = sealed.split_at_checked(8).and_then(|(digits, rest)| Some((digits, rest.strip_prefix(SEALED)?)));
+    let parts = sealed
+        .split_at_checked(8)
+        .and_then(|(digits, rest)| Some((digits, rest.strip_prefix(SEALED)?)));
     match parts {
-        Some((digits, rest)) if digits == format!("{:08x}", crc32fast::hash(rest)).as_bytes() => Ok([b"{", rest].concat().into()),
+        Some((digits, rest)) if digits == format!("{:08x}", crc32fast::hash(rest)).as_bytes() => {
+            Ok([b"{", rest].concat().into())
+        }
         _ => Err("its checksum is of another text".into()),
     }
 }
@@ -193,7 +199,8 @@ pub struct Found {
     pub keys: VecDeque<Key>,
     /// Bytes of a record that was cut off when the daemon was killed, and are dropped.
     pub torn: u64,
-    /// Lines that are damaged, each a record that is lost: its number and the column, from 1, and why.
+    /// Lines that are damaged, each a record that is lost: its number and the column, from 1, and
+    /// why.
     pub damaged: Vec<(usize, usize, String)>,
     /// Whether the mark is damaged, so that numbers may be given again which only it knew.
     pub unmarked: bool,
@@ -208,7 +215,13 @@ impl Found {
         match line {
             Line::Head(h) => {
                 let Head { seq, at, used, totals, forgotten, .. } = *h;
-                self.past = PreviousRun { seq, used, totals, closed: Closed::after_forgotten(forgotten), open: vec![] };
+                self.past = PreviousRun {
+                    seq,
+                    used,
+                    totals,
+                    closed: Closed::after_forgotten(forgotten),
+                    open: vec![],
+                };
                 self.at = at;
             }
             Line::Kept(view) => {
@@ -255,24 +268,32 @@ impl Found {
                 self.past.used.insert(id);
                 self.open.entry(id).or_insert_with(|| unknown(id, bytes, record.at));
             }
-            What::CoflowFinished { id, .. } | What::CoflowCancelled { id, .. } if self.open.contains_key(&id) => {
+            What::CoflowFinished { id, .. } | What::CoflowCancelled { id, .. }
+                if self.open.contains_key(&id) =>
+            {
                 self.over.insert(id, (record.at, record.what.clone()));
             }
             _ => {}
         }
     }
 
-    /// All lines were taken: what is left open had not ended, and the numbers are at least those of the mark.
+    /// All lines were taken: what is left open had not ended, and the numbers are at least those of
+    /// the mark.
     fn finish(&mut self, mark: Mark) {
         // A key is written before its coflow is made.
         let used = &self.past.used;
         self.keys.retain(|k| used.contains(k.id));
         for (id, view) in std::mem::take(&mut self.open) {
             let view = match self.over.remove(&id) {
-                Some((_, What::CoflowFinished { cct, .. })) => {
-                    CoflowView { finished: Some(view.arrival + cct), cct: Some(cct), received: view.bytes, ..view }
+                Some((_, What::CoflowFinished { cct, .. })) => CoflowView {
+                    finished: Some(view.arrival + cct),
+                    cct: Some(cct),
+                    received: view.bytes,
+                    ..view
+                },
+                Some((at, What::CoflowCancelled { why, .. })) => {
+                    CoflowView { cancelled: Some(at), why, ..view }
                 }
-                Some((at, What::CoflowCancelled { why, .. })) => CoflowView { cancelled: Some(at), why, ..view },
                 _ => view,
             };
             if view.closed().is_some() {
@@ -350,7 +371,8 @@ pub(super) fn open(directory: &Path, topology: &Topology) -> Result<Opened, Jour
 /// How long a lock may be held by another process before it counts as another daemon's.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Makes a directory, if there is none, and locks it: what is in it may be removed meanwhile, and no other daemon gets in.
+/// Makes a directory, if there is none, and locks it: what is in it may be removed meanwhile, and
+/// no other daemon gets in.
 pub(super) fn hold(directory: &Path) -> Result<File, TryLockError> {
     let failed = TryLockError::Error;
     std::fs::create_dir_all(directory).map_err(failed)?;
@@ -362,12 +384,15 @@ pub(super) fn hold(directory: &Path) -> Result<File, TryLockError> {
     }
 }
 
-/// Locks a file. Another process that this one is just starting holds all its locks, too, until it runs a program of its own.
+/// Locks a file. Another process that this one is just starting holds all its locks, too, until it
+/// runs a program of its own.
 fn patient(file: &File) -> Result<(), TryLockError> {
     let begun = Instant::now();
     loop {
         match file.try_lock() {
-            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => std::thread::park_timeout(PATIENCE / 50),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
+                std::thread::park_timeout(PATIENCE / 50)
+            }
             held => return held,
         }
     }
@@ -387,14 +412,21 @@ pub(super) fn is_mark(held: &File, directory: &Path) -> bool {
 
 fn not_held(path: &Path, e: TryLockError) -> JournalError {
     match e {
-        TryLockError::WouldBlock => JournalError::Held(path.parent().filter(|_| path.ends_with(MARK)).unwrap_or(path).into()),
+        TryLockError::WouldBlock => JournalError::Held(
+            path.parent().filter(|_| path.ends_with(MARK)).unwrap_or(path).into(),
+        ),
         TryLockError::Error(why) => JournalError::Io { file: path.into(), why },
     }
 }
 
-/// Reads all whole lines; gives what they say and their length. The last line may have been cut off. One that is damaged is one record
-/// that is lost; where no line makes sense the file is no journal.
-fn read(mut lines: impl BufRead, file: &Path, topology: &Topology) -> Result<(Found, u64), JournalError> {
+/// Reads all whole lines; gives what they say and their length. The last line may have been cut
+/// off. One that is damaged is one record that is lost; where no line makes sense the file is no
+/// journal.
+fn read(
+    mut lines: impl BufRead,
+    file: &Path,
+    topology: &Topology,
+) -> Result<(Found, u64), JournalError> {
     let (mut found, mut length, mut text, mut good) = (Found::default(), 0, vec![], 0);
     let fails = |why| JournalError::Io { file: file.into(), why };
     for number in 1.. {
@@ -407,7 +439,11 @@ fn read(mut lines: impl BufRead, file: &Path, topology: &Topology) -> Result<(Fo
         length += text.len() as u64;
         let parts = parts(&text);
         // The end of a line is damaged where another begins within it.
-        found.damaged.extend((parts.len() > 1).then(|| (number, parts[0].len() + 1, "the end of a record is damaged".to_owned())));
+        found
+            .damaged
+            .extend((parts.len() > 1).then(|| {
+                (number, parts[0].len() + 1, "the end of a record is damaged".to_owned())
+            }));
         for part in parts {
             match parse(part).and_then(|line| check(good, line, file, topology)) {
                 Ok(line) => {
@@ -420,16 +456,24 @@ fn read(mut lines: impl BufRead, file: &Path, topology: &Topology) -> Result<(Fo
         }
     }
     match found.damaged.first() {
-        Some((line, column, why)) if good == 0 => {
-            Err(JournalError::Bad { file: file.into(), line: *line, column: *column, why: why.clone() })
-        }
+        Some((line, column, why)) if good == 0 => Err(JournalError::Bad {
+            file: file.into(),
+            line: *line,
+            column: *column,
+            why: why.clone(),
+        }),
         _ => Ok((found, length)),
     }
 }
 
 /// A line in as many parts as begin with a checksum.
 fn parts(text: &[u8]) -> Vec<&[u8]> {
-    let mut begins: Vec<usize> = text.windows(SEAL.len()).enumerate().filter(|(_, w)| *w == SEAL).map(|(at, _)| at).collect();
+    let mut begins: Vec<usize> = text
+        .windows(SEAL.len())
+        .enumerate()
+        .filter(|(_, w)| *w == SEAL)
+        .map(|(at, _)| at)
+        .collect();
     if begins.len() < 2 {
         return vec![text.trim_ascii_end()];
     }
@@ -455,34 +499,54 @@ fn words(e: &serde_json::Error) -> String {
     text.rsplit_once(" at line ").map_or(text.clone(), |(words, _)| words.into())
 }
 
-/// Whether the first line that makes sense, and only that, is the head of this network's journal. A head that is lost takes sums over all
-/// coflows with it.
+/// Whether the first line that makes sense, and only that, is the head of this network's journal. A
+/// head that is lost takes sums over all coflows with it.
 fn check(good: usize, line: Line, file: &Path, topology: &Topology) -> Result<Line, Wrong> {
     match &line {
-        Line::Head(_) if good > 0 => Err(Wrong::Line(1, "a head that is not the first line".into())),
+        Line::Head(_) if good > 0 => {
+            Err(Wrong::Line(1, "a head that is not the first line".into()))
+        }
         Line::Head(h) if h.format != FORMAT => {
             let why = format!("its form is {}; this program writes and reads {FORMAT}", h.format);
             Err(Wrong::Journal(JournalError::Bad { file: file.into(), line: 1, column: 1, why }))
         }
-        Line::Head(h) if h.racks != topology.rack_count() => Err(Wrong::Journal(JournalError::OtherNetwork {
-            file: file.into(),
-            name: h.topology.clone(),
-            racks: h.racks,
-            this: topology.name.clone(),
-            here: topology.rack_count(),
-        })),
+        Line::Head(h) if h.racks != topology.rack_count() => {
+            Err(Wrong::Journal(JournalError::OtherNetwork {
+                file: file.into(),
+                name: h.topology.clone(),
+                racks: h.racks,
+                this: topology.name.clone(),
+                here: topology.rack_count(),
+            }))
+        }
         _ => Ok(line),
     }
 }
 
 impl Head {
     /// The head of a journal that begins now.
-    pub fn new(topology: &Topology, (seq, at): (u64, Time), used: UsedIds, totals: CoflowTotals, forgotten: u64) -> Self {
-        Self { format: FORMAT, topology: topology.name.clone(), racks: topology.rack_count(), seq, at, used, totals, forgotten }
+    pub fn new(
+        topology: &Topology,
+        (seq, at): (u64, Time),
+        used: UsedIds,
+        totals: CoflowTotals,
+        forgotten: u64,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            topology: topology.name.clone(),
+            racks: topology.rack_count(),
+            seq,
+            at,
+            used,
+            totals,
+            forgotten,
+        }
     }
 }
 
-/// Removes journals that a daemon was killed over before they were in place. Nothing depends on them.
+/// Removes journals that a daemon was killed over before they were in place. Nothing depends on
+/// them.
 fn remove_unfinished(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
@@ -491,7 +555,8 @@ fn remove_unfinished(directory: &Path) {
     }
 }
 
-/// Puts a journal of these lines in the place of the one that is there; a process that is killed leaves the one or the other.
+/// Puts a journal of these lines in the place of the one that is there; a process that is killed
+/// leaves the one or the other.
 pub(super) fn replace(directory: &Path, lines: &[u8]) -> io::Result<File> {
     let mut new = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
     new.write_all(lines)?;

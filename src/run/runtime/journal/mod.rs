@@ -1,13 +1,16 @@
-//! A daemon's records on disk: its event log, and what became of coflows. After a restart, also after a kill, another one goes on from
-//! them.
+//! A daemon's records on disk: its event log, and what became of coflows. After a restart, also
+//! after a kill, another one goes on from them.
 //!
-//! A thread appends a line for every event, and one with all of a coflow when it begins and when it has ended. Readers of the event
-//! stream hear of an event, and clients are answered that a coflow was made, once that is in the file: what was told is found again. The
-//! control loop never waits for the disk.
+//! A thread appends a line for every event, and one with all of a coflow when it begins and when it
+//! has ended. Readers of the event stream hear of an event, and clients are answered that a coflow
+//! was made, once that is in the file: what was told is found again. The control loop never waits
+//! for the disk.
 //!
-//! One file holds all. When it reaches [`SIZE`], or twice its length after the last time if that is more, it is written again with what is
-//! remembered by then, beside the old one, and takes its place. A disk that is full is told as a failure; what it refuses is
-//! kept in memory and written when there is room again. The largest numbers that were given are in a small file that is written in place.
+//! One file holds all. When it reaches [`SIZE`], or twice its length after the last time if that is
+//! more, it is written again with what is remembered by then, beside the old one, and takes its
+//! place. A disk that is full is told as a failure; what it refuses is kept in memory and written
+//! when there is room again. The largest numbers that were given are in a small file that is
+//! written in place.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +38,8 @@ use work::{Refused, Work};
 
 /// Bytes from which on the file is written again.
 pub const SIZE: u64 = 64 << 20;
-/// Bytes of lines that wait for a full disk. Beyond that they are dropped, and the file is written again when there is room.
+/// Bytes of lines that wait for a full disk. Beyond that they are dropped, and the file is written
+/// again when there is room.
 const WAITING: usize = 1 << 20;
 /// Time between two tries to write a file again on a full disk.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -63,11 +67,16 @@ impl Journal {
         &self.files.found
     }
 
-    /// Starts the thread that writes. `events` are all that the controller has told of since it began.
+    /// Starts the thread that writes. `events` are all that the controller has told of since it
+    /// began.
     ///
     /// # Errors
     /// When the file cannot be cut after its last whole line, or no thread be had.
-    pub fn start(self, controller: &Handle, events: broadcast::Receiver<Arc<Record>>) -> Result<Writing, JournalError> {
+    pub fn start(
+        self,
+        controller: &Handle,
+        events: broadcast::Receiver<Arc<Record>>,
+    ) -> Result<Writing, JournalError> {
         let path = file::path(&self.directory);
         let fails = |why| JournalError::Io { file: path.clone(), why };
         let work = self.work(controller)?;
@@ -82,7 +91,8 @@ impl Journal {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(fails)?;
         let body = move || runtime.block_on(work::run(work, events, asks, told));
-        let thread = std::thread::Builder::new().name("journal".into()).spawn(body).map_err(fails)?;
+        let thread =
+            std::thread::Builder::new().name("journal".into()).spawn(body).map_err(fails)?;
         Ok(Writing { journal, thread })
     }
 
@@ -90,7 +100,8 @@ impl Journal {
     fn work(self, controller: &Handle) -> Result<Work, JournalError> {
         let path = file::path(&self.directory);
         let found = self.files.found;
-        let file = LineFile::new(&path, self.files.file, self.files.length).map_err(|why| JournalError::Io { file: path, why })?;
+        let file = LineFile::new(&path, self.files.file, self.files.length)
+            .map_err(|why| JournalError::Io { file: path, why })?;
         let mut work = Work {
             ended: found.past.closed.total(),
             next: found.past.seq,
@@ -132,7 +143,8 @@ impl Writing {
         !self.thread.is_finished()
     }
 
-    /// Writes what is there still, once the controller has ended; gives the number of events that are not in the file.
+    /// Writes what is there still, once the controller has ended; gives the number of events that
+    /// are not in the file.
     ///
     /// # Errors
     /// The thread has died.

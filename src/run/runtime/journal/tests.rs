@@ -61,7 +61,10 @@ impl Daemon {
 
     /// Waits until all of it is in the file.
     fn commit(&self) {
-        tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(self.writing.journal.commit());
+        tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime")
+            .block_on(self.writing.journal.commit());
     }
 
     /// Ends without another word. What was told by then is in the file.
@@ -73,7 +76,8 @@ impl Daemon {
 
 pub(super) fn arrival(id: u32) -> Event {
     let pairs = vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(100) }];
-    let (id, name, progress, priorities) = (CoflowId(id), format!("c{id}"), ProgressBy::Sender, Default::default());
+    let (id, name, progress, priorities) =
+        (CoflowId(id), format!("c{id}"), ProgressBy::Sender, Default::default());
     Event::CoflowArrived { id, name, pairs, bound: Span(5), progress, weight: 1, priorities }
 }
 
@@ -107,21 +111,43 @@ fn what_became_of_every_coflow_is_found_again() {
 
     let mut d = Daemon::start(dir.path(), SIZE);
     let (events, keys) = (d.writing.journal.events.clone(), d.writing.journal.keys.clone());
-    assert_eq!((events.iter().map(|r| r.seq).collect::<Vec<_>>(), keys.len()), (vec![0, 1, 2, 3, 4], 1));
+    assert_eq!(
+        (events.iter().map(|r| r.seq).collect::<Vec<_>>(), keys.len()),
+        (vec![0, 1, 2, 3, 4], 1)
+    );
     d.commit();
     let lost = d.told.try_recv().expect("the event of what was lost");
-    assert_eq!((lost.seq, &lost.what), (5, &What::CoflowCancelled { id: CoflowId(11), why: Some(LOST.into()) }));
+    assert_eq!(
+        (lost.seq, &lost.what),
+        (5, &What::CoflowCancelled { id: CoflowId(11), why: Some(LOST.into()) })
+    );
     let s = d.controller.snapshot(d.now, "test").coflows;
     let of = |id: u32| s.get(CoflowId(id)).expect("remembered").clone();
-    assert_eq!((of(7).cct, of(7).received, of(7).name), (Some(Span::millis(2)), Bytes(100), "c7".into()));
+    assert_eq!(
+        (of(7).cct, of(7).received, of(7).name),
+        (Some(Span::millis(2)), Bytes(100), "c7".into())
+    );
     assert_eq!((of(9).why.as_deref(), of(11).why.as_deref()), (Some("link down"), Some(LOST)));
-    assert_eq!((s.totals.finished, s.totals.cancelled, s.totals.received, s.closed.total()), (1, 2, Bytes(100), 3));
-    assert!([7, 9, 11].iter().all(|&id| s.used.contains(CoflowId(id))) && s.used.max() == Some(CoflowId(11)));
+    assert_eq!(
+        (s.totals.finished, s.totals.cancelled, s.totals.received, s.closed.total()),
+        (1, 2, Bytes(100), 3)
+    );
+    assert!(
+        [7, 9, 11].iter().all(|&id| s.used.contains(CoflowId(id)))
+            && s.used.max() == Some(CoflowId(11))
+    );
     // What is lost is lost once.
     assert_eq!(d.end(), 0);
     let d = Daemon::start(dir.path(), SIZE);
     let s = d.controller.snapshot(d.now, "test").coflows;
-    assert_eq!((s.totals.cancelled, s.closed.total(), d.controller.snapshot(d.now, "t").coflows.live.len()), (2, 3, 0));
+    assert_eq!(
+        (
+            s.totals.cancelled,
+            s.closed.total(),
+            d.controller.snapshot(d.now, "t").coflows.live.len()
+        ),
+        (2, 3, 0)
+    );
 }
 
 #[test]
@@ -145,7 +171,10 @@ fn a_journal_is_bounded_and_forgets_no_number() {
     assert_eq!(d.end(), 0);
     let d = Daemon::start(dir.path(), SMALL);
     let s = d.controller.snapshot(d.now, "test").coflows;
-    assert_eq!((s.totals.finished, s.used.max(), s.closed.total()), (3000, Some(CoflowId(2999)), 3000));
+    assert_eq!(
+        (s.totals.finished, s.used.max(), s.closed.total()),
+        (3000, Some(CoflowId(2999)), 3000)
+    );
     assert_eq!(d.writing.journal.events.len(), EVENTS);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "the journal and its mark");
 }
@@ -164,15 +193,25 @@ fn what_is_no_journal_is_refused_with_its_place() {
         assert!(told.contains("journal.jsonl") && told.contains(why), "{told}");
     };
     told_of(b"racks: 4\nx\n", "line 1, column 1: ");
-    let head = file::Head::new(&network(), (0, Time::ZERO), Default::default(), Default::default(), 0);
-    let line = |h: &file::Head| serde_json::to_string(&file::Line::Head(Box::new(h.clone()))).unwrap() + "\n";
-    told_of(line(&file::Head { racks: 5, ..head.clone() }).as_bytes(), "of network `net` with 5 racks, not of `net` with 4");
+    let head =
+        file::Head::new(&network(), (0, Time::ZERO), Default::default(), Default::default(), 0);
+    let line = |h: &file::Head| {
+        serde_json::to_string(&file::Line::Head(Box::new(h.clone()))).unwrap() + "\n"
+    };
+    told_of(
+        line(&file::Head { racks: 5, ..head.clone() }).as_bytes(),
+        "of network `net` with 5 racks, not of `net` with 4",
+    );
     told_of(line(&file::Head { format: 9, ..head.clone() }).as_bytes(), "its form is 9");
     // One line that makes sense is enough.
-    std::fs::write(file::path(dir.path()), line(&head) + "{\"event\":7}\n" + "{}\n" + &line(&head)).unwrap();
+    std::fs::write(file::path(dir.path()), line(&head) + "{\"event\":7}\n" + "{}\n" + &line(&head))
+        .unwrap();
     let journal = Journal::open(dir.path(), network()).unwrap();
     let damaged: Vec<usize> = journal.found().damaged.iter().map(|d| d.0).collect();
-    assert_eq!((damaged, journal.found().damaged[2].2.as_str()), (vec![2, 3, 4], "a head that is not the first line"));
+    assert_eq!(
+        (damaged, journal.found().damaged[2].2.as_str()),
+        (vec![2, 3, 4], "a head that is not the first line")
+    );
 }
 
 /// What another program does to the files of a daemon that runs: nothing that was answered is lost.
@@ -181,8 +220,19 @@ fn what_is_taken_away_is_written_again() {
     let path = file::path;
     type Meddle = fn(&Path);
     let ways: [(&str, Meddle); 6] = [
-        ("cut", |d| drop(std::fs::File::options().write(true).open(file::path(d)).and_then(|f| f.set_len(0)))),
-        ("cut in the middle", |d| drop(std::fs::File::options().write(true).open(file::path(d)).and_then(|f| f.set_len(700)))),
+        ("cut", |d| {
+            drop(
+                std::fs::File::options().write(true).open(file::path(d)).and_then(|f| f.set_len(0)),
+            )
+        }),
+        ("cut in the middle", |d| {
+            drop(
+                std::fs::File::options()
+                    .write(true)
+                    .open(file::path(d))
+                    .and_then(|f| f.set_len(700)),
+            )
+        }),
         ("removed", |d| std::fs::remove_file(file::path(d)).unwrap()),
         ("replaced", |d| {
             std::fs::copy(file::path(d), d.join("other")).unwrap();
@@ -201,14 +251,20 @@ fn what_is_taken_away_is_written_again() {
         d.commit();
         assert!(path(&own).is_file(), "{what}");
         let troubles: Vec<bool> = std::iter::from_fn(|| d.ends.commands.try_recv().ok())
-            .filter_map(|c| if let Event::Trouble { why, .. } = c.event { Some(why.is_some()) } else { None })
+            .filter_map(|c| {
+                if let Event::Trouble { why, .. } = c.event { Some(why.is_some()) } else { None }
+            })
             .collect();
         assert_eq!(troubles, [true, false], "{what}: told, and that it is well again");
         assert!(matches!(Journal::open(&own, network()), Err(JournalError::Held(_))), "{what}");
         assert_eq!(d.end(), 0, "{what}");
         let journal = Journal::open(&own, network()).unwrap();
         let past = &journal.found().past;
-        assert_eq!((past.closed.total(), past.open.iter().map(|c| c.id.0).collect::<Vec<_>>()), (1, vec![2, 3]), "{what}");
+        assert_eq!(
+            (past.closed.total(), past.open.iter().map(|c| c.id.0).collect::<Vec<_>>()),
+            (1, vec![2, 3]),
+            "{what}"
+        );
         assert!(journal.found().damaged.is_empty());
     }
 }
@@ -220,12 +276,22 @@ fn no_file_that_is_removed_lets_a_second_daemon_in() {
         let d = Daemon::start(dir.path(), SIZE).arrives(1);
         d.commit();
         gone.iter().for_each(|name| std::fs::remove_file(dir.path().join(name)).unwrap());
-        assert!(matches!(Journal::open(dir.path(), network()), Err(JournalError::Held(_))), "{gone:?}");
+        assert!(
+            matches!(Journal::open(dir.path(), network()), Err(JournalError::Held(_))),
+            "{gone:?}"
+        );
         let d = d.arrives(2);
         d.commit();
-        assert!(["mark.json", "journal.jsonl"].iter().all(|name| dir.path().join(name).is_file()), "{gone:?}");
+        assert!(
+            ["mark.json", "journal.jsonl"].iter().all(|name| dir.path().join(name).is_file()),
+            "{gone:?}"
+        );
         assert_eq!(d.end(), 0);
-        assert_eq!(Journal::open(dir.path(), network()).unwrap().found().past.open.len(), 2, "{gone:?}");
+        assert_eq!(
+            Journal::open(dir.path(), network()).unwrap().found().past.open.len(),
+            2,
+            "{gone:?}"
+        );
     }
 }
 
@@ -236,7 +302,9 @@ fn a_pipe_or_a_link_in_the_place_of_a_file_is_refused() {
             let dir = tempfile::tempdir().unwrap();
             let at = dir.path().join(name);
             match kind {
-                "pipe" => assert!(std::process::Command::new("mkfifo").arg(&at).status().unwrap().success()),
+                "pipe" => assert!(
+                    std::process::Command::new("mkfifo").arg(&at).status().unwrap().success()
+                ),
                 "link" => std::os::unix::fs::symlink("/etc/passwd", &at).unwrap(),
                 _ => std::fs::create_dir(&at).unwrap(),
             }
@@ -274,7 +342,10 @@ fn a_journal_that_is_cut_off_anywhere_is_read_up_to_there_and_gives_no_number_ag
         let found = journal.found();
         let torn = whole[..n].iter().rev().take_while(|&&b| b != b'\n').count() as u64;
         assert_eq!(found.torn, torn, "of {n} bytes");
-        assert!(found.past.used.max() == Some(CoflowId(11)) && found.past.seq == 16, "the mark holds them: {n}");
+        assert!(
+            found.past.used.max() == Some(CoflowId(11)) && found.past.seq == 16,
+            "the mark holds them: {n}"
+        );
         assert!(found.past.open.len() + found.past.closed.len() <= 12);
     }
 }
@@ -289,7 +360,8 @@ fn opened(text: &[u8]) -> Result<Found, JournalError> {
 fn lines_without_checksums_are_read_as_they_were_written() {
     let whole = String::from_utf8(sample_once().clone()).unwrap();
     assert!(whole.lines().all(|l| l.starts_with("{\"crc\":\"")));
-    let old: String = whole.lines().map(|l| format!("{{{}\n", &l[r#"{"crc":"12345678","#.len()..])).collect();
+    let old: String =
+        whole.lines().map(|l| format!("{{{}\n", &l[r#"{"crc":"12345678","#.len()..])).collect();
     assert_eq!(opened(old.as_bytes()).unwrap(), opened(whole.as_bytes()).unwrap());
     // Some of a line that has none may be wrong, and is lost alone.
     let broken = old.replacen("\"open\":", "\"opem\":", 1);
@@ -301,9 +373,17 @@ fn a_mark_that_is_damaged_is_told_and_not_believed() {
     let (dir, _) = sample();
     let at = dir.path().join("mark.json");
     let text = std::fs::read_to_string(&at).unwrap();
-    let open = || Journal::open(dir.path(), network()).map(|j| (j.found().unmarked, j.found().past.used.max().map(|id| id.0))).unwrap();
+    let open = || {
+        Journal::open(dir.path(), network())
+            .map(|j| (j.found().unmarked, j.found().past.used.max().map(|id| id.0)))
+            .unwrap()
+    };
     assert_eq!(open(), (false, Some(11)));
-    for wrong in [text.replacen("\"id\":11", "\"id\":4294967295", 1), text.replacen("\"seq\"", "\"sek\"", 1), "x".into()] {
+    for wrong in [
+        text.replacen("\"id\":11", "\"id\":4294967295", 1),
+        text.replacen("\"seq\"", "\"sek\"", 1),
+        "x".into(),
+    ] {
         assert_ne!(wrong, text);
         std::fs::write(&at, wrong).unwrap();
         assert_eq!(open(), (true, Some(11)));

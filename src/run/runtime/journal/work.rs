@@ -45,7 +45,8 @@ pub(super) struct Work {
     pub missing: u64,
     /// What is told of all this to those that watch.
     pub written: Arc<Written>,
-    /// The least size from which on the file is written again, and the one from which on it is next.
+    /// The least size from which on the file is written again, and the one from which on it is
+    /// next.
     pub limit: (u64, u64),
 }
 
@@ -93,7 +94,8 @@ impl Heard {
         }
     }
 
-    /// Takes all that was told by now. Requests come first: the events that they caused were sent before them, and are read after.
+    /// Takes all that was told by now. Requests come first: the events that they caused were sent
+    /// before them, and are read after.
     fn all(&mut self, asks: &mut mpsc::UnboundedReceiver<Ask>, events: &mut Receiver<Arc<Record>>) {
         while let Ok(ask) = asks.try_recv() {
             self.ask(ask);
@@ -109,7 +111,8 @@ impl Heard {
     }
 }
 
-/// Writes until it is told to end; gives the number of events that are not in the file. `told` gets the events that are.
+/// Writes until it is told to end; gives the number of events that are not in the file. `told` gets
+/// the events that are.
 pub(super) async fn run(
     mut work: Work,
     mut events: Receiver<Arc<Record>>,
@@ -122,7 +125,8 @@ pub(super) async fn run(
         tokio::select! {
             event = events.recv() => heard.event(event),
             Some(ask) = asks.recv() => heard.ask(ask),
-            // An error says that the controller has ended: what it told is written, and an end follows.
+            // An error says that the controller has ended: what it told is written, and an end
+            // follows.
             Ok(()) = snapshots.changed() => {}
         }
         heard.all(&mut asks, &mut events);
@@ -163,13 +167,18 @@ impl Work {
         self.written.bytes.store(self.file.length(), Relaxed);
         self.written.missing.store(self.missing, Relaxed);
         let id = snapshot.coflows.used.max().max(self.begun.last_key_value().map(|b| *b.0));
-        let mark = Mark { seq: self.next, id, at: self.events.back().map_or(snapshot.now, |r| r.at.max(snapshot.now)) };
+        let mark = Mark {
+            seq: self.next,
+            id,
+            at: self.events.back().map_or(snapshot.now, |r| r.at.max(snapshot.now)),
+        };
         if let Err(e) = mark.write(&self.mark) {
             self.say(Some(e.to_string()));
         }
     }
 
-    /// Where other programs have taken away what was written, all that is remembered is written again.
+    /// Where other programs have taken away what was written, all that is remembered is written
+    /// again.
     fn look(&mut self) {
         if self.refused.holed {
             return;
@@ -203,7 +212,8 @@ impl Work {
     /// Coflows that have begun, and those that have ended, as the snapshot shows them for good.
     fn coflows(&mut self, lines: &mut Vec<u8>, snapshot: &Snapshot) {
         let coflows = &snapshot.coflows;
-        let (shown, later) = std::mem::take(&mut self.begun).into_iter().partition(|b| b.1 <= snapshot.now);
+        let (shown, later) =
+            std::mem::take(&mut self.begun).into_iter().partition(|b| b.1 <= snapshot.now);
         let shown: BTreeMap<CoflowId, Time> = shown;
         self.begun = later;
         for id in shown.into_keys() {
@@ -214,7 +224,8 @@ impl Work {
         self.ended = coflows.closed.total();
     }
 
-    /// Appends lines, and what was refused before; on a disk that refuses, once a second, and once more when all is `over`.
+    /// Appends lines, and what was refused before; on a disk that refuses, once a second, and once
+    /// more when all is `over`.
     fn append(&mut self, lines: &[u8], events: u64, (snapshot, over): (&Snapshot, bool)) {
         let r = &mut self.refused;
         r.lines.extend(lines);
@@ -252,7 +263,8 @@ impl Work {
         let lines = self.whole(snapshot);
         let length = lines.len() as u64;
         self.hold().map_err(|e| self.unheld(&e))?;
-        let new = file::replace(&self.directory, &lines).and_then(|f| LineFile::new(&path, f, length));
+        let new =
+            file::replace(&self.directory, &lines).and_then(|f| LineFile::new(&path, f, length));
         self.file = new.map_err(|e| format!("{}: {e}", path.display()))?;
         self.limit.1 = self.limit.0.max(2 * length);
         // Of events that the disk refused, only the last EVENTS are in the new file.
@@ -282,14 +294,22 @@ impl Work {
             received: Bytes(t.received.0.saturating_sub(c.received.0)),
         });
         let forgotten = coflows.closed.total() - coflows.closed.len() as u64;
-        let head = Head::new(&self.topology, (self.next, snapshot.now), coflows.used.clone(), totals, forgotten);
+        let head = Head::new(
+            &self.topology,
+            (self.next, snapshot.now),
+            coflows.used.clone(),
+            totals,
+            forgotten,
+        );
         let mut lines = vec![];
         put(&mut lines, &Line::Head(Box::new(head)));
         coflows.closed.iter().for_each(|c| put(&mut lines, &Line::Kept(c.clone())));
         self.keys.iter().for_each(|k| put(&mut lines, &Line::Key(k.clone())));
         coflows.live.iter().for_each(|c| put(&mut lines, &Line::Open(c.clone())));
         // What events after the snapshot did is not in the lines above.
-        let event = |r: &Arc<Record>| if r.at > snapshot.now { Line::Event(r.clone()) } else { Line::Seen(r.clone()) };
+        let event = |r: &Arc<Record>| {
+            if r.at > snapshot.now { Line::Event(r.clone()) } else { Line::Seen(r.clone()) }
+        };
         self.events.iter().for_each(|r| put(&mut lines, &event(r)));
         lines
     }
@@ -300,10 +320,15 @@ impl Work {
             return;
         }
         match &why {
-            Some(why) => tracing::warn!("{why}: control goes on; the journal is written again as soon as that can be"),
-            None => tracing::warn!("the journal is written again: {} events are missing", self.missing),
+            Some(why) => tracing::warn!(
+                "{why}: control goes on; the journal is written again as soon as that can be"
+            ),
+            None => {
+                tracing::warn!("the journal is written again: {} events are missing", self.missing)
+            }
         }
-        self.controller.notify(Event::Trouble { what: Trouble::File(LogFile::Journal), why: why.clone() });
+        self.controller
+            .notify(Event::Trouble { what: Trouble::File(LogFile::Journal), why: why.clone() });
         self.refused.why = why;
     }
 }
@@ -321,7 +346,12 @@ mod tests {
     type Running = (Controller, HandlePeer, Time);
 
     /// The controller hears an event, and the thread what it tells.
-    fn turn(work: &mut Work, running: &mut Running, heard: &mut Receiver<Arc<Record>>, event: Event) {
+    fn turn(
+        work: &mut Work,
+        running: &mut Running,
+        heard: &mut Receiver<Arc<Record>>,
+        event: Event,
+    ) {
         running.2 += Span::millis(1);
         tell(running, event);
         let events = std::iter::from_fn(|| heard.try_recv().ok()).collect();
@@ -335,23 +365,40 @@ mod tests {
         std::iter::from_fn(|| running.1.commands.try_recv().ok()).map(|c| why(c.event)).collect()
     }
 
-    /// Few lines are kept and appended when there is room; after many, what is remembered is written again.
+    /// Few lines are kept and appended when there is room; after many, what is remembered is
+    /// written again.
     #[test]
     fn a_full_disk_is_told_once_and_what_is_remembered_is_there_when_there_is_room() {
         for many in [0, EVENTS as u64 + 100] {
             let dir = tempfile::tempdir().unwrap();
-            let controller = Controller::new(network(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
-            let (handle, ends) =
-                Handle::new(network(), Arc::new(CircuitPolicy::default().into()), controller.snapshot(Time::ZERO, "test"), 0);
+            let controller =
+                Controller::new(network(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
+            let (handle, ends) = Handle::new(
+                network(),
+                Arc::new(CircuitPolicy::default().into()),
+                controller.snapshot(Time::ZERO, "test"),
+                0,
+            );
             let mut work = Journal::open(dir.path(), network()).unwrap().work(&handle).unwrap();
             let (mut heard, mut running) = (handle.events(), (controller, ends, Time::ZERO));
-            let real = (std::mem::replace(&mut work.file, LineFile::full()), std::mem::replace(&mut work.directory, "/proc/none".into()));
+            let real = (
+                std::mem::replace(&mut work.file, LineFile::full()),
+                std::mem::replace(&mut work.directory, "/proc/none".into()),
+            );
             (0..3).for_each(|id| turn(&mut work, &mut running, &mut heard, arrival(id)));
             for _ in 0..many {
-                turn(&mut work, &mut running, &mut heard, Event::Fault { what: "x".repeat(300), over: false });
+                turn(
+                    &mut work,
+                    &mut running,
+                    &mut heard,
+                    Event::Fault { what: "x".repeat(300), over: false },
+                );
             }
             let said = told(&running);
-            assert!(said.len() == 1 && said[0].as_ref().is_some_and(|w| w.contains("No space left")), "{said:?}");
+            assert!(
+                said.len() == 1 && said[0].as_ref().is_some_and(|w| w.contains("No space left")),
+                "{said:?}"
+            );
             (work.file, work.directory, work.refused.tried) = (real.0, real.1, None);
             turn(&mut work, &mut running, &mut heard, arrival(3));
             assert_eq!(told(&running), [None]);
@@ -360,7 +407,11 @@ mod tests {
             let journal = Journal::open(dir.path(), network()).unwrap();
             let past = &journal.found().past;
             assert_eq!((past.seq, past.open.len()), (many + 4, 4));
-            assert_eq!(missing, (many + 4).saturating_sub(EVENTS as u64), "events that are in no file are counted");
+            assert_eq!(
+                missing,
+                (many + 4).saturating_sub(EVENTS as u64),
+                "events that are in no file are counted"
+            );
         }
     }
 
@@ -368,7 +419,13 @@ mod tests {
     fn an_answer_is_not_waited_for_without_the_thread() {
         let (ask, asks) = mpsc::unbounded_channel();
         drop(asks);
-        let journal = Journaled { events: [].into(), keys: [].into(), told: Arc::default(), ask, written: Arc::default() };
+        let journal = Journaled {
+            events: [].into(),
+            keys: [].into(),
+            told: Arc::default(),
+            ask,
+            written: Arc::default(),
+        };
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(journal.commit());
     }
 }

@@ -18,12 +18,23 @@ use crate::units::{BitRate, Bytes};
 const INTERVAL: Span = Span::millis(10);
 
 fn network() -> Arc<Topology> {
-    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(1), stop: StopMode::NotAllStop, duplex: false };
+    let plane = Plane {
+        id: PlaneId(0),
+        rate: BitRate::mbit(1000),
+        delta: Span::millis(1),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
     Arc::new(Topology::uniform("t", 4, 1, BitRate::mbit(1000), BitRate::mbit(100), vec![plane]))
 }
 
 fn policy() -> CircuitPolicy {
-    CircuitPolicy { interval: INTERVAL, lead: Span::millis(2), probes: false, ..CircuitPolicy::default() }
+    CircuitPolicy {
+        interval: INTERVAL,
+        lead: Span::millis(2),
+        probes: false,
+        ..CircuitPolicy::default()
+    }
 }
 
 /// Says what a function gives.
@@ -69,13 +80,23 @@ impl Fabric for Mortal {
     }
 
     fn lost(&self) -> Option<String> {
-        self.dies_after.filter(|&n| self.seen >= n).map(|_| "the thread that moves mirrors has died".into())
+        self.dies_after
+            .filter(|&n| self.seen >= n)
+            .map(|_| "the thread that moves mirrors has died".into())
     }
 }
 
 fn live(panics_at: Option<u32>, dies_after: Option<u32>, feed: Feed) -> Live<Mortal> {
-    let fabric = Mortal { inner: SimFabric::new(network(), Settings::default()), panics_at, dies_after, seen: 0 };
-    Live::over(fabric, network(), (policy().into(), None, None), Clock::start(), feed, |_, _| Ok(None)).unwrap()
+    let fabric = Mortal {
+        inner: SimFabric::new(network(), Settings::default()),
+        panics_at,
+        dies_after,
+        seen: 0,
+    };
+    Live::over(fabric, network(), (policy().into(), None, None), Clock::start(), feed, |_, _| {
+        Ok(None)
+    })
+    .unwrap()
 }
 
 fn waits_for_the_end(live: &Live<Mortal>) -> String {
@@ -92,12 +113,18 @@ fn a_control_thread_that_dies_is_noticed_and_says_why() {
     let quiet = || -> Feed { Box::new(Says(Vec::new)) };
     let deaths = [
         (live(Some(3), None, quiet()), "the controller's thread died: the world has ended"),
-        (live(None, None, Box::new(Says(|| panic!("no more {}", "news")))), "the controller's thread died: no more news"),
+        (
+            live(None, None, Box::new(Says(|| panic!("no more {}", "news")))),
+            "the controller's thread died: no more news",
+        ),
         (live(None, Some(3), quiet()), "the thread that moves mirrors has died"),
     ];
     for (live, why) in deaths {
         assert_eq!(waits_for_the_end(&live), why);
-        let told = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(live.handle.tell(Event::Tick));
+        let told = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap()
+            .block_on(live.handle.tell(Event::Tick));
         assert_eq!(told, Err(Rejected::Stopped), "{why}");
     }
 }
@@ -141,9 +168,14 @@ impl Watch for Slow {
 /// A loop whose first cycle begins an interval after the start, and a handle to it.
 fn control(policy: CircuitPolicy) -> (Loop<SimFabric, Slow>, Handle) {
     let fabric = SimFabric::new(network(), Settings::default());
-    let controller = Controller::new(network(), policy.clone(), Time::ZERO + INTERVAL, fabric.notice());
-    let (handle, ends) = Handle::new(network(), Arc::new(policy.into()), controller.snapshot(Time::ZERO, "sim"), 0);
-    (Loop::new((controller, fabric), Slow(Cell::new(0)), (Box::new(Says(Vec::new)), None), ends), handle)
+    let controller =
+        Controller::new(network(), policy.clone(), Time::ZERO + INTERVAL, fabric.notice());
+    let (handle, ends) =
+        Handle::new(network(), Arc::new(policy.into()), controller.snapshot(Time::ZERO, "sim"), 0);
+    (
+        Loop::new((controller, fabric), Slow(Cell::new(0)), (Box::new(Says(Vec::new)), None), ends),
+        handle,
+    )
 }
 
 fn arrival(id: u32) -> Event {
@@ -166,7 +198,8 @@ fn cycles_keep_their_deadlines_under_a_flood() {
     for _ in 0..18_000 {
         handle.notify(Event::Trouble { what: crate::control::Trouble::Names, why: None });
     }
-    // With the flood in the queue: it takes 20,000 looks at the clock and more, which are ten cycles.
+    // With the flood in the queue: it takes 20,000 looks at the clock and more, which are ten
+    // cycles.
     let (mut steps, mut answers) = (0, 0);
     while handle.snapshot().stats.cycles < 10 {
         control.step().unwrap();
@@ -175,7 +208,10 @@ fn cycles_keep_their_deadlines_under_a_flood() {
         asked.retain_mut(|(id, reply)| match reply.try_recv() {
             Ok(answer) => {
                 answers += 1;
-                assert!(answer == Ok(()) && s.coflows.iter().any(|c| c.id.0 == *id), "coflow {id} is answered before it is shown");
+                assert!(
+                    answer == Ok(()) && s.coflows.iter().any(|c| c.id.0 == *id),
+                    "coflow {id} is answered before it is shown"
+                );
                 false
             }
             Err(_) => true,

@@ -1,5 +1,5 @@
-//! How much networks of packet switches carry honestly: more and more hosts send at the rate of their interfaces, until one of them does
-//! not get it.
+//! How much networks of packet switches carry honestly: more and more hosts send at the rate of
+//! their interfaces, until one of them does not get it.
 
 use std::io;
 use std::sync::Arc;
@@ -39,14 +39,17 @@ pub struct Carried {
     pub total: BitRate,
     /// Whether every host sent, so that the network may carry more than was asked.
     pub all: bool,
-    /// Mean number of links that one of those flows crosses, those of its hosts and their ToRs included.
+    /// Mean number of links that one of those flows crosses, those of its hosts and their ToRs
+    /// included.
     pub links: f64,
-    /// Processors for each Gb/s and link, the hosts' part included; `None` where the kernel does not say, or other programs took as much.
+    /// Processors for each Gb/s and link, the hosts' part included; `None` where the kernel does
+    /// not say, or other programs took as much.
     pub processors: Option<f64>,
 }
 
-/// Finds how many hosts of the topology's shape can send at `rate` at once, each to another. Only hosts' interfaces limit the flows: the
-/// question is what this machine carries, not what the topology's links do.
+/// Finds how many hosts of the topology's shape can send at `rate` at once, each to another. Only
+/// hosts' interfaces limit the flows: the question is what this machine carries, not what the
+/// topology's links do.
 ///
 /// # Errors
 /// What the kernel refused.
@@ -57,7 +60,11 @@ pub fn carried(topology: &Topology, rate: BitRate, mechanism: Mechanism) -> io::
     let first = first(&steps, rate, links.iter().sum::<usize>() as f64 / links.len() as f64);
     let found = climb(&topology, rate, mechanism, (&pairs, &links), &steps[first..])?;
     // Flows cannot be taken back, so what is less than expected is found in a network of its own.
-    if found.flows == 0 && first > 0 { climb(&topology, rate, mechanism, (&pairs, &links), &steps[..first]) } else { Ok(found) }
+    if found.flows == 0 && first > 0 {
+        climb(&topology, rate, mechanism, (&pairs, &links), &steps[..first])
+    } else {
+        Ok(found)
+    }
 }
 
 /// Lets more and more of the pairs send, until one of them has less than its rate.
@@ -74,7 +81,8 @@ fn climb(
     let clock = Clock::start();
     let net = Network::build(topology.clone(), MARK, Some(tcp))?;
     let fabric = KernelFabric::install(net, mechanism, Admit::Marked, clock)?;
-    let traffic = Traffic::start(topology.clone(), fabric.host_namespaces()?, clock, tcp.congestion, |_| {})?;
+    let traffic =
+        Traffic::start(topology.clone(), fabric.host_namespaces()?, clock, tcp.congestion, |_| {})?;
     let idle = others(Span::millis(200));
     let enough = Bytes(rate.bytes_per_second().saturating_mul(120));
     let mut best = Carried {
@@ -106,13 +114,21 @@ fn climb(
         }
         let total = BitRate(rate.0 * n as u64);
         let processors = busy.map(|p| p / (total.0 as f64 / 1e9) / mean(n));
-        best = Carried { flows: n, total, all: n == pairs.len(), links: mean(n), processors, ..best };
+        best =
+            Carried { flows: n, total, all: n == pairs.len(), links: mean(n), processors, ..best };
     }
     Ok(best)
 }
 
-/// The share of its rate that the worst of the first `n` flows had, what the average had, and the processors that worked.
-fn look(traffic: &Traffic, clock: Clock, n: usize, rate: BitRate, idle: f64) -> (f64, f64, Option<f64>) {
+/// The share of its rate that the worst of the first `n` flows had, what the average had, and the
+/// processors that worked.
+fn look(
+    traffic: &Traffic,
+    clock: Clock,
+    n: usize,
+    rate: BitRate,
+    idle: f64,
+) -> (f64, f64, Option<f64>) {
     let arrived = || -> Vec<u64> {
         let mut by_flow = vec![0; n];
         for (id, pairs) in traffic.progress() {
@@ -126,8 +142,13 @@ fn look(traffic: &Traffic, clock: Clock, n: usize, rate: BitRate, idle: f64) -> 
     let (ended, after) = (clock.now(), arrived());
     let busy = ticks.zip(processor_time()).and_then(|(b, a)| work(b, a, idle));
     let nominal = payload_rate(rate).0 as f64 * ended.since(begun).as_secs_f64() / 8.0;
-    let shares: Vec<f64> = before.iter().zip(&after).map(|(b, a)| a.saturating_sub(*b) as f64 / nominal).collect();
-    (shares.iter().copied().fold(f64::INFINITY, f64::min), shares.iter().sum::<f64>() / n as f64, busy)
+    let shares: Vec<f64> =
+        before.iter().zip(&after).map(|(b, a)| a.saturating_sub(*b) as f64 / nominal).collect();
+    (
+        shares.iter().copied().fold(f64::INFINITY, f64::min),
+        shares.iter().sum::<f64>() / n as f64,
+        busy,
+    )
 }
 
 /// Numbers of flows that are tried.
@@ -136,8 +157,8 @@ fn steps(hosts: usize) -> Vec<usize> {
     RACKS.into_iter().chain(more).filter(|&n| n < hosts).chain([hosts]).collect()
 }
 
-/// The place in `steps` of the number of flows to begin with: a quarter of what this machine should carry, in flows of `rate` that cross
-/// `links` links each.
+/// The place in `steps` of the number of flows to begin with: a quarter of what this machine should
+/// carry, in flows of `rate` that cross `links` links each.
 fn first(steps: &[usize], rate: BitRate, links: f64) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let assumed = Capacity::assumed(cores);
@@ -159,13 +180,15 @@ fn links(topology: &Topology, pairs: &[(HostId, HostId)]) -> Vec<usize> {
     let routes = topology.eps.graph().map(Routes::new);
     let one = |&(from, to): &(HostId, HostId)| {
         let (a, z) = (topology.rack_of(from), topology.rack_of(to));
-        // Between racks the two hosts' links and their ToRs' beside those between switches; within one only the hosts'.
+        // Between racks the two hosts' links and their ToRs' beside those between switches; within
+        // one only the hosts'.
         if a == z { 2 } else { 4 + routes.as_ref().map_or(0, |r| r.way(a, z).len()) }
     };
     pairs.iter().map(one).collect()
 }
 
-/// The same switches with interfaces of `rate`, and with all other links so wide that they limit nothing.
+/// The same switches with interfaces of `rate`, and with all other links so wide that they limit
+/// nothing.
 fn wide(topology: &Topology, rate: BitRate) -> Topology {
     let all = BitRate(rate.0 * topology.hosts.len() as u64 * 2);
     let mut t = topology.clone();
@@ -196,7 +219,8 @@ mod tests {
         let t = wide(&tree(2), BitRate::mbit(100));
         assert!(t.hosts.iter().all(|h| h.nic == BitRate::mbit(100)));
         let graph = t.eps.graph().unwrap();
-        let least = graph.cables.iter().map(|c| c.rate).chain(t.racks.iter().map(|r| r.uplink)).min();
+        let least =
+            graph.cables.iter().map(|c| c.rate).chain(t.racks.iter().map(|r| r.uplink)).min();
         assert_eq!(least, Some(BitRate::mbit(1600)));
         assert!(graph.switches.iter().all(|s| s.rate.is_none()));
     }
@@ -204,7 +228,9 @@ mod tests {
     #[test]
     fn every_host_sends_and_receives_once() {
         let pairs = ring(8);
-        for side in [pairs.iter().map(|p| p.0).collect::<Vec<_>>(), pairs.iter().map(|p| p.1).collect()] {
+        for side in
+            [pairs.iter().map(|p| p.0).collect::<Vec<_>>(), pairs.iter().map(|p| p.1).collect()]
+        {
             let mut hosts: Vec<u32> = side.iter().map(|h| h.0).collect();
             hosts.sort_unstable();
             assert_eq!(hosts, (0..8).collect::<Vec<_>>());
@@ -225,6 +251,12 @@ mod tests {
         assert_eq!(steps(1), [1]);
         let many = steps(512);
         assert_eq!(many[many.len() - 4..], [96, 128, 256, 512]);
-        assert_eq!((first(&[100_000, 200_000], BitRate::mbit(100), 4.0), first(&[1, 200_000], BitRate::mbit(100), 4.0)), (0, 0));
+        assert_eq!(
+            (
+                first(&[100_000, 200_000], BitRate::mbit(100), 4.0),
+                first(&[1, 200_000], BitRate::mbit(100), 4.0)
+            ),
+            (0, 0)
+        );
     }
 }

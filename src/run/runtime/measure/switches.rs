@@ -1,4 +1,5 @@
-//! What this machine carries through networks of packet switches: goodput, processor time, building and taking down, changes of lists.
+//! What this machine carries through networks of packet switches: goodput, processor time, building
+//! and taking down, changes of lists.
 
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -39,9 +40,11 @@ pub struct Goodput {
     pub rate: BitRate,
     /// Switches of the graph on its way.
     pub switches: usize,
-    /// Share of the link's nominal payload rate that it got, 0..=1; a hair above 1 while queues' bursts last.
+    /// Share of the link's nominal payload rate that it got, 0..=1; a hair above 1 while queues'
+    /// bursts last.
     pub share: f64,
-    /// Processors for each Gb/s and link, the hosts' part included; `None` where the kernel does not say, or other programs took as much.
+    /// Processors for each Gb/s and link, the hosts' part included; `None` where the kernel does
+    /// not say, or other programs took as much.
     pub processors: Option<f64>,
 }
 
@@ -89,7 +92,10 @@ pub fn goodput(rate: BitRate, mechanism: Mechanism) -> io::Result<Vec<Goodput>> 
     let net = Network::build(topology.clone(), MARK, Some(tcp))?;
     let fabric = KernelFabric::install(net, mechanism, Admit::Marked, clock)?;
     let (tell, heard) = mpsc::channel();
-    let traffic = Traffic::start(topology, fabric.host_namespaces()?, clock, tcp.congestion, move |e| drop(tell.send(e)))?;
+    let traffic =
+        Traffic::start(topology, fabric.host_namespaces()?, clock, tcp.congestion, move |e| {
+            drop(tell.send(e))
+        })?;
     let mut all = vec![];
     for (k, (to, switches)) in [(1, 1), (2, 3), (4, 5)].into_iter().enumerate() {
         // A second's worth, and while nothing is sent, what the machine does beside it.
@@ -110,7 +116,8 @@ pub fn goodput(rate: BitRate, mechanism: Mechanism) -> io::Result<Vec<Goodput>> 
         let (got, after) = (bytes.0 as f64 * 8.0 / at.since(start).as_secs_f64(), processor_time());
         // Beside the cables there are four links: of the two hosts, and of their ToRs.
         let links = (switches - 1 + 4) as f64;
-        let processors = before.zip(after).filter(|_| idle < BUSY).and_then(|(b, a)| work(b, a, idle));
+        let processors =
+            before.zip(after).filter(|_| idle < BUSY).and_then(|(b, a)| work(b, a, idle));
         let processors = processors.map(|p| p / (got / 1e9) / links);
         all.push(Goodput { rate, switches, share: got / payload_rate(rate).0 as f64, processors });
     }
@@ -120,21 +127,26 @@ pub fn goodput(rate: BitRate, mechanism: Mechanism) -> io::Result<Vec<Goodput>> 
 /// The least share of all processors that ticks tell apart from nothing.
 const TOLD: f64 = 0.02;
 
-/// Processors that worked between two readings of busy and all ticks, beyond the share that was busy before; `None` if they are no more
-/// than what was busy before, or than ticks can tell.
-pub(super) fn work((busy, all): (u64, u64), (busy_now, all_now): (u64, u64), idle: f64) -> Option<f64> {
+/// Processors that worked between two readings of busy and all ticks, beyond the share that was
+/// busy before; `None` if they are no more than what was busy before, or than ticks can tell.
+pub(super) fn work(
+    (busy, all): (u64, u64),
+    (busy_now, all_now): (u64, u64),
+    idle: f64,
+) -> Option<f64> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get()) as f64;
     let share = (busy_now - busy) as f64 / (all_now - all).max(1) as f64 - idle;
     (share > idle.max(TOLD)).then_some(share * cores)
 }
 
-/// Builds a network and takes it down three times, each time after what was taken down before has gone; the one that was built in the
-/// median time.
+/// Builds a network and takes it down three times, each time after what was taken down before has
+/// gone; the one that was built in the median time.
 ///
 /// # Errors
 /// What the kernel refused.
 pub fn build(topology: &Topology, mechanism: Mechanism) -> io::Result<Built> {
-    let mut all = (0..3).map(|_| build_once(topology, mechanism)).collect::<io::Result<Vec<_>>>()?;
+    let mut all =
+        (0..3).map(|_| build_once(topology, mechanism)).collect::<io::Result<Vec<_>>>()?;
     all.sort_by_key(|b| b.up);
     Ok(all.swap_remove(1))
 }
@@ -142,14 +154,26 @@ pub fn build(topology: &Topology, mechanism: Mechanism) -> io::Result<Built> {
 fn build_once(topology: &Topology, mechanism: Mechanism) -> io::Result<Built> {
     let _settled = settle(PATIENCE)?;
     let clock = Clock::start();
-    let fabric = KernelFabric::install(Network::build(Arc::new(topology.clone()), MARK, None)?, mechanism, Admit::Marked, clock)?;
+    let fabric = KernelFabric::install(
+        Network::build(Arc::new(topology.clone()), MARK, None)?,
+        mechanism,
+        Admit::Marked,
+        clock,
+    )?;
     let (up, nodes) = (clock.now(), fabric.network().nodes().count());
     let cables = topology.eps.graph().map_or(0, |g| g.cables.len());
     let links = topology.hosts.len() + topology.rack_count() * (1 + topology.planes.len()) + cables;
     drop(fabric);
     let down = clock.now().since(up);
     let _gone = settle(PATIENCE)?;
-    Ok(Built { network: topology.name.clone(), nodes, links, up: Span(up.0), down, gone: clock.now().since(up) })
+    Ok(Built {
+        network: topology.name.clone(),
+        nodes,
+        links,
+        up: Span(up.0),
+        down,
+        gone: clock.now().since(up),
+    })
 }
 
 /// Has a list of five switches go over one core switch and the other of a fat tree, by turns.
@@ -163,11 +187,17 @@ pub fn changes(mechanism: Mechanism) -> io::Result<Changes> {
     let way = Routes::new(graph).way(RackId(0), RackId(7));
     let own: Vec<u32> = std::iter::once(graph.racks[0]).chain(way.iter().map(|h| h.to)).collect();
     let joined = |a: u32, b: u32| graph.cables.iter().any(|c| c.ends == (a, b) || c.ends == (b, a));
-    let core = (0..graph.switches.len() as u32).find(|&s| s != own[2] && joined(own[1], s) && joined(s, own[3]));
+    let core = (0..graph.switches.len() as u32)
+        .find(|&s| s != own[2] && joined(own[1], s) && joined(s, own[3]));
     let mut other = own.clone();
     other[2] = core.expect("two core switches join two aggregation switches");
     let clock = Clock::start();
-    let mut fabric = KernelFabric::install(Network::build(topology.clone(), MARK, None)?, mechanism, Admit::Marked, clock)?;
+    let mut fabric = KernelFabric::install(
+        Network::build(topology.clone(), MARK, None)?,
+        mechanism,
+        Admit::Marked,
+        clock,
+    )?;
     let mut took = Vec::with_capacity(CHANGES);
     for k in 0..CHANGES {
         let list = Some(List(if k % 2 == 0 { other.clone() } else { own.clone() }));

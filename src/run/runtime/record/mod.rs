@@ -1,13 +1,16 @@
-//! Recordings: every event that went into the two state machines of a run, and every action that came out, one JSON object a line.
+//! Recordings: every event that went into the two state machines of a run, and every action that
+//! came out, one JSON object a line.
 //!
-//! A [`Recorder`] takes the lines from the drivers and writes them on a thread of its own; [`replay`] plays a file's events again, without
-//! a kernel, and checks that the machines want the same actions, byte for byte. A failure that was recorded becomes a test by copying its
-//! file to `tests/recorded/`.
+//! A [`Recorder`] takes the lines from the drivers and writes them on a thread of its own;
+//! [`replay`] plays a file's events again, without a kernel, and checks that the machines want the
+//! same actions, byte for byte. A failure that was recorded becomes a test by copying its file to
+//! `tests/recorded/`.
 //!
 //! # The file
 //!
-//! The first line is `head`: what the controller was made of. Where there is a scheduler, a line `jobs` says what that was made of, before
-//! its first event. Then, in the order in which it happened:
+//! The first line is `head`: what the controller was made of. Where there is a scheduler, a line
+//! `jobs` says what that was made of, before its first event. Then, in the order in which it
+//! happened:
 //!
 //! | line | meaning |
 //! |---|---|
@@ -19,7 +22,8 @@
 //! | `lost` | the disk was too slow: nothing follows |
 //! | `end` | the run ended; without this line the file was cut off |
 //!
-//! Actions are written in full, not as a hash: so a recording can be read as a log, and the first difference is shown as two texts.
+//! Actions are written in full, not as a hash: so a recording can be read as a log, and the first
+//! difference is shown as two texts.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +55,8 @@ pub struct Head {
     pub version: String,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
-    /// The seed of what was drawn for the run; it is part of the inputs, and nothing is drawn in a replay.
+    /// The seed of what was drawn for the run; it is part of the inputs, and nothing is drawn in a
+    /// replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// The network.
@@ -60,7 +65,8 @@ pub struct Head {
     pub plan: RunPlan,
     /// When the first cycle began.
     pub start: Time,
-    /// How long before it takes effect an operation must be in place ([`crate::fabric::Fabric::notice`]).
+    /// How long before it takes effect an operation must be in place
+    /// ([`crate::fabric::Fabric::notice`]).
     pub notice: Span,
 }
 
@@ -86,7 +92,13 @@ impl JobsHead {
     /// Jobs that the policy cannot plan.
     pub fn scheduler(&self) -> Result<Scheduler, String> {
         let placement = self.policy.placement.build(self.elephant);
-        scheduler(self.topology.clone().into(), placement, self.policy.settings.clone(), &self.foreseen, self.misjudged)
+        scheduler(
+            self.topology.clone().into(),
+            placement,
+            self.policy.settings.clone(),
+            &self.foreseen,
+            self.misjudged,
+        )
     }
 }
 
@@ -153,7 +165,8 @@ pub enum Entry {
     },
 }
 
-/// Where a driver puts what goes into its machine and comes out of it; nowhere, if nothing is recorded.
+/// Where a driver puts what goes into its machine and comes out of it; nowhere, if nothing is
+/// recorded.
 #[derive(Clone, Default)]
 pub struct Tap {
     recorder: Option<Recorder>,

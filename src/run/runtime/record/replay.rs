@@ -1,4 +1,5 @@
-//! Plays a recording again: the same events, to machines made of the same inputs, and the same actions are expected.
+//! Plays a recording again: the same events, to machines made of the same inputs, and the same
+//! actions are expected.
 
 use std::io::{self, BufRead, Read as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,8 +58,8 @@ pub enum Ending {
     Complete,
     /// At the time that was asked for.
     Asked,
-    /// Where the file ends, although the run went on: its process was killed, most likely. `within_line`: in the middle of a line, which
-    /// was not played.
+    /// Where the file ends, although the run went on: its process was killed, most likely.
+    /// `within_line`: in the middle of a line, which was not played.
     CutOff {
         /// Whether the last line is half there.
         within_line: bool,
@@ -87,7 +88,9 @@ pub enum ReplayError {
         why: String,
     },
     /// A machine does not do what it did.
-    #[error("line {line}: the {machine} differs from column {column} on\nrecorded: {recorded}\nreplayed: {replayed}")]
+    #[error(
+        "line {line}: the {machine} differs from column {column} on\nrecorded: {recorded}\nreplayed: {replayed}"
+    )]
     Differs {
         /// The line, from 1.
         line: u64,
@@ -153,7 +156,8 @@ enum Line {
     },
 }
 
-/// Plays a recording up to its end, or up to the first event of the controller after `until`. O(what the machines did).
+/// Plays a recording up to its end, or up to the first event of the controller after `until`.
+/// O(what the machines did).
 ///
 /// # Errors
 /// The first line that is broken, or at which a machine does something else.
@@ -165,13 +169,18 @@ pub fn replay(mut file: impl BufRead, until: Option<Time>) -> Result<Replayed, R
         return Err(malformed(number, what));
     }
     if !first.starts_with(b"{") {
-        return Err(malformed(number, "this is no recording: it begins with its `head`, an object of JSON"));
+        return Err(malformed(
+            number,
+            "this is no recording: it begins with its `head`, an object of JSON",
+        ));
     }
     next_line(&mut file, &mut text, number)?;
     let no_head = |e| match e {
-        ReplayError::Malformed { line, column, why } => {
-            ReplayError::Malformed { line, column, why: format!("this is no recording, which begins with its `head`: {why}") }
-        }
+        ReplayError::Malformed { line, column, why } => ReplayError::Malformed {
+            line,
+            column,
+            why: format!("this is no recording, which begins with its `head`: {why}"),
+        },
         e => e,
     };
     let head = match parse(&text, number).map_err(no_head)? {
@@ -191,7 +200,9 @@ pub fn replay(mut file: impl BufRead, until: Option<Time>) -> Result<Replayed, R
             Err(_) if !whole => break Ending::CutOff { within_line: true },
             line => line?,
         };
-        if until.is_some_and(|t| matches!(line, Line::Tell { at, .. } | Line::Skip { at } if at > t)) {
+        if until
+            .is_some_and(|t| matches!(line, Line::Tell { at, .. } | Line::Skip { at } if at > t))
+        {
             break Ending::Asked;
         }
         player.line = number;
@@ -203,9 +214,17 @@ pub fn replay(mut file: impl BufRead, until: Option<Time>) -> Result<Replayed, R
 }
 
 /// Reads one more line; a damaged file may have one that is longer than the memory.
-fn next_line(file: &mut impl BufRead, text: &mut Vec<u8>, number: u64) -> Result<usize, ReplayError> {
+fn next_line(
+    file: &mut impl BufRead,
+    text: &mut Vec<u8>,
+    number: u64,
+) -> Result<usize, ReplayError> {
     let length = file.take(LONGEST + 1).read_until(b'\n', text)?;
-    if length as u64 > LONGEST { Err(malformed(number, format!("a line of more than {LONGEST} bytes"))) } else { Ok(length) }
+    if length as u64 > LONGEST {
+        Err(malformed(number, format!("a line of more than {LONGEST} bytes")))
+    } else {
+        Ok(length)
+    }
 }
 
 fn malformed(line: u64, why: impl Into<String>) -> ReplayError {
@@ -224,7 +243,9 @@ fn parse(text: &[u8], line: u64) -> Result<Line, ReplayError> {
 /// Runs a step of a machine, whose panic is an error: what was told is only known to be JSON.
 fn guarded<T>(line: u64, step: impl FnOnce() -> Result<T, ReplayError>) -> Result<T, ReplayError> {
     let done = catch_unwind(AssertUnwindSafe(step));
-    done.unwrap_or_else(|panic| Err(ReplayError::Panicked { line, why: panic_text(&*panic).to_owned() }))
+    done.unwrap_or_else(|panic| {
+        Err(ReplayError::Panicked { line, why: panic_text(&*panic).to_owned() })
+    })
 }
 
 /// Bytes of the longest line that is read.
@@ -274,9 +295,22 @@ const SCHEDULER: usize = 1;
 
 impl Player {
     fn new(head: Head) -> Self {
-        let controller = Controller::new(head.topology.clone().into(), head.plan.policy.clone(), head.start, head.notice);
+        let controller = Controller::new(
+            head.topology.clone().into(),
+            head.plan.policy.clone(),
+            head.start,
+            head.notice,
+        );
         let now = head.start;
-        Self { head, controller, scheduler: None, refused: [None, None], counts: [Counts::default(); 2], now, line: 1 }
+        Self {
+            head,
+            controller,
+            scheduler: None,
+            refused: [None, None],
+            counts: [Counts::default(); 2],
+            now,
+            line: 1,
+        }
     }
 
     /// Plays a line; returns how the recording ends, if it ends here.
@@ -284,8 +318,12 @@ impl Player {
         match line {
             Line::Refused { .. } => self.expect(CONTROLLER, text)?,
             Line::JobRefused { .. } => self.expect(SCHEDULER, text)?,
-            Line::Tell { .. } | Line::Skip { .. } | Line::Act { .. } | Line::Idle {} => self.owes_nothing(CONTROLLER, text)?,
-            Line::JobTell { .. } | Line::JobAct { .. } | Line::JobIdle {} => self.owes_nothing(SCHEDULER, text)?,
+            Line::Tell { .. } | Line::Skip { .. } | Line::Act { .. } | Line::Idle {} => {
+                self.owes_nothing(CONTROLLER, text)?
+            }
+            Line::JobTell { .. } | Line::JobAct { .. } | Line::JobIdle {} => {
+                self.owes_nothing(SCHEDULER, text)?
+            }
             Line::Head(_) | Line::Jobs(_) | Line::Lost { .. } | Line::End { .. } => {}
         }
         match line {
@@ -294,18 +332,32 @@ impl Player {
             Line::Skip { at } => self.skip(at),
             Line::Act { .. } | Line::Idle {} => {
                 let action = self.controller.poll_action();
-                self.compare(CONTROLLER, action.map_or(Entry::Idle {}, |action| Entry::Act { action }), text)?;
+                self.compare(
+                    CONTROLLER,
+                    action.map_or(Entry::Idle {}, |action| Entry::Act { action }),
+                    text,
+                )?;
             }
             Line::Jobs(head) => self.begin_jobs(&head)?,
             Line::JobTell { at, event } => self.tell_jobs(event, at)?,
             Line::JobAct { .. } | Line::JobIdle {} => {
                 let action = self.jobs()?.poll_action();
-                self.compare(SCHEDULER, action.map_or(Entry::JobIdle {}, |action| Entry::JobAct { action }), text)?;
+                self.compare(
+                    SCHEDULER,
+                    action.map_or(Entry::JobIdle {}, |action| Entry::JobAct { action }),
+                    text,
+                )?;
             }
             Line::Refused { .. } | Line::JobRefused { .. } => {}
             Line::Lost { why } => return Ok(Some(Ending::Lost { why })),
             Line::End { lines } if lines + 1 != self.line => {
-                return Err(malformed(self.line, format!("{} lines come before this one, and {lines} were written", self.line - 1)));
+                return Err(malformed(
+                    self.line,
+                    format!(
+                        "{} lines come before this one, and {lines} were written",
+                        self.line - 1
+                    ),
+                ));
             }
             Line::End { .. } => return Ok(Some(Ending::Complete)),
         }
@@ -332,7 +384,9 @@ impl Player {
     }
 
     fn jobs(&mut self) -> Result<&mut Scheduler, ReplayError> {
-        self.scheduler.as_mut().ok_or_else(|| malformed(self.line, "a scheduler's line before `jobs`"))
+        self.scheduler
+            .as_mut()
+            .ok_or_else(|| malformed(self.line, "a scheduler's line before `jobs`"))
     }
 
     fn tell_jobs(&mut self, event: scheduler::Event, at: Time) -> Result<(), ReplayError> {
@@ -359,18 +413,25 @@ impl Player {
     fn owes_nothing(&mut self, machine: usize, text: &[u8]) -> Result<(), ReplayError> {
         match self.refused[machine].take() {
             None => Ok(()),
-            Some(why) => Err(self.differs(machine, text, &format!("the event before is refused: {why}"))),
+            Some(why) => {
+                Err(self.differs(machine, text, &format!("the event before is refused: {why}")))
+            }
         }
     }
 
     fn compare(&mut self, machine: usize, replayed: Entry, text: &[u8]) -> Result<(), ReplayError> {
-        self.counts[machine].actions += u64::from(matches!(replayed, Entry::Act { .. } | Entry::JobAct { .. }));
+        self.counts[machine].actions +=
+            u64::from(matches!(replayed, Entry::Act { .. } | Entry::JobAct { .. }));
         self.same(machine, &replayed, text)
     }
 
     fn same(&self, machine: usize, replayed: &Entry, text: &[u8]) -> Result<(), ReplayError> {
         let replayed = serde_json::to_string(replayed).map_err(io::Error::from)?;
-        if replayed.as_bytes() == text.trim_ascii_end() { Ok(()) } else { Err(self.differs(machine, text, &replayed)) }
+        if replayed.as_bytes() == text.trim_ascii_end() {
+            Ok(())
+        } else {
+            Err(self.differs(machine, text, &replayed))
+        }
     }
 
     fn differs(&self, machine: usize, recorded: &[u8], replayed: &str) -> ReplayError {
@@ -406,5 +467,10 @@ fn around(text: &str, byte: usize) -> String {
     const AFTER: usize = 120;
     let (from, to) = (byte.saturating_sub(BEFORE), (byte + AFTER).min(text.len()));
     let dots = |cut: bool| if cut { "..." } else { "" };
-    format!("{}{}{}", dots(from > 0), String::from_utf8_lossy(&text.as_bytes()[from.min(to)..to]), dots(to < text.len()))
+    format!(
+        "{}{}{}",
+        dots(from > 0),
+        String::from_utf8_lossy(&text.as_bytes()[from.min(to)..to]),
+        dots(to < text.len())
+    )
 }

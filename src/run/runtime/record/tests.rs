@@ -1,4 +1,5 @@
-//! Simulated runs are recorded and played again; damaged files are told apart from machines that do something else.
+//! Simulated runs are recorded and played again; damaged files are told apart from machines that do
+//! something else.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -49,13 +50,23 @@ fn recorded(run: impl FnOnce(&Recorder)) -> Vec<u8> {
 }
 
 fn plan(scheduler: SchedulerKind, demand: Estimator) -> RunPlan {
-    CircuitPolicy { scheduler, demand, elephant_threshold: Bytes(2_000_000), ..CircuitPolicy::default() }.into()
+    CircuitPolicy {
+        scheduler,
+        demand,
+        elephant_threshold: Bytes(2_000_000),
+        ..CircuitPolicy::default()
+    }
+    .into()
 }
 
 /// Three coflows, a second apart, and ports that break.
 fn coflows(scheduler: SchedulerKind, demand: Estimator) -> Vec<u8> {
     let topology = Arc::new(network());
-    let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
+    let flow = |from: u32, to: u32, mb: u64| FlowSpec {
+        from: HostId(from),
+        to: HostId(to),
+        bytes: Bytes(mb * 1_000_000),
+    };
     let coflow = |k: u32| {
         CoflowSpec::new(
             CoflowId(k),
@@ -65,10 +76,23 @@ fn coflows(scheduler: SchedulerKind, demand: Estimator) -> Vec<u8> {
         )
     };
     let workload = Workload::new("three", (0..3).map(coflow).collect());
-    let faults = ["ocs0.in1=stuck@150ms", "r2.uplink=down@300ms+200ms"].map(|f| read_fault(f, &topology).unwrap());
+    let faults = ["ocs0.in1=stuck@150ms", "r2.uplink=down@300ms+200ms"]
+        .map(|f| read_fault(f, &topology).unwrap());
     recorded(|r| {
-        let how = SimOptions { extras: Extras { faults: &faults, ..Extras::default() }, record: Some(r), ..SimOptions::default() };
-        simulate_watched(&topology, &plan(scheduler, demand), &workload, &how, &mut |_| {}, &mut |_| true).unwrap();
+        let how = SimOptions {
+            extras: Extras { faults: &faults, ..Extras::default() },
+            record: Some(r),
+            ..SimOptions::default()
+        };
+        simulate_watched(
+            &topology,
+            &plan(scheduler, demand),
+            &workload,
+            &how,
+            &mut |_| {},
+            &mut |_| true,
+        )
+        .unwrap();
     })
 }
 
@@ -76,12 +100,21 @@ fn coflows(scheduler: SchedulerKind, demand: Estimator) -> Vec<u8> {
 fn jobs_of(kind: crate::placement::Kind) -> Vec<u8> {
     let (topology, jobs, policy) = (network(), jobs(), JobPolicy::new(kind));
     let at = |ms: u64| Time(ms * 1_000_000);
-    let failures = [(at(700), Event::RackFailed(RackId(1))), (at(1500), Event::RackRecovered(RackId(1)))];
+    let failures =
+        [(at(700), Event::RackFailed(RackId(1))), (at(1500), Event::RackRecovered(RackId(1)))];
     let plan = plan(SchedulerKind::Bipartite, Estimator::Declared);
-    let ask =
-        SimulatedJobs { topology: &topology, plan: &plan, jobs_by: &policy, jobs: &jobs, failures: &failures, faults: &[], until: None };
+    let ask = SimulatedJobs {
+        topology: &topology,
+        plan: &plan,
+        jobs_by: &policy,
+        jobs: &jobs,
+        failures: &failures,
+        faults: &[],
+        until: None,
+    };
     recorded(|r| {
-        let course = JobRunOptions { remaining: Some((30, 5)), record: Some(r), ..JobRunOptions::default() };
+        let course =
+            JobRunOptions { remaining: Some((30, 5)), record: Some(r), ..JobRunOptions::default() };
         simulate_with(&ask, &course, &mut |_| {}).unwrap();
     })
 }
@@ -94,9 +127,19 @@ fn again(file: &[u8]) -> Result<Replayed, ReplayError> {
 fn simulated_runs_of_coflows_play_again() {
     for scheduler in SchedulerKind::ALL {
         for demand in [Estimator::Backlog, Estimator::Declared] {
-            let r = again(&coflows(scheduler, demand)).unwrap_or_else(|e| panic!("{scheduler:?}: {e}"));
-            assert_eq!((r.ending, r.controller.refused, r.scheduler), (Ending::Complete, 0, Counts::default()), "{scheduler:?}");
-            assert!(r.controller.events > 5 && r.controller.actions > 5 && r.snapshot.coflows.iter().count() == 3, "{scheduler:?}");
+            let r =
+                again(&coflows(scheduler, demand)).unwrap_or_else(|e| panic!("{scheduler:?}: {e}"));
+            assert_eq!(
+                (r.ending, r.controller.refused, r.scheduler),
+                (Ending::Complete, 0, Counts::default()),
+                "{scheduler:?}"
+            );
+            assert!(
+                r.controller.events > 5
+                    && r.controller.actions > 5
+                    && r.snapshot.coflows.iter().count() == 3,
+                "{scheduler:?}"
+            );
         }
     }
 }
@@ -108,7 +151,11 @@ fn priorities_that_change_under_way_play_again() {
     let coflow = CoflowSpec::new(id, "c", Time::ZERO, flows);
     let file = recorded(|r| {
         let mut quiet = |_| ();
-        let mut run = Simulation::new(&topology, &plan(SchedulerKind::EpsOnly, Estimator::Declared), &mut quiet);
+        let mut run = Simulation::new(
+            &topology,
+            &plan(SchedulerKind::EpsOnly, Estimator::Declared),
+            &mut quiet,
+        );
         run.record(r);
         run.arrive(&coflow).unwrap();
         run.wake().unwrap();
@@ -124,7 +171,11 @@ fn priorities_that_change_under_way_play_again() {
     let text = String::from_utf8(file.clone()).unwrap();
     assert_eq!(text.matches(r#""action":"prioritise""#).count(), 1, "{text}");
     let r = again(&file).unwrap();
-    assert_eq!((r.ending, r.controller.refused), (Ending::Complete, 1), "a coflow that is over has no priorities");
+    assert_eq!(
+        (r.ending, r.controller.refused),
+        (Ending::Complete, 1),
+        "a coflow that is over has no priorities"
+    );
 }
 
 #[test]
@@ -133,7 +184,12 @@ fn simulated_runs_of_jobs_play_again() {
         let r = again(&jobs_of(kind)).unwrap_or_else(|e| panic!("{kind:?}: {e}"));
         assert_eq!(r.ending, Ending::Complete, "{kind:?}");
         let jobs = r.jobs.expect("there is a scheduler");
-        assert!(r.scheduler.actions > 50 && jobs.counters.jobs_finished == 6 && jobs.counters.hosts_failed > 0, "{kind:?}");
+        assert!(
+            r.scheduler.actions > 50
+                && jobs.counters.jobs_finished == 6
+                && jobs.counters.hosts_failed > 0,
+            "{kind:?}"
+        );
     }
 }
 
@@ -142,14 +198,19 @@ fn a_replay_stops_at_the_time_asked_for_and_shows_the_state_then() {
     let file = coflows(SchedulerKind::Bipartite, Estimator::Declared);
     let at = Time(1_500_000_000);
     let r = replay(&file[..], Some(at)).unwrap();
-    assert_eq!((r.ending, r.snapshot.now, r.snapshot.coflows.iter().count()), (Ending::Asked, at, 2), "the third has not arrived");
+    assert_eq!(
+        (r.ending, r.snapshot.now, r.snapshot.coflows.iter().count()),
+        (Ending::Asked, at, 2),
+        "the third has not arrived"
+    );
     let r = replay(&file[..], Some(Time::MAX)).unwrap();
     assert_eq!((r.ending, r.snapshot.coflows.iter().count()), (Ending::Complete, 3));
 }
 
 /// The file with one line changed.
 fn with_line(file: &[u8], k: usize, change: impl FnOnce(&str) -> String) -> Vec<u8> {
-    let mut lines: Vec<String> = std::str::from_utf8(file).unwrap().lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> =
+        std::str::from_utf8(file).unwrap().lines().map(str::to_owned).collect();
     lines[k] = change(&lines[k]);
     (lines.join("\n") + "\n").into_bytes()
 }
@@ -163,13 +224,20 @@ fn the_first_difference_is_shown_with_both_texts() {
     let file = coflows(SchedulerKind::Bipartite, Estimator::Declared);
     let k = first(&file, "{\"act\":{\"action\":{\"action\":\"apply\"");
     let other = with_line(&file, k, |l| l.replacen("\"plane\":0", "\"plane\":9", 1));
-    let ReplayError::Differs { line, machine, recorded, replayed, .. } = again(&other).unwrap_err() else { panic!("it differs") };
+    let ReplayError::Differs { line, machine, recorded, replayed, .. } = again(&other).unwrap_err()
+    else {
+        panic!("it differs")
+    };
     assert_eq!((line, machine), (k as u64 + 1, "controller"));
-    assert!(recorded.contains("\"plane\":9") && replayed.contains("\"plane\":0"), "{recorded}\n{replayed}");
+    assert!(
+        recorded.contains("\"plane\":9") && replayed.contains("\"plane\":0"),
+        "{recorded}\n{replayed}"
+    );
 
     // An action too few: the next line is no end of them.
     let text = String::from_utf8(file.clone()).unwrap();
-    let fewer: String = text.lines().enumerate().filter(|(n, _)| *n != k).map(|(_, l)| format!("{l}\n")).collect();
+    let fewer: String =
+        text.lines().enumerate().filter(|(n, _)| *n != k).map(|(_, l)| format!("{l}\n")).collect();
     assert!(matches!(again(fewer.as_bytes()), Err(ReplayError::Differs { .. })));
 
     // A refusal that was none.
@@ -186,19 +254,28 @@ fn what_is_damaged_is_told_with_its_place() {
         ReplayError::Malformed { line, column, why } => (line, column, why),
         e => panic!("{e}"),
     };
-    let broken = with_line(&file, 4, |_| "{\"tell\":{\"at\":5,\"event\":{\"event\":\"tock\"}}}".into());
+    let broken =
+        with_line(&file, 4, |_| "{\"tell\":{\"at\":5,\"event\":{\"event\":\"tock\"}}}".into());
     let (line, column, why) = malformed(&broken);
-    assert!(line == 5 && column > 0 && why.contains("unknown variant `tock`"), "{line}:{column} {why}");
+    assert!(
+        line == 5 && column > 0 && why.contains("unknown variant `tock`"),
+        "{line}:{column} {why}"
+    );
     assert_eq!(malformed(b"{\"idle\":{}}\n").0, 1);
     assert_eq!(malformed(b"").0, 1);
     let other = with_line(&file, 0, |l| l.replacen("\"format\":1", "\"format\":2", 1));
     assert_eq!(malformed(&other), (1, 1, "the format is 2; this version reads 1".into()));
-    let small = with_line(&file, first(&file, "{\"tell\":{\"at\":50000000,\"event\":{\"event\":\"observed\""), |l| {
-        l.replacen("\"racks\":4", "\"racks\":5", 1)
-    });
+    let small = with_line(
+        &file,
+        first(&file, "{\"tell\":{\"at\":50000000,\"event\":{\"event\":\"observed\""),
+        |l| l.replacen("\"racks\":4", "\"racks\":5", 1),
+    );
     // The machine refuses an observation of another network, which is not what it did.
     let differs = again(&small).unwrap_err().to_string();
-    assert!(differs.contains("does not fit the network: `sent` is a matrix of 5 racks; the ne"), "{differs}");
+    assert!(
+        differs.contains("does not fit the network: `sent` is a matrix of 5 racks; the ne"),
+        "{differs}"
+    );
 }
 
 #[test]
@@ -237,10 +314,18 @@ fn a_slow_disk_ends_a_live_recording_and_says_so() {
     let recorder = recording.recorder();
     let topology = network();
     let plan = plan(SchedulerKind::Bipartite, Estimator::Declared);
-    recorder.put(Entry::Head(Box::new(recorder.head(&topology, &plan, (Time::ZERO, Span::ZERO), "test"))));
+    recorder.put(Entry::Head(Box::new(recorder.head(
+        &topology,
+        &plan,
+        (Time::ZERO, Span::ZERO),
+        "test",
+    ))));
     // Far more than the queue and the buffer hold; nothing waits.
     (0..100_000).for_each(|k| {
-        recorder.put(Entry::Tell { at: Time(k), event: control::Event::Trouble { what: control::Trouble::Names, why: None } })
+        recorder.put(Entry::Tell {
+            at: Time(k),
+            event: control::Event::Trouble { what: control::Trouble::Names, why: None },
+        })
     });
     drop(let_go);
     let written = recording.finish().unwrap();
@@ -248,7 +333,11 @@ fn a_slow_disk_ends_a_live_recording_and_says_so() {
     let file = std::mem::take(&mut *memory.0.lock().unwrap());
     let r = again(&file).unwrap();
     assert!(matches!(r.ending, Ending::Lost { .. }), "{:?}", r.ending);
-    assert_eq!(r.controller.events + 2, written.lines, "what was taken before is there, without a gap");
+    assert_eq!(
+        r.controller.events + 2,
+        written.lines,
+        "what was taken before is there, without a gap"
+    );
 }
 
 #[test]
@@ -272,7 +361,8 @@ fn a_disk_that_fails_is_told_at_the_end() {
 fn an_event_that_breaks_a_machine_is_told_with_its_line() {
     let file = coflows(SchedulerKind::Bipartite, Estimator::HederaRacks);
     let k = first(&file, "{\"tell\":{\"at\":50000000,\"event\":{\"event\":\"observed\"");
-    // A network whose racks have hosts that are not there; the demand of hosts is worked out in the first cycle.
+    // A network whose racks have hosts that are not there; the demand of hosts is worked out in the
+    // first cycle.
     let broken = with_line(&file, 0, |l| l.replacen("\"first_host\":0", "\"first_host\":999", 1));
     let e = again(&broken).unwrap_err();
     assert!(matches!(e, ReplayError::Panicked { line, .. } if line == k as u64 + 1), "{e}");
@@ -282,7 +372,12 @@ fn an_event_that_breaks_a_machine_is_told_with_its_line() {
 fn an_observation_that_did_not_fit_plays_again() {
     let topology = network();
     let file = recorded(|recorder| {
-        let mut controller = Controller::new(topology.clone().into(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
+        let mut controller = Controller::new(
+            topology.clone().into(),
+            CircuitPolicy::default(),
+            Time::ZERO,
+            Span::ZERO,
+        );
         let head = recorder.head(&topology, &RunPlan::default(), (Time::ZERO, Span::ZERO), "test");
         recorder.put(Entry::Head(Box::new(head)));
         let mut tell = |event: control::Event| {
@@ -294,7 +389,8 @@ fn an_observation_that_did_not_fit_plays_again() {
             recorder.put(Entry::Idle {});
         };
         tell(control::Event::Tick);
-        let mut seen = SimFabric::new(topology.clone().into(), Default::default()).observe(Time(5)).unwrap();
+        let mut seen =
+            SimFabric::new(topology.clone().into(), Default::default()).observe(Time(5)).unwrap();
         seen.ports.clear();
         tell(control::Event::Observed { result: Ok(seen) });
     });

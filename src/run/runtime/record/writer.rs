@@ -72,16 +72,28 @@ pub struct Written {
 }
 
 impl Recording {
-    /// Starts to write to `file`. `seed` is what the run's inputs were drawn from, if they were drawn.
+    /// Starts to write to `file`. `seed` is what the run's inputs were drawn from, if they were
+    /// drawn.
     ///
     /// # Errors
     /// When no thread can be had.
-    pub fn start(file: impl Write + Send + 'static, pace: Pace, seed: Option<u64>) -> io::Result<Self> {
+    pub fn start(
+        file: impl Write + Send + 'static,
+        pace: Pace,
+        seed: Option<u64>,
+    ) -> io::Result<Self> {
         let (lines, queue) = mpsc::sync_channel(QUEUE);
         let lost = Arc::new(AtomicBool::new(false));
         let ended: Arc<OnceLock<String>> = Arc::default();
         let died = Arc::<AtomicBool>::default();
-        let recorder = Recorder { lines, pace, seed, lost: lost.clone(), ended: ended.clone(), died: died.clone() };
+        let recorder = Recorder {
+            lines,
+            pace,
+            seed,
+            lost: lost.clone(),
+            ended: ended.clone(),
+            died: died.clone(),
+        };
         let work = move || {
             let _alarm = Alarm(died);
             let written = write(file, &queue, &lost);
@@ -112,7 +124,9 @@ impl Recording {
         let Some(thread) = self.thread.take() else { return Ok(Written::default()) };
         // An error says that the thread has ended already, which the next line finds out, too.
         let _ = self.recorder.lines.send(Message::Over);
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes the recording has died")))
+        thread.join().unwrap_or_else(|_| {
+            Err(io::Error::other("the thread that writes the recording has died"))
+        })
     }
 }
 
@@ -129,13 +143,21 @@ impl Recorder {
         self.ended.get().map(String::as_str).or_else(slow)
     }
 
-    /// Whether the thread that writes has panicked. One that cannot write only ends ([`Recorder::ended`]), and the run goes on.
+    /// Whether the thread that writes has panicked. One that cannot write only ends
+    /// ([`Recorder::ended`]), and the run goes on.
     pub fn died(&self) -> bool {
         self.died.load(Relaxed)
     }
 
-    /// The first line of a run. `timing`: when its first cycle begins, and the notice that its fabric needs.
-    pub fn head(&self, topology: &Topology, plan: &RunPlan, timing: (Time, Span), mechanism: &str) -> Head {
+    /// The first line of a run. `timing`: when its first cycle begins, and the notice that its
+    /// fabric needs.
+    pub fn head(
+        &self,
+        topology: &Topology,
+        plan: &RunPlan,
+        timing: (Time, Span),
+        mechanism: &str,
+    ) -> Head {
         Head {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").into(),
@@ -157,14 +179,17 @@ impl Recorder {
         match self.pace {
             // Either way an error says that the file cannot be written, which `finish` tells.
             Pace::Virtual => drop(self.lines.send(line)),
-            // The control thread has real-time priority, the thread that writes has none. While the queue has room, the control thread
-            // never waits for it: the place of its line is its own. With 16383 lines waiting it could spin at the one that is just taken
-            // out; the disk is then too slow already, and the recording about to end.
+            // The control thread has real-time priority, the thread that writes has none. While the
+            // queue has room, the control thread never waits for it: the place of its line is its
+            // own. With 16383 lines waiting it could spin at the one that is just taken out; the
+            // disk is then too slow already, and the recording about to end.
             Pace::Live => {
                 if let Err(TrySendError::Full(_)) = self.lines.try_send(line)
                     && !self.lost.swap(true, Relaxed)
                 {
-                    tracing::warn!("the disk is too slow for the recording, which ends here; the run goes on");
+                    tracing::warn!(
+                        "the disk is too slow for the recording, which ends here; the run goes on"
+                    );
                 }
             }
         }
@@ -203,8 +228,15 @@ impl<W: Write> Lines<W> {
     }
 }
 
-fn write(file: impl Write, queue: &mpsc::Receiver<Message>, lost: &AtomicBool) -> io::Result<Written> {
-    let mut out = Lines { file: BufWriter::with_capacity(1 << 16, Counted { inner: file, bytes: 0 }), count: 0 };
+fn write(
+    file: impl Write,
+    queue: &mpsc::Receiver<Message>,
+    lost: &AtomicBool,
+) -> io::Result<Written> {
+    let mut out = Lines {
+        file: BufWriter::with_capacity(1 << 16, Counted { inner: file, bytes: 0 }),
+        count: 0,
+    };
     loop {
         match queue.recv_timeout(FLUSH_EVERY) {
             Ok(Message::Line(entry)) => out.put(&entry)?,
@@ -214,7 +246,9 @@ fn write(file: impl Write, queue: &mpsc::Receiver<Message>, lost: &AtomicBool) -
             Err(RecvTimeoutError::Timeout) => out.file.flush()?,
         }
     }
-    let why = lost.load(Relaxed).then(|| format!("the disk was slower than the run: {QUEUE} lines waited for it"));
+    let why = lost
+        .load(Relaxed)
+        .then(|| format!("the disk was slower than the run: {QUEUE} lines waited for it"));
     match why.clone() {
         Some(why) => out.put(&Entry::Lost { why })?,
         None => out.put(&Entry::End { lines: out.count })?,

@@ -1,7 +1,8 @@
-//! What a reader must know of a run before its figures are compared: why it is not, or not wholly, what its name says.
+//! What a reader must know of a run before its figures are compared: why it is not, or not wholly,
+//! what its name says.
 //!
-//! The list is derived here and nowhere else. It stands in the result, and whatever shows a result shows it: tables, comparisons, charts,
-//! reports, the rows of sweeps.
+//! The list is derived here and nowhere else. It stands in the result, and whatever shows a result
+//! shows it: tables, comparisons, charts, reports, the rows of sweeps.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,10 +27,13 @@ pub struct Caveat {
 }
 
 /// Kinds of reasons, the gravest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// The scheduler that the policy names did not decide: a program that ended or answered wrongly, or most answers were late.
+    /// The scheduler that the policy names did not decide: a program that ended or answered
+    /// wrongly, or most answers were late.
     Fallback,
     /// Some answers of a program were late, and the fallback decided.
     LateAnswers,
@@ -66,7 +70,10 @@ pub enum Kind {
 impl Kind {
     /// Its word in files.
     pub fn word(self) -> String {
-        serde_json::to_value(self).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+        serde_json::to_value(self)
+            .ok()
+            .and_then(|v| v.as_str().map(str::to_owned))
+            .unwrap_or_default()
     }
 }
 
@@ -143,13 +150,23 @@ impl Facts<'_> {
         all.extend(self.circuits());
         all.extend(self.placement());
         all.extend(self.end());
-        let mut add = |kind, count: u64, what: String, why: Option<String>| all.push(Caveat { kind, count, what, why });
+        let mut add = |kind, count: u64, what: String, why: Option<String>| {
+            all.push(Caveat { kind, count, what, why })
+        };
         if self.forced {
-            add(Kind::Forced, 1, "run with --force: this machine does not carry these rates".into(), None);
+            add(
+                Kind::Forced,
+                1,
+                "run with --force: this machine does not carry these rates".into(),
+                None,
+            );
         }
         if let Some(t) = self.tampered {
             let [from, until] = [t.from, t.until].map(|at| Span(at.0));
-            let what = format!("the network was tampered with, from {from} until {until}, {}; first", times(t.found));
+            let what = format!(
+                "the network was tampered with, from {from} until {until}, {}; first",
+                times(t.found)
+            );
             add(Kind::Tampered, t.found, what, Some(t.what.clone()));
         }
         if let Some(busy) = self.machine.and_then(Machine::busy) {
@@ -158,16 +175,36 @@ impl Facts<'_> {
         let s = self.stats;
         if s.missed_cycles > 0 {
             let of = s.cycles.saturating_add(s.missed_cycles);
-            add(Kind::MissedCycles, s.missed_cycles, format!("{} of {of} cycles were missed", s.missed_cycles), None);
+            add(
+                Kind::MissedCycles,
+                s.missed_cycles,
+                format!("{} of {of} cycles were missed", s.missed_cycles),
+                None,
+            );
         }
         if self.misdelivered > 0 {
-            add(Kind::Misdelivered, self.misdelivered, format!("{} packets came out at a wrong rack", self.misdelivered), None);
+            add(
+                Kind::Misdelivered,
+                self.misdelivered,
+                format!("{} packets came out at a wrong rack", self.misdelivered),
+                None,
+            );
         }
         if self.given.faults > 0 {
-            add(Kind::Faults, self.given.faults, format!("with {} on purpose", several(self.given.faults, "fault")), None);
+            add(
+                Kind::Faults,
+                self.given.faults,
+                format!("with {} on purpose", several(self.given.faults, "fault")),
+                None,
+            );
         }
         if self.faulty_ports > 0 {
-            add(Kind::FaultyPorts, self.faulty_ports, format!("{} found faulty", several(self.faulty_ports, "port")), None);
+            add(
+                Kind::FaultyPorts,
+                self.faulty_ports,
+                format!("{} found faulty", several(self.faulty_ports, "port")),
+                None,
+            );
         }
         let taken = &self.given.taken;
         if let Some(f) = &taken.folded {
@@ -177,14 +214,15 @@ impl Facts<'_> {
             add(Kind::LeftOut, left.count, left.to_string(), None);
         }
         if let Some(jobs) = taken.from_jobs {
-            let what = format!("shuffles of {} as coflows, tasks spread evenly", several(jobs, "job"));
+            let what =
+                format!("shuffles of {} as coflows, tasks spread evenly", several(jobs, "job"));
             add(Kind::JobsAsCoflows, jobs, what, None);
         }
         all
     }
 
-    /// Whether what was only late counts as a fallback: in virtual time an answer is waited for, and a policy of whose decisions most are
-    /// another's is not the one that it is called.
+    /// Whether what was only late counts as a fallback: in virtual time an answer is waited for,
+    /// and a policy of whose decisions most are another's is not the one that it is called.
     fn kind(&self, fallbacks: u64, late: u64, of: u64) -> Kind {
         let most = fallbacks.saturating_mul(2) > of;
         if fallbacks > late || !self.live || most { Kind::Fallback } else { Kind::LateAnswers }
@@ -194,14 +232,24 @@ impl Facts<'_> {
         let s = self.stats;
         let kind = self.kind(s.fallbacks, s.late_answers, s.cycles);
         let what = format!("{} of {} cycles by the fallback", s.fallbacks, s.cycles);
-        (s.fallbacks > 0).then(|| Caveat { kind, count: s.fallbacks, what, why: s.first_fallback.clone() })
+        (s.fallbacks > 0).then(|| Caveat {
+            kind,
+            count: s.fallbacks,
+            what,
+            why: s.first_fallback.clone(),
+        })
     }
 
     fn placement(&self) -> Option<Caveat> {
         let (c, first) = self.offers?;
         let kind = self.kind(c.fallbacks, c.late_answers, c.starts);
         let what = format!("{} of slots by the fallback", several(c.fallbacks, "offer"));
-        (c.fallbacks > 0).then(|| Caveat { kind, count: c.fallbacks, what, why: first.map(str::to_owned) })
+        (c.fallbacks > 0).then(|| Caveat {
+            kind,
+            count: c.fallbacks,
+            what,
+            why: first.map(str::to_owned),
+        })
     }
 
     fn end(&self) -> Option<Caveat> {
@@ -231,8 +279,8 @@ pub fn disqualifies(caveats: &[Caveat]) -> Option<&Caveat> {
     caveats.iter().find(|c| c.kind == Kind::Fallback)
 }
 
-/// The caveats of several runs together, each once: kinds of which there are several say in how many of the runs, and what the first is.
-/// O(caveats^2), and they are few.
+/// The caveats of several runs together, each once: kinds of which there are several say in how
+/// many of the runs, and what the first is. O(caveats^2), and they are few.
 pub fn of_several(runs: &[&[Caveat]]) -> Vec<Caveat> {
     let mut found: Vec<Caveat> = vec![];
     for c in runs.iter().flat_map(|all| all.iter()) {
@@ -243,9 +291,15 @@ pub fn of_several(runs: &[&[Caveat]]) -> Vec<Caveat> {
     }
     found.sort_by_key(|c| c.kind);
     let told = |c: Caveat| {
-        let having = |is: &dyn Fn(&Caveat) -> bool| runs.iter().filter(|r| r.iter().any(is)).count();
-        let (same, kind) = (having(&|x| x.kind == c.kind && x.what == c.what), having(&|x| x.kind == c.kind));
-        if same == runs.len() { c } else { Caveat { what: format!("{kind} of {} runs, the first: {}", runs.len(), c.what), ..c } }
+        let having =
+            |is: &dyn Fn(&Caveat) -> bool| runs.iter().filter(|r| r.iter().any(is)).count();
+        let (same, kind) =
+            (having(&|x| x.kind == c.kind && x.what == c.what), having(&|x| x.kind == c.kind));
+        if same == runs.len() {
+            c
+        } else {
+            Caveat { what: format!("{kind} of {} runs, the first: {}", runs.len(), c.what), ..c }
+        }
     };
     if let [only] = runs { only.to_vec() } else { found.into_iter().map(told).collect() }
 }
@@ -299,7 +353,10 @@ mod tests {
             kinds_of(r)
         };
         assert_eq!(of(true, 0, 0), []);
-        assert_eq!((of(true, 5, 5), of(true, 6, 6)), (vec![Kind::LateAnswers], vec![Kind::Fallback]));
+        assert_eq!(
+            (of(true, 5, 5), of(true, 6, 6)),
+            (vec![Kind::LateAnswers], vec![Kind::Fallback])
+        );
         assert_eq!((of(true, 1, 0), of(true, 5, 4)), (vec![Kind::Fallback], vec![Kind::Fallback]));
         assert_eq!(of(false, 1, 1), [Kind::Fallback]);
     }
@@ -314,9 +371,20 @@ mod tests {
         let mut given = Given { faults: 1, ..Given::default() };
         given.taken.leave_out(4, "flows without bytes");
         let told = r.judged(&given).caveats;
-        let want = [Kind::Until, Kind::Forced, Kind::MissedCycles, Kind::Misdelivered, Kind::Faults, Kind::FaultyPorts, Kind::LeftOut];
+        let want = [
+            Kind::Until,
+            Kind::Forced,
+            Kind::MissedCycles,
+            Kind::Misdelivered,
+            Kind::Faults,
+            Kind::FaultyPorts,
+            Kind::LeftOut,
+        ];
         assert_eq!(told.iter().map(|c| c.kind).collect::<Vec<_>>(), want);
-        assert_eq!(kinds(&told), "until;forced;missed-cycles;misdelivered;faults;faulty-ports;left-out");
+        assert_eq!(
+            kinds(&told),
+            "until;forced;missed-cycles;misdelivered;faults;faulty-ports;left-out"
+        );
         assert!(
             lines(&told).contains("(!) with 1 fault on purpose\n(!) 2 ports found faulty\n(!) 4 flows without bytes left out\n"),
             "{}",
@@ -328,11 +396,22 @@ mod tests {
     #[test]
     fn several_runs_say_in_how_many_of_them() {
         let caveat = |kind, what: &str| Caveat { kind, count: 2, what: what.into(), why: None };
-        let (a, b) =
-            (vec![caveat(Kind::Fallback, "2 of 5 cycles by the fallback"), caveat(Kind::Folded, "x")], vec![caveat(Kind::Folded, "x")]);
+        let (a, b) = (
+            vec![
+                caveat(Kind::Fallback, "2 of 5 cycles by the fallback"),
+                caveat(Kind::Folded, "x"),
+            ],
+            vec![caveat(Kind::Folded, "x")],
+        );
         let told = of_several(&[&a, &b, &b]);
         let said: Vec<(u64, String)> = told.iter().map(|c| (c.count, c.to_string())).collect();
-        assert_eq!(said, [(2, "1 of 3 runs, the first: 2 of 5 cycles by the fallback".to_owned()), (6, "x".to_owned())]);
+        assert_eq!(
+            said,
+            [
+                (2, "1 of 3 runs, the first: 2 of 5 cycles by the fallback".to_owned()),
+                (6, "x".to_owned())
+            ]
+        );
         assert_eq!((of_several(&[&a]), of_several(&[&[], &[]])), (a.clone(), vec![]));
         assert_eq!((marked("p", &a), marked("p", &[])), ("p (!)".into(), "p".into()));
         assert_eq!(explained("p", &a), "p (! 2 of 5 cycles by the fallback; x)");

@@ -1,7 +1,8 @@
 //! The form of JSON documents: its number, and how results of older forms are read.
 //!
-//! Form 1 had no number, keys without units, and hosts by number. Form 2 says the unit of every quantity in its key, as the API does,
-//! names hosts, and tells in `origin` where the result comes from.
+//! Form 1 had no number, keys without units, and hosts by number. Form 2 says the unit of every
+//! quantity in its key, as the API does, names hosts, and tells in `origin` where the result comes
+//! from.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -27,7 +28,8 @@ impl<'a, T> Document<'a, T> {
 /// Old and new names of keys.
 type Names = &'static [(&'static str, &'static str)];
 
-/// What results have been renamed since form 1, by place: `[]` is each of a list, `*` each of an object.
+/// What results have been renamed since form 1, by place: `[]` is each of a list, `*` each of an
+/// object.
 const RENAMED: [(&str, Names); 12] = [
     ("coflows.[]", COFLOW),
     ("jobs.[]", JOB),
@@ -40,7 +42,10 @@ const RENAMED: [(&str, Names); 12] = [
     ("utilisation.links.[]", &[("rate", "rate_bps")]),
     ("timeline.[]", ATTEMPT),
     ("explained.[]", ATTEMPT),
-    ("explained.[].why", &[("fetches", "fetch_bytes"), ("transfer", "transfer_ns"), ("computing", "computing_ns")]),
+    (
+        "explained.[].why",
+        &[("fetches", "fetch_bytes"), ("transfer", "transfer_ns"), ("computing", "computing_ns")],
+    ),
 ];
 const COFLOW: Names = &[
     ("longest_flow", "longest_flow_bytes"),
@@ -80,11 +85,15 @@ const SUMS: Names = &[
     ("ended", "ended_ns"),
 ];
 const QUANTILES: Names = &[("p50", "p50_ns"), ("p99", "p99_ns"), ("max", "max_ns")];
-const ATTEMPT: Names =
-    &[("waited_since", "waited_since_ns"), ("started", "started_ns"), ("computes", "computes_ns"), ("ended", "ended_ns")];
+const ATTEMPT: Names = &[
+    ("waited_since", "waited_since_ns"),
+    ("started", "started_ns"),
+    ("computes", "computes_ns"),
+    ("ended", "ended_ns"),
+];
 
-/// A result, a list of results or any other document in the form of today. One of form 1 has its hosts as `host 3`: what they are called
-/// is not in it. Linear in its size.
+/// A result, a list of results or any other document in the form of today. One of form 1 has its
+/// hosts as `host 3`: what they are called is not in it. Linear in its size.
 ///
 /// # Errors
 /// A form that only a later version knows.
@@ -99,7 +108,12 @@ pub fn current(mut document: Value) -> Result<Value, String> {
 fn upgrade(document: &mut Value) -> Result<(), String> {
     match document.get("format").map(Value::as_u64) {
         Some(Some(FORMAT)) => return Ok(()),
-        Some(_) => return Err(format!("format {}; this version reads {FORMAT}, and those without a number", document["format"])),
+        Some(_) => {
+            return Err(format!(
+                "format {}; this version reads {FORMAT}, and those without a number",
+                document["format"]
+            ));
+        }
         None => {}
     }
     for (place, names) in RENAMED {
@@ -166,21 +180,37 @@ mod tests {
     #[test]
     fn results_of_form_1_lose_nothing() {
         let r: RunResult = serde_json::from_value(current(old("coflows-1.json")).unwrap()).unwrap();
-        assert_eq!((r.origin.version.as_str(), r.origin.seed, r.summary.bytes_asked), ("0.1.0", Some(1), r.summary.bytes_received));
+        assert_eq!(
+            (r.origin.version.as_str(), r.origin.seed, r.summary.bytes_asked),
+            ("0.1.0", Some(1), r.summary.bytes_received)
+        );
         let c = &r.coflows[0];
-        assert_eq!((c.cct, c.finished.map(|t| t.since(c.arrival))), (Some(Span(1_919_236_193)), c.cct));
-        assert!(c.longest_flow.is_some() && c.bytes_between_racks > Bytes::ZERO && c.bound > Span::ZERO);
+        assert_eq!(
+            (c.cct, c.finished.map(|t| t.since(c.arrival))),
+            (Some(Span(1_919_236_193)), c.cct)
+        );
+        assert!(
+            c.longest_flow.is_some() && c.bytes_between_racks > Bytes::ZERO && c.bound > Span::ZERO
+        );
         assert!(r.summary.ended > Time::ZERO && r.summary.stats.dark_asked.p50 > Span::ZERO);
-        assert!(r.utilisation.is_some_and(|u| u.bucket > Span::ZERO && u.links.iter().all(|l| l.rate.0 > 0)));
+        assert!(
+            r.utilisation
+                .is_some_and(|u| u.bucket > Span::ZERO && u.links.iter().all(|l| l.rate.0 > 0))
+        );
         let r: JobsResult = serde_json::from_value(current(old("jobs-1.json")).unwrap()).unwrap();
         assert_eq!(
             (r.jobs[0].jct, r.jobs[0].shuffled, r.timeline[0].host.as_str()),
             (Some(Span(4_509_392_290)), Bytes(45_000_000), "host 0")
         );
-        assert!(r.explained.iter().any(|e| e.why.as_ref().is_some_and(|w| w.fetches > Bytes::ZERO)));
+        assert!(
+            r.explained.iter().any(|e| e.why.as_ref().is_some_and(|w| w.fetches > Bytes::ZERO))
+        );
         // Written again and read back it is the same.
         let written = serde_json::to_value(Document::of(&r)).unwrap();
-        assert_eq!(serde_json::from_value::<JobsResult>(current(written.clone()).unwrap()).unwrap(), r);
+        assert_eq!(
+            serde_json::from_value::<JobsResult>(current(written.clone()).unwrap()).unwrap(),
+            r
+        );
         assert_eq!(written["format"], FORMAT);
     }
 
@@ -188,7 +218,14 @@ mod tests {
     fn lists_and_baselines_are_read_too_and_later_forms_are_not() {
         let with = json!([{"version": "0.1.0", "summary": {"makespan": 3}, "baseline": {"version": "0.1.0", "summary": {"ended": 4}}}]);
         let now = current(with).unwrap();
-        assert_eq!((&now[0]["summary"]["makespan_ns"], &now[0]["baseline"]["summary"]["ended_ns"]), (&json!(3), &json!(4)));
-        assert!(current(json!({"format": 3})).unwrap_err().starts_with("format 3; this version reads 2"));
+        assert_eq!(
+            (&now[0]["summary"]["makespan_ns"], &now[0]["baseline"]["summary"]["ended_ns"]),
+            (&json!(3), &json!(4))
+        );
+        assert!(
+            current(json!({"format": 3}))
+                .unwrap_err()
+                .starts_with("format 3; this version reads 2")
+        );
     }
 }

@@ -12,9 +12,10 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Time};
 use crate::workload::Workload;
 
-/// Runs each coflow of `workload` on a network of its own, at rest when it comes. In the result each begins at its arrival and finishes
-/// its completion time later; bytes are sums over all runs, and of the control loops only the circuits are counted. `watch` is asked
-/// before every coflow, as in [`super::simulate_watched`].
+/// Runs each coflow of `workload` on a network of its own, at rest when it comes. In the result
+/// each begins at its arrival and finishes its completion time later; bytes are sums over all runs,
+/// and of the control loops only the circuits are counted. `watch` is asked before every coflow, as
+/// in [`super::simulate_watched`].
 ///
 /// # Errors
 /// What the controller refuses; a workload over this topology is never refused.
@@ -24,15 +25,23 @@ pub fn simulate_alone(
     workload: &Workload,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<RunResult, Rejected> {
-    let mut all = simulate(topology, plan, &Workload::new(&workload.name, vec![]), None, &mut |_| {})?;
-    let (mut received, mut counted, mut over_ocs, mut events) = (Bytes::ZERO, Counted::default(), 0.0, 0);
+    let mut all =
+        simulate(topology, plan, &Workload::new(&workload.name, vec![]), None, &mut |_| {})?;
+    let (mut received, mut counted, mut over_ocs, mut events) =
+        (Bytes::ZERO, Counted::default(), 0.0, 0);
     let mut cycles = 0;
     for (k, c) in workload.coflows.iter().enumerate() {
-        if !watch(Progress { now: c.arrival, events, open: 1, coming: workload.coflows.len() - k - 1 }) {
+        if !watch(Progress {
+            now: c.arrival,
+            events,
+            open: 1,
+            coming: workload.coflows.len() - k - 1,
+        }) {
             all.end = End::Stopped;
             break;
         }
-        let first = Workload::new(&workload.name, vec![CoflowSpec { arrival: Time::ZERO, ..c.clone() }]);
+        let first =
+            Workload::new(&workload.name, vec![CoflowSpec { arrival: Time::ZERO, ..c.clone() }]);
         let one = simulate(topology, plan, &first, None, &mut |_| {})?;
         let at = |t: Time| c.arrival + t.since(Time::ZERO);
         all.coflows.extend(one.coflows.into_iter().map(|r| crate::coflows::CoflowRecord {

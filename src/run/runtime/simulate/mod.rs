@@ -1,9 +1,10 @@
 //! The controller over the flow-level fabric in virtual time.
 //!
-//! The very [`Controller`](crate::control::Controller) that runs live is driven here. [`simulate`] plays a workload; a
-//! [`Simulation`] is the same run for a caller that decides while it goes on which coflows come, such as a task scheduler. At one
-//! instant, in this order: flows finish and circuits change, coflows arrive, probes arrive, the controller wakes. Nothing reads a clock
-//! or a random number, so one input gives one event log, byte for byte.
+//! The very [`Controller`](crate::control::Controller) that runs live is driven here. [`simulate`]
+//! plays a workload; a [`Simulation`] is the same run for a caller that decides while it goes on
+//! which coflows come, such as a task scheduler. At one instant, in this order: flows finish and
+//! circuits change, coflows arrive, probes arrive, the controller wakes. Nothing reads a clock or a
+//! random number, so one input gives one event log, byte for byte.
 
 use std::sync::Arc;
 
@@ -30,8 +31,8 @@ pub use simulation::{Extras, Finished, Simulation};
 /// Events between two reports to the watcher of a run.
 const LOOK: u64 = 100;
 
-/// Runs `workload` in virtual time until every coflow has finished, or until `until`, or until nothing can move any more.
-/// Every line of the event log goes to `log`.
+/// Runs `workload` in virtual time until every coflow has finished, or until `until`, or until
+/// nothing can move any more. Every line of the event log goes to `log`.
 ///
 /// # Errors
 /// What the controller refuses; a workload over this topology is never refused.
@@ -42,7 +43,14 @@ pub fn simulate(
     until: Option<Time>,
     log: &mut dyn FnMut(Record),
 ) -> Result<RunResult, Rejected> {
-    simulate_watched(topology, plan, workload, &SimOptions { until, ..SimOptions::default() }, log, &mut |_| true)
+    simulate_watched(
+        topology,
+        plan,
+        workload,
+        &SimOptions { until, ..SimOptions::default() },
+        log,
+        &mut |_| true,
+    )
 }
 
 /// What else a run is asked for.
@@ -54,12 +62,14 @@ pub struct SimOptions<'a> {
     pub extras: Extras<'a>,
     /// Takes what the controller is told and wants.
     pub record: Option<&'a Recorder>,
-    /// Takes every coflow's account as it ends; the result has none of them then, and sums over all.
+    /// Takes every coflow's account as it ends; the result has none of them then, and sums over
+    /// all.
     pub rows: Option<Rows<'a>>,
 }
 
-/// A length of buckets for a run of `workload`: it takes at least up to the last arrival, and as long as any rack needs for what it sends
-/// to other racks, or gets from them, over its uplink and all planes at once. O(flows + racks).
+/// A length of buckets for a run of `workload`: it takes at least up to the last arrival, and as
+/// long as any rack needs for what it sends to other racks, or gets from them, over its uplink and
+/// all planes at once. O(flows + racks).
 pub fn bucket(topology: &Topology, workload: &Workload) -> Span {
     let last = workload.coflows.last().map_or(Time::ZERO, |c| c.arrival).since(Time::ZERO);
     let mut bytes = vec![(0u64, 0u64); topology.rack_count()];
@@ -71,9 +81,11 @@ pub fn bucket(topology: &Topology, workload: &Workload) -> Span {
         }
     }
     let planes = topology.planes.iter().map(|p| p.rate.0).fold(0, u64::saturating_add);
-    let busiest = topology.racks.iter().zip(&bytes).map(|(rack, &(out, into))| match rack.uplink.0.saturating_add(planes) {
-        0 => Span::ZERO,
-        rate => BitRate(rate).time_for(Bytes(out.max(into))),
+    let busiest = topology.racks.iter().zip(&bytes).map(|(rack, &(out, into))| {
+        match rack.uplink.0.saturating_add(planes) {
+            0 => Span::ZERO,
+            rate => BitRate(rate).time_for(Bytes(out.max(into))),
+        }
     });
     bucket_for(busiest.chain([last]).max().unwrap_or(Span::ZERO))
 }
@@ -81,7 +93,8 @@ pub fn bucket(topology: &Topology, workload: &Workload) -> Span {
 /// How long bytes between racks take at least, on all links at once.
 pub fn least(topology: &Topology, bytes: Bytes) -> Span {
     let uplinks = topology.racks.iter().map(|r| r.uplink.0).fold(0, u64::saturating_add);
-    let planes = topology.planes.iter().map(|p| p.rate.0.saturating_mul(topology.rack_count() as u64));
+    let planes =
+        topology.planes.iter().map(|p| p.rate.0.saturating_mul(topology.rack_count() as u64));
     let all = planes.fold(uplinks, u64::saturating_add);
     if all == 0 { Span::ZERO } else { BitRate(all).time_for(bytes) }
 }
@@ -106,8 +119,8 @@ pub struct Progress {
     pub coming: usize,
 }
 
-/// [`simulate`], looked at every now and then by `watch`, which says whether to go on, and once at the end. If it says no the
-/// result is that of the run so far, as with `until`.
+/// [`simulate`], looked at every now and then by `watch`, which says whether to go on, and once at
+/// the end. If it says no the result is that of the run so far, as with `until`.
 ///
 /// # Errors
 /// What the controller refuses; a workload over this topology is never refused.
@@ -125,13 +138,21 @@ pub fn simulate_watched(
     how.record.inspect(|r| run.record(r));
     let mut coming = workload.coflows.iter().peekable();
     while coming.peek().is_some() || (run.unfinished() > 0 && !run.is_stuck()) {
-        if events % LOOK == 0 && !watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() }) {
+        if events % LOOK == 0
+            && !watch(Progress {
+                now: run.now(),
+                events,
+                open: run.unfinished(),
+                coming: coming.len(),
+            })
+        {
             end = Some(End::Stopped);
             break;
         }
         events += 1;
         let arrival = coming.peek().map(|c| c.arrival);
-        let next = arrival.into_iter().chain(run.next_event()).min().unwrap_or(Time::MAX).max(run.now());
+        let next =
+            arrival.into_iter().chain(run.next_event()).min().unwrap_or(Time::MAX).max(run.now());
         if next > until {
             run.advance(until)?;
             end = Some(End::Until);

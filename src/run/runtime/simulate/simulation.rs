@@ -56,7 +56,8 @@ pub struct Extras<'a> {
     pub faults: &'a [Fault],
     /// What links carry is kept, at first in buckets of this length.
     pub bucket: Option<Span>,
-    /// What ends of flows leave is shared again at multiples of this only ([`Settings::resolution`]); zero: at once.
+    /// What ends of flows leave is shared again at multiples of this only
+    /// ([`Settings::resolution`]); zero: at once.
     pub resolution: Span,
     /// Whether proposals will be asked for ([`Simulation::propose`]).
     pub proposals: bool,
@@ -104,7 +105,8 @@ pub struct Simulation<'a> {
 /// What the driver needs of a run in virtual time.
 struct SimHost<'a> {
     now: Time,
-    /// By time, then as they were sent: probes that arrive then if the circuit has light, or are given up.
+    /// By time, then as they were sent: probes that arrive then if the circuit has light, or are
+    /// given up.
     probes: VecDeque<(Time, ProbeReport, Probe)>,
     /// Decides about circuits under the scheduler `external`, from the first question on.
     program: Option<Program>,
@@ -117,7 +119,8 @@ impl Host<SimFabric> for SimHost<'_> {
         self.now
     }
 
-    /// Progress only of coflows that the decision may read: the others are not looked at before they end.
+    /// Progress only of coflows that the decision may read: the others are not looked at before
+    /// they end.
     fn feed(&mut self, fabric: &mut SimFabric, controller: &Controller) -> Vec<Event> {
         let progress = fabric.progress(|id| controller.follows(id)).into_iter();
         progress.map(|(id, received)| Event::CoflowProgress { id, received }).collect()
@@ -126,9 +129,13 @@ impl Host<SimFabric> for SimHost<'_> {
     /// Time stands still while the program thinks: a run gives the same results on a slow machine.
     fn consult(&mut self, question: &Question) -> Result<Result<Advice, NoAnswer>, Rejected> {
         if let (None, Some(command)) = (&self.program, &self.command) {
-            self.program = Some(Program::start(command, external::PATIENCE).map_err(Rejected::Invalid)?);
+            self.program =
+                Some(Program::start(command, external::PATIENCE).map_err(Rejected::Invalid)?);
         }
-        Ok(self.program.as_mut().map_or_else(|| Err(NoAnswer::Broken(external::MISSING.into())), |p| p.ask(question)))
+        Ok(self
+            .program
+            .as_mut()
+            .map_or_else(|| Err(NoAnswer::Broken(external::MISSING.into())), |p| p.ask(question)))
     }
 
     /// Takes the priorities of single flows; a simulation has no others.
@@ -153,24 +160,34 @@ impl Host<SimFabric> for SimHost<'_> {
 }
 
 impl SimHost<'_> {
-    /// A probe arrives, or is given up, at `at`. O(log P) for P probes under way: mostly the last one arrives last.
+    /// A probe arrives, or is given up, at `at`. O(log P) for P probes under way: mostly the last
+    /// one arrives last.
     fn wait_for(&mut self, at: Time, report: ProbeReport, what: Probe) {
         let place = self.probes.partition_point(|p| p.0 <= at);
         self.probes.insert(place, (at, report, what));
     }
 }
 
-/// No coflow finishes sooner in the model: Sunflow's has flows within a rack that do not share their hosts' interfaces.
+/// No coflow finishes sooner in the model: Sunflow's has flows within a rack that do not share
+/// their hosts' interfaces.
 fn bound(coflow: &CoflowSpec, topology: &Topology, kind: NetworkKind) -> Span {
-    if kind == NetworkKind::Sunflow { bounds::locals_apart(coflow, topology) } else { bounds::hybrid(coflow, topology) }
+    if kind == NetworkKind::Sunflow {
+        bounds::locals_apart(coflow, topology)
+    } else {
+        bounds::hybrid(coflow, topology)
+    }
 }
 
 /// The account of a coflow of which so much went over circuits.
 fn with_share(record: CoflowRecord, over_ocs: Bytes) -> CoflowRecord {
-    CoflowRecord { ocs_share: over_ocs.0 as f64 / record.bytes_between_racks.0.max(1) as f64, ..record }
+    CoflowRecord {
+        ocs_share: over_ocs.0 as f64 / record.bytes_between_racks.0.max(1) as f64,
+        ..record
+    }
 }
 
-/// Workloads begin between two decisions, here as in an emulation: half an interval before the first.
+/// Workloads begin between two decisions, here as in an emulation: half an interval before the
+/// first.
 fn first_cycle(plan: &RunPlan) -> Time {
     Time(plan.policy.interval.0 / 2)
 }
@@ -182,12 +199,19 @@ impl<'a> Simulation<'a> {
     }
 
     /// The same with extras.
-    pub fn with(topology: &Arc<Topology>, plan: &RunPlan, extras: Extras, log: &'a mut dyn FnMut(Record)) -> Self {
+    pub fn with(
+        topology: &Arc<Topology>,
+        plan: &RunPlan,
+        extras: Extras,
+        log: &'a mut dyn FnMut(Record),
+    ) -> Self {
         let Extras { faults, bucket, resolution, proposals } = extras;
-        let circuits = !topology.planes.is_empty() && plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
+        let circuits = !topology.planes.is_empty()
+            && plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
         let (admit, network, buffer) = (plan.run.admit, plan.run.network, plan.run.buffer);
         let counters = plan.policy.demand.reads_counters();
-        // A circuit that carries nothing is looked for where bytes wait for it. One that is broken may have no light.
+        // A circuit that carries nothing is looked for where bytes wait for it. One that is broken
+        // may have no light.
         let backlog = plan.policy.demand.reads_backlog() || !faults.is_empty();
         let progress = proposals || plan.policy.demand.reads_coflows();
         let settings = Settings {
@@ -204,9 +228,15 @@ impl<'a> Simulation<'a> {
             resolution,
         };
         let fabric = SimFabric::new(topology.clone(), settings);
-        let controller = Controller::new(topology.clone(), plan.policy.clone(), first_cycle(plan), fabric.notice());
+        let controller = Controller::new(
+            topology.clone(),
+            plan.policy.clone(),
+            first_cycle(plan),
+            fabric.notice(),
+        );
         let command = plan.run.program.clone();
-        let host = SimHost { now: Time::ZERO, probes: VecDeque::new(), program: None, command, log };
+        let host =
+            SimHost { now: Time::ZERO, probes: VecDeque::new(), program: None, command, log };
         Self {
             topology: topology.clone(),
             plan: plan.clone(),
@@ -226,7 +256,8 @@ impl<'a> Simulation<'a> {
     pub fn record(&mut self, recorder: &Recorder) {
         let timing = (first_cycle(&self.plan), self.driver.fabric.notice());
         self.driver.fabric.tell_all();
-        let head = recorder.head(&self.topology, &self.plan, timing, self.driver.fabric.mechanism());
+        let head =
+            recorder.head(&self.topology, &self.plan, timing, self.driver.fabric.mechanism());
         self.driver.record(recorder.clone(), head);
     }
 
@@ -240,22 +271,32 @@ impl<'a> Simulation<'a> {
         self.coflows.len()
     }
 
-    /// When something will next happen by itself: a flow finishes, a circuit gets or loses its light, a probe arrives or the
-    /// controller wakes. `None`: never. Cycles that provably decide nothing are no events ([`Skip::Always`]).
+    /// When something will next happen by itself: a flow finishes, a circuit gets or loses its
+    /// light, a probe arrives or the controller wakes. `None`: never. Cycles that provably decide
+    /// nothing are no events ([`Skip::Always`]).
     pub fn next_event(&self) -> Option<Time> {
         let probe = self.driver.host.probes.front().map(|p| p.0);
-        let wake = self.driver.controller.poll_timeout().filter(|w| w.skip != Skip::Always).map(|w| w.at);
+        let wake =
+            self.driver.controller.poll_timeout().filter(|w| w.skip != Skip::Always).map(|w| w.at);
         let fault = self.faults.front().map(|f| f.0);
-        [probe, wake, fault, self.driver.fabric.next_event()].into_iter().flatten().min().map(|t| t.max(self.driver.host.now))
+        [probe, wake, fault, self.driver.fabric.next_event()]
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|t| t.max(self.driver.host.now))
     }
 
     /// Whether coflows wait and nothing will ever move again, unless others come.
     pub fn is_stuck(&self) -> bool {
-        let waiting = self.unfinished() > 0 && !self.driver.fabric.is_moving() && self.faults.is_empty();
-        waiting && (self.next_event().is_none() || self.driver.host.now.since(self.moved) > self.plan.policy.interval * PATIENCE)
+        let waiting =
+            self.unfinished() > 0 && !self.driver.fabric.is_moving() && self.faults.is_empty();
+        waiting
+            && (self.next_event().is_none()
+                || self.driver.host.now.since(self.moved) > self.plan.policy.interval * PATIENCE)
     }
 
-    /// Lets time pass up to `to`: what happens before `to` happens altogether, and at `to` flows finish and circuits change.
+    /// Lets time pass up to `to`: what happens before `to` happens altogether, and at `to` flows
+    /// finish and circuits change.
     ///
     /// # Errors
     /// What the controller refuses.
@@ -273,15 +314,30 @@ impl<'a> Simulation<'a> {
     /// What the controller refuses.
     pub fn arrive(&mut self, coflow: &CoflowSpec) -> Result<(), Rejected> {
         let now = self.driver.host.now;
-        let (id, bound, pairs) = (coflow.id, self.bound(coflow), RackBytes::of(&coflow.flows, &self.topology));
+        let (id, bound, pairs) =
+            (coflow.id, self.bound(coflow), RackBytes::of(&coflow.flows, &self.topology));
         // Marks are for circuits.
         let threshold = self.plan.policy.elephant_threshold;
-        let marks = if self.circuits { elephants::marks(coflow, &pairs, &self.topology, threshold) } else { vec![] };
+        let marks = if self.circuits {
+            elephants::marks(coflow, &pairs, &self.topology, threshold)
+        } else {
+            vec![]
+        };
         self.driver.tell_of(Event::arrival(coflow, pairs, bound), now)?;
         if self.topology.eps.graph().is_some() {
-            self.driver.tell_of(Event::CoflowFlows { id, flows: coflow.flows.to_vec(), types: coflow.types.clone() }, now)?;
+            self.driver.tell_of(
+                Event::CoflowFlows {
+                    id,
+                    flows: coflow.flows.to_vec(),
+                    types: coflow.types.clone(),
+                },
+                now,
+            )?;
         }
-        let record = CoflowRecord { arrival: now, ..CoflowRecord::unfinished(coflow, &self.topology, bound) };
+        let record = CoflowRecord {
+            arrival: now,
+            ..CoflowRecord::unfinished(coflow, &self.topology, bound)
+        };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
         self.driver.fabric.add_flows(coflow, &marks, now);
         if coflow.flows.is_empty() {
@@ -294,7 +350,8 @@ impl<'a> Simulation<'a> {
         bound(coflow, &self.topology, self.plan.run.network.kind)
     }
 
-    /// Takes a coflow back now, if it has not finished: what it has not sent is never sent, and it counts as unfinished.
+    /// Takes a coflow back now, if it has not finished: what it has not sent is never sent, and it
+    /// counts as unfinished.
     ///
     /// # Errors
     /// What the controller refuses.
@@ -309,23 +366,40 @@ impl<'a> Simulation<'a> {
         self.driver.tell_of(Event::CoflowCancelled { id: coflow, why: None }, self.driver.host.now)
     }
 
-    /// What the controller proposes for a shuffle on the present network; it holds that under this number until the shuffle should have
-    /// begun and for `grace` more. Nothing if the shuffle cannot be placed.
+    /// What the controller proposes for a shuffle on the present network; it holds that under this
+    /// number until the shuffle should have begun and for `grace` more. Nothing if the shuffle
+    /// cannot be placed.
     ///
     /// # Errors
     /// What the controller refuses.
     ///
     /// # Panics
     /// If it was not said that proposals will be asked for ([`Extras::proposals`]).
-    pub fn propose(&mut self, id: CoflowId, request: &Request, grace: Span) -> Result<Option<Arc<Proposal>>, Rejected> {
+    pub fn propose(
+        &mut self,
+        id: CoflowId,
+        request: &Request,
+        grace: Span,
+    ) -> Result<Option<Arc<Proposal>>, Rejected> {
         let now = self.driver.host.now;
         for (id, received) in self.driver.fabric.progress(|_| true) {
             self.driver.tell_of(Event::CoflowProgress { id, received }, now)?;
         }
-        let Ok(proposal) = advisor::decide(&self.topology, &self.driver.controller.standing(now), request) else { return Ok(None) };
+        let Ok(proposal) =
+            advisor::decide(&self.topology, &self.driver.controller.standing(now), request)
+        else {
+            return Ok(None);
+        };
         let (proposal, name) = (Arc::new(proposal), format!("proposal-{}", id.0));
         let expires = proposal.chosen.start + grace;
-        let held = Event::CoflowProposed { id, name, proposal: proposal.clone(), weight: 1, expires, send: false };
+        let held = Event::CoflowProposed {
+            id,
+            name,
+            proposal: proposal.clone(),
+            weight: 1,
+            expires,
+            send: false,
+        };
         self.driver.tell_of(held, now)?;
         Ok(Some(proposal))
     }
@@ -336,19 +410,21 @@ impl<'a> Simulation<'a> {
         let _ = self.driver.tell_of(Event::CoflowCancelled { id, why: None }, self.driver.host.now);
     }
 
-    /// From now on `coflow`, which may come later, goes before those of larger `priority`, where the policy's network has strict
-    /// priorities. A coflow of which nothing is said has its bytes for a priority: the smallest goes first.
+    /// From now on `coflow`, which may come later, goes before those of larger `priority`, where
+    /// the policy's network has strict priorities. A coflow of which nothing is said has its bytes
+    /// for a priority: the smallest goes first.
     pub fn prefer(&mut self, coflow: CoflowId, priority: u64) {
         self.driver.fabric.prefer(coflow, priority, self.driver.host.now);
     }
 
-    /// `coflow`, which comes next, is one of a job's: Aalo counts what the job's other ones have sent, too.
+    /// `coflow`, which comes next, is one of a job's: Aalo counts what the job's other ones have
+    /// sent, too.
     pub fn belongs(&mut self, coflow: CoflowId, job: JobId) {
         self.driver.fabric.belongs(coflow, job);
     }
 
-    /// Gives flows of a coflow other strict priorities, 0 (first) to 7; they count where the policy's network has priorities. Nothing
-    /// happens if it has ended.
+    /// Gives flows of a coflow other strict priorities, 0 (first) to 7; they count where the
+    /// policy's network has priorities. Nothing happens if it has ended.
     ///
     /// # Errors
     /// What the controller refuses: a coflow that never began, or a priority that does not exist.
@@ -360,7 +436,8 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Bytes that every flow on its way has still to send, in the order of coflow and flow. O(flows).
+    /// Bytes that every flow on its way has still to send, in the order of coflow and flow.
+    /// O(flows).
     pub fn left(&mut self) -> Vec<(CoflowId, FlowId, Bytes)> {
         self.driver.fabric.left(self.driver.host.now)
     }
@@ -372,7 +449,8 @@ impl<'a> Simulation<'a> {
     pub fn wake(&mut self) -> Result<(), Rejected> {
         let now = self.driver.host.now;
         self.probe(now)?;
-        // Without coflows the fabric shows nothing new: what was still under way when it was last observed has been told.
+        // Without coflows the fabric shows nothing new: what was still under way when it was last
+        // observed has been told.
         self.driver.wake(self.unfinished() == 0)?;
         self.driver.act()?;
         if self.driver.fabric.is_moving() || self.unfinished() == 0 {
@@ -418,15 +496,20 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Something breaks now, or is mended; the repair of a port is reported to the controller, as an operator would do.
+    /// Something breaks now, or is mended; the repair of a port is reported to the controller, as
+    /// an operator would do.
     fn strike(&mut self, fault: &Fault, begins: bool) -> Result<(), Rejected> {
         self.driver.fabric.strike(&fault.what, begins, self.driver.host.now);
-        self.driver.tell_of(Event::Fault { what: fault.text.clone(), over: !begins }, self.driver.host.now)?;
+        self.driver.tell_of(
+            Event::Fault { what: fault.text.clone(), over: !begins },
+            self.driver.host.now,
+        )?;
         if let Broken::Links { which: Which::Switch(switch), percent: 0 } = fault.what
             && !self.plan.policy.paths.is_ecmp()
         {
             // Its neighbours see their ports go down.
-            self.driver.tell_of(Event::SwitchFault { switch, over: !begins }, self.driver.host.now)?;
+            self.driver
+                .tell_of(Event::SwitchFault { switch, over: !begins }, self.driver.host.now)?;
         }
         if let (Broken::Port { plane, rack, .. }, false) = (fault.what, begins) {
             // It may never have been found.
@@ -457,7 +540,8 @@ impl<'a> Simulation<'a> {
             let Some((_, mut report, what)) = self.driver.host.probes.pop_front() else { break };
             let came = self.driver.fabric.comes_out(report.plane, report.input);
             if what == Probe::IsGivenUp || came != Some(report.output) {
-                (report.arrived, report.dark) = (came.filter(|_| what == Probe::Arrives).map(|r| (r, now)), None);
+                (report.arrived, report.dark) =
+                    (came.filter(|_| what == Probe::Arrives).map(|r| (r, now)), None);
             }
             if what == Probe::Arrives && came.is_none() {
                 self.driver.host.wait_for(now + PROBE_PATIENCE, report, Probe::IsGivenUp);
@@ -468,34 +552,48 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// The accounts of coflows that have ended since the last call, in the order in which they did: for runs that are too long to keep
-    /// them all.
+    /// The accounts of coflows that have ended since the last call, in the order in which they did:
+    /// for runs that are too long to keep them all.
     pub fn take_ended(&mut self) -> Vec<CoflowRecord> {
         std::mem::take(&mut self.ended)
     }
 
-    /// The account of the run up to now; coflows of `rest` have never arrived, and count as unfinished. Sums are over all coflows; the
-    /// list has those that were not taken ([`Self::take_ended`]).
+    /// The account of the run up to now; coflows of `rest` have never arrived, and count as
+    /// unfinished. Sums are over all coflows; the list has those that were not taken
+    /// ([`Self::take_ended`]).
     pub fn result(mut self, workload: &str, rest: &[&CoflowSpec]) -> RunResult {
         let delivered = self.driver.fabric.delivered();
-        let received = delivered.values().map(|d| d.bytes).fold(self.received, Bytes::saturating_add);
-        let last = self.driver.controller.snapshot(self.driver.host.now, self.driver.fabric.mechanism());
+        let received =
+            delivered.values().map(|d| d.bytes).fold(self.received, Bytes::saturating_add);
+        let last =
+            self.driver.controller.snapshot(self.driver.host.now, self.driver.fabric.mechanism());
         let utilisation = self.driver.fabric.utilisation();
         let (mut coflows, listed) = (self.ended, self.coflows.len() + rest.len());
         coflows.reserve(listed);
         let over_ocs = |id: &CoflowId| delivered.get(id).map_or(Bytes::ZERO, |d| d.over_ocs);
-        coflows.extend(self.coflows.into_iter().map(|(id, known)| with_share(known.record, over_ocs(&id))));
+        coflows.extend(
+            self.coflows.into_iter().map(|(id, known)| with_share(known.record, over_ocs(&id))),
+        );
         let bound = |c: &CoflowSpec| bound(c, &self.topology, self.plan.run.network.kind);
         coflows.extend(rest.iter().map(|c| CoflowRecord::unfinished(c, &self.topology, bound(c))));
         coflows[coflows.len() - listed..].iter().for_each(|c| self.sums.add(c));
         coflows.sort_by_key(|c| c.id);
-        let of =
-            Names { mechanism: self.driver.fabric.mechanism(), topology: &self.topology.name, policy: &self.plan.policy.name, workload };
-        // The snapshot has what each pair of racks sent only where a policy reads that, and at the last cycle.
+        let of = Names {
+            mechanism: self.driver.fabric.mechanism(),
+            topology: &self.topology.name,
+            policy: &self.plan.policy.name,
+            workload,
+        };
+        // The snapshot has what each pair of racks sent only where a policy reads that, and at the
+        // last cycle.
         let [sent, over_ocs] = self.driver.fabric.sent_between_racks();
         let counted = Counted { sent, over_ocs, ..Counted::from(&last) };
         let model = Some(self.driver.fabric.model().name().to_owned());
-        RunResult { model, utilisation, ..RunResult::summed(of, coflows, self.sums, counted, received) }
+        RunResult {
+            model,
+            utilisation,
+            ..RunResult::summed(of, coflows, self.sums, counted, received)
+        }
     }
 }
 

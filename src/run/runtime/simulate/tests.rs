@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::coflows::elephants::Admit;
-use crate::coflows::network::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Varys};
+use crate::coflows::network::NetworkKind::{
+    Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Varys,
+};
 use crate::coflows::network::{Decide, Guard, Network, NetworkKind, Within};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
@@ -14,8 +16,21 @@ use crate::units::{BitRate, Bytes, Span};
 use crate::workload::synth::{Synth, synth};
 
 fn network(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
-    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
-    Arc::new(Topology::uniform("t", racks, hosts, BitRate::mbit(1000), BitRate::mbit(uplink), vec![plane]))
+    let plane = Plane {
+        id: PlaneId(0),
+        rate: BitRate::mbit(1000),
+        delta: Span::millis(10),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
+    Arc::new(Topology::uniform(
+        "t",
+        racks,
+        hosts,
+        BitRate::mbit(1000),
+        BitRate::mbit(uplink),
+        vec![plane],
+    ))
 }
 
 fn policy(scheduler: SchedulerKind) -> RunPlan {
@@ -35,31 +50,50 @@ fn under(kind: NetworkKind, scheduler: SchedulerKind) -> RunPlan {
 
 /// Aalo's queues one after another, as its prototype has them.
 fn strict() -> crate::coflows::orders::Aalo {
-    crate::coflows::orders::Aalo { sharing: crate::coflows::orders::Sharing::Strict, ..Default::default() }
+    crate::coflows::orders::Aalo {
+        sharing: crate::coflows::orders::Sharing::Strict,
+        ..Default::default()
+    }
 }
 
 fn workload(t: &Topology, seed: u64) -> Workload {
-    let ask = Synth { racks: t.rack_count(), hosts: 2, coflows: 12, seed, mean_gap: Span::millis(300) };
+    let ask =
+        Synth { racks: t.rack_count(), hosts: 2, coflows: 12, seed, mean_gap: Span::millis(300) };
     let w = synth(&ask).to_workload("w", t, &Default::default()).unwrap();
     w.adjusted(&crate::workload::Adjust { scale: 10, ..Default::default() })
 }
 
 fn run(t: &Arc<Topology>, p: &RunPlan, w: &Workload, until: Option<Time>) -> (RunResult, String) {
     let mut log = String::new();
-    let result = simulate(t, p, w, until, &mut |r| log.push_str(&(serde_json::to_string(&r).unwrap() + "\n"))).unwrap();
+    let result = simulate(t, p, w, until, &mut |r| {
+        log.push_str(&(serde_json::to_string(&r).unwrap() + "\n"))
+    })
+    .unwrap();
     (result, log)
 }
 
 #[test]
 fn the_same_input_gives_the_same_log_byte_for_byte() {
     let t = network(4, 2, 100);
-    for scheduler in [SchedulerKind::RoundRobin, SchedulerKind::Bipartite, SchedulerKind::Edmonds, SchedulerKind::EpsOnly] {
+    for scheduler in [
+        SchedulerKind::RoundRobin,
+        SchedulerKind::Bipartite,
+        SchedulerKind::Edmonds,
+        SchedulerKind::EpsOnly,
+    ] {
         let (p, w) = (policy(scheduler), workload(&t, 5));
         let (a, b) = (run(&t, &p, &w, None), run(&t, &p, &w, None));
         assert_eq!(a, b);
         assert_eq!((a.0.summary.unfinished, a.0.summary.bytes_received), (0, w.bytes()));
         assert!(a.0.coflows.iter().all(|c| c.cct.unwrap() >= c.bound));
-        assert_eq!((a.0.summary.late_packets, a.0.summary.stats.probes_lost, a.0.summary.stats.probes_wrong), (0, 0, 0));
+        assert_eq!(
+            (
+                a.0.summary.late_packets,
+                a.0.summary.stats.probes_lost,
+                a.0.summary.stats.probes_wrong
+            ),
+            (0, 0, 0)
+        );
     }
 }
 
@@ -82,7 +116,10 @@ fn until_cuts_the_run_short() {
 #[test]
 fn an_empty_workload_and_a_local_coflow_take_no_time() {
     let t = network(2, 2, 100);
-    assert_eq!(run(&t, &RunPlan::default(), &Workload::default(), None).0.summary.makespan, Span::ZERO);
+    assert_eq!(
+        run(&t, &RunPlan::default(), &Workload::default(), None).0.summary.makespan,
+        Span::ZERO
+    );
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(0), bytes: Bytes(9) }];
     let w = Workload::new("x", vec![CoflowSpec::new(CoflowId(0), "local", Time(3), flows)]);
     let r = run(&t, &RunPlan::default(), &w, None).0;
@@ -99,8 +136,12 @@ fn sums_are_those_of_all_bytes_whether_a_policy_reads_counters_or_not() {
             let r = run(&t, &p, &w, None).0;
             let between = r.coflows.iter().map(|c| c.bytes_between_racks).sum();
             assert_eq!(r.summary.bytes_on_wire, between, "{scheduler:?} on {demand:?}");
-            let ocs: f64 = r.coflows.iter().map(|c| c.ocs_share * c.bytes_between_racks.0 as f64).sum();
-            assert!((r.summary.ocs_share - ocs / between.0 as f64).abs() < 1e-6, "{scheduler:?} on {demand:?}");
+            let ocs: f64 =
+                r.coflows.iter().map(|c| c.ocs_share * c.bytes_between_racks.0 as f64).sum();
+            assert!(
+                (r.summary.ocs_share - ocs / between.0 as f64).abs() < 1e-6,
+                "{scheduler:?} on {demand:?}"
+            );
             assert_eq!(r.summary.ocs_share > 0.0, scheduler == SchedulerKind::Bipartite);
         }
     }
@@ -114,7 +155,10 @@ fn circuits_help_when_the_scheduler_sets_them() {
     let without = run(&t, &policy(SchedulerKind::EpsOnly), &w, None).0;
     assert!(with.summary.average_cct < without.summary.average_cct && log.contains("circuit-set"));
     assert!(with.summary.ocs_share > 0.5 && without.summary.ocs_share == 0.0);
-    let cycles = log.lines().filter(|l| matches!(serde_json::from_str::<Record>(l).unwrap().what, What::Cycle { .. })).count();
+    let cycles = log
+        .lines()
+        .filter(|l| matches!(serde_json::from_str::<Record>(l).unwrap().what, What::Cycle { .. }))
+        .count();
     assert_eq!(cycles as u64, with.summary.stats.cycles);
 }
 
@@ -140,10 +184,12 @@ fn rows_are_the_coflows_of_the_result_and_its_sums_are_over_all_of_them() {
 
 #[test]
 fn a_caller_may_decide_while_it_goes_on() {
-    // The same workload, handed over coflow by coflow: a second coflow begins when the first has finished.
+    // The same workload, handed over coflow by coflow: a second coflow begins when the first has
+    // finished.
     let t = network(2, 1, 100);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
-    let coflow = |id, arrival| CoflowSpec::new(CoflowId(id), format!("c{id}"), arrival, flows.clone());
+    let coflow =
+        |id, arrival| CoflowSpec::new(CoflowId(id), format!("c{id}"), arrival, flows.clone());
     let mut quiet = |_| ();
     let mut run = Simulation::new(&t, &policy(SchedulerKind::EpsOnly), &mut quiet);
     run.arrive(&coflow(5, Time::ZERO)).unwrap();
@@ -159,10 +205,14 @@ fn a_caller_may_decide_while_it_goes_on() {
     assert_eq!(run.take_finished().flows.len(), 1);
     assert_eq!((second.since(first), run.unfinished()), (first.since(Time::ZERO), 0));
     let r = run.result("w", &[]);
-    assert_eq!(r.coflows.iter().map(|c| (c.id.0, c.arrival)).collect::<Vec<_>>(), [(2, first), (5, Time::ZERO)]);
+    assert_eq!(
+        r.coflows.iter().map(|c| (c.id.0, c.arrival)).collect::<Vec<_>>(),
+        [(2, first), (5, Time::ZERO)]
+    );
 }
 
-/// Other priorities go by the controller, as they do live: it logs them, refuses what it does not know, and says them once.
+/// Other priorities go by the controller, as they do live: it logs them, refuses what it does not
+/// know, and says them once.
 #[test]
 fn priorities_under_way_go_by_the_controller() {
     let t = network(2, 1, 100);
@@ -180,7 +230,10 @@ fn priorities_under_way_go_by_the_controller() {
         run.arrive(&coflow).unwrap();
         run.prioritise(id, &[(FlowId(0), 1)]).unwrap();
         run.prioritise(id, &[(FlowId(0), 1)]).unwrap();
-        assert!(run.prioritise(id, &[(FlowId(0), 8)]).is_err() && run.prioritise(CoflowId(6), &[(FlowId(0), 1)]).is_err());
+        assert!(
+            run.prioritise(id, &[(FlowId(0), 8)]).is_err()
+                && run.prioritise(CoflowId(6), &[(FlowId(0), 1)]).is_err()
+        );
         run.wake().unwrap();
         let end = run.next_event().unwrap();
         run.advance(end).unwrap();
@@ -212,14 +265,21 @@ fn who_watches_may_end_the_run_and_keeps_what_it_has() {
         seen.push(at);
         seen.len() < 2
     };
-    let part = simulate_watched(&t, &p, &w, &SimOptions::default(), &mut |_| (), &mut watch).unwrap();
-    assert_eq!((seen.len(), seen[0].events, seen[0].coming, seen[1].events), (3, 0, w.coflows.len(), LOOK));
+    let part =
+        simulate_watched(&t, &p, &w, &SimOptions::default(), &mut |_| (), &mut watch).unwrap();
+    assert_eq!(
+        (seen.len(), seen[0].events, seen[0].coming, seen[1].events),
+        (3, 0, w.coflows.len(), LOOK)
+    );
     assert_eq!(seen[1], seen[2], "the end");
     assert!(part.summary.finished < whole.summary.finished && part.summary.ended == seen[1].now);
     for (a, b) in part.coflows.iter().zip(&whole.coflows).filter(|(a, _)| a.finished.is_some()) {
         assert_eq!(a.cct, b.cct);
     }
-    assert_eq!(simulate_watched(&t, &p, &w, &SimOptions::default(), &mut |_| (), &mut |_| true).unwrap(), whole);
+    assert_eq!(
+        simulate_watched(&t, &p, &w, &SimOptions::default(), &mut |_| (), &mut |_| true).unwrap(),
+        whole
+    );
 }
 
 #[test]
@@ -231,7 +291,11 @@ fn no_network_scheduler_beats_the_bound_and_all_carry_everything() {
             let p = under(kind, scheduler);
             let (a, b) = (run(&t, &p, &w, None), run(&t, &p, &w, None));
             assert_eq!(a, b, "{kind:?}");
-            assert_eq!((a.0.summary.unfinished, a.0.summary.bytes_received), (0, w.bytes()), "{kind:?}");
+            assert_eq!(
+                (a.0.summary.unfinished, a.0.summary.bytes_received),
+                (0, w.bytes()),
+                "{kind:?}"
+            );
             assert!(a.0.coflows.iter().all(|c| c.cct.unwrap() >= c.bound), "{kind:?}");
         }
     }
@@ -242,18 +306,23 @@ fn facebooks_mix_takes_by_sums_what_it_takes_by_flows() {
     let mut t = Topology::uniform("t", 40, 1, BitRate::mbit(1000), BitRate::mbit(1000), vec![]);
     t.framing = Framing::None;
     let t = Arc::new(t);
-    // How far CCTs of single coflows may be apart on average: coflows that wait behind others take what these leave, and that differs.
-    let greedy = [(MaxMin, 0.05), (Fifo, 0.4), (Varys, 0.02), (Sincronia, 0.05), (FairPerCoflow, 0.08)]
-        .map(|(kind, most)| (kind, Within::Greedy, most));
+    // How far CCTs of single coflows may be apart on average: coflows that wait behind others take
+    // what these leave, and that differs.
+    let greedy =
+        [(MaxMin, 0.05), (Fifo, 0.4), (Varys, 0.02), (Sincronia, 0.05), (FairPerCoflow, 0.08)]
+            .map(|(kind, most)| (kind, Within::Greedy, most));
     for (kind, flows, most) in greedy.into_iter().chain([(Aalo, Within::MaxMin, 0.05)]) {
-        // Of all loads together: the sums of CCTs by sums and by flows, and of how far those of a coflow are apart (logarithms).
+        // Of all loads together: the sums of CCTs by sums and by flows, and of how far those of a
+        // coflow are apart (logarithms).
         let (mut totals, mut apart, mut coflows) = ([0.0, 0.0], 0.0, 0.0);
         for seed in 1..=4 {
-            let ask = Synth { racks: 40, hosts: 1, coflows: 60, seed, mean_gap: Span::millis(5000) };
+            let ask =
+                Synth { racks: 40, hosts: 1, coflows: 60, seed, mean_gap: Span::millis(5000) };
             let w = synth(&ask).to_workload("w", &t, &Default::default()).unwrap();
             let ccts = [Within::Sums, flows].map(|within| {
                 let mut p = shared_by(kind);
-                (p.policy.demand, p.policy.probes, p.run.network.within) = (Estimator::Backlog, false, within);
+                (p.policy.demand, p.policy.probes, p.run.network.within) =
+                    (Estimator::Backlog, false, within);
                 let r = run(&t, &p, &w, None).0;
                 assert_eq!((r.summary.unfinished, r.summary.bytes_received), (0, w.bytes()));
                 assert!(r.coflows.iter().all(|c| c.cct.unwrap() + Span(20) >= c.bound), "{kind:?}");
@@ -274,34 +343,59 @@ fn facebooks_mix_takes_by_sums_what_it_takes_by_flows() {
 fn a_broken_port_is_found_by_probes_routed_around_and_mended() {
     let t = network(4, 2, 100);
     let w = workload(&t, 3);
-    let faults: Vec<_> = ["ocs0.in1=dark@200ms+2s", "ocs0.out2=stuck@300ms+1s", "r3.uplink=50%@100ms+1s"]
-        .map(|f| crate::config::faults::read_fault(f, &t).unwrap())
-        .into();
+    let faults: Vec<_> =
+        ["ocs0.in1=dark@200ms+2s", "ocs0.out2=stuck@300ms+1s", "r3.uplink=50%@100ms+1s"]
+            .map(|f| crate::config::faults::read_fault(f, &t).unwrap())
+            .into();
     let run = || {
         let mut log = String::new();
         let mut write = |r| log.push_str(&(serde_json::to_string(&r).unwrap() + "\n"));
-        let how = SimOptions { extras: Extras { faults: &faults, ..Extras::default() }, ..SimOptions::default() };
-        let r = simulate_watched(&t, &policy(SchedulerKind::Bipartite), &w, &how, &mut write, &mut |_| true).unwrap();
+        let how = SimOptions {
+            extras: Extras { faults: &faults, ..Extras::default() },
+            ..SimOptions::default()
+        };
+        let r = simulate_watched(
+            &t,
+            &policy(SchedulerKind::Bipartite),
+            &w,
+            &how,
+            &mut write,
+            &mut |_| true,
+        )
+        .unwrap();
         (r, log)
     };
     let ((r, log), again) = (run(), run());
     assert_eq!((&r, &log), (&again.0, &again.1));
     assert_eq!((r.summary.unfinished, r.summary.bytes_received), (0, w.bytes()));
     assert!(r.summary.stats.probes_lost > 0);
-    let at = |what: &str| log.lines().position(|l| l.contains(what)).unwrap_or_else(|| panic!("no {what}"));
+    let at = |what: &str| {
+        log.lines().position(|l| l.contains(what)).unwrap_or_else(|| panic!("no {what}"))
+    };
     assert!(at("ocs0.in1=dark") < at("port-faulty") && at("port-faulty") < at("port-repaired"));
     assert_eq!(log.matches("\"event\":\"fault\"").count(), 6);
-    assert!(r.summary.average_cct > simulate(&t, &policy(SchedulerKind::Bipartite), &w, None, &mut |_| ()).unwrap().summary.average_cct);
+    assert!(
+        r.summary.average_cct
+            > simulate(&t, &policy(SchedulerKind::Bipartite), &w, None, &mut |_| ())
+                .unwrap()
+                .summary
+                .average_cct
+    );
 }
 
 #[test]
 fn what_links_carry_over_time_is_all_that_is_carried_and_changes_nothing() {
     let t = network(4, 2, 100);
     let (p, w) = (policy(SchedulerKind::Bipartite), workload(&t, 2));
-    let how = SimOptions { extras: Extras { bucket: Some(bucket(&t, &w)), ..Extras::default() }, ..SimOptions::default() };
+    let how = SimOptions {
+        extras: Extras { bucket: Some(bucket(&t, &w)), ..Extras::default() },
+        ..SimOptions::default()
+    };
     let r = simulate_watched(&t, &p, &w, &how, &mut |_| (), &mut |_| true).unwrap();
     let u = r.utilisation.clone().unwrap();
-    let sum = |end: &str| u.links.iter().filter(|l| l.name.ends_with(end)).flat_map(|l| &l.bytes).sum::<u64>();
+    let sum = |end: &str| {
+        u.links.iter().filter(|l| l.name.ends_with(end)).flat_map(|l| &l.bytes).sum::<u64>()
+    };
     let (up, ocs) = (sum(".up"), u.links.last().unwrap().bytes.iter().sum::<u64>());
     assert!((up + ocs).abs_diff(r.summary.bytes_on_wire.0) <= 16 && up.abs_diff(sum(".down")) <= 4);
     assert!(ocs > up && sum("local") > 0 && u.until == r.summary.ended);
@@ -309,7 +403,10 @@ fn what_links_carry_over_time_is_all_that_is_carried_and_changes_nothing() {
         let whole = l.rate.bytes_in(u.bucket).0 + 4;
         assert!(l.bytes.iter().all(|&b| b <= whole), "{} is above what it carries", l.name);
     }
-    assert_eq!(RunResult { utilisation: None, ..r }, simulate(&t, &p, &w, None, &mut |_| ()).unwrap());
+    assert_eq!(
+        RunResult { utilisation: None, ..r },
+        simulate(&t, &p, &w, None, &mut |_| ()).unwrap()
+    );
 }
 
 #[test]
@@ -318,7 +415,8 @@ fn a_result_says_why_the_run_ended() {
     let (p, w) = (policy(SchedulerKind::EpsOnly), workload(&t, 2));
     let end = |t: &Arc<Topology>, until, go_on: bool| {
         let how = SimOptions { until, ..SimOptions::default() };
-        let r = simulate_watched(t, &p, &w, &how, &mut |_| (), &mut |at| go_on || at.events < LOOK).unwrap();
+        let r = simulate_watched(t, &p, &w, &how, &mut |_| (), &mut |at| go_on || at.events < LOOK)
+            .unwrap();
         (r.end, r.events.unwrap() > 0)
     };
     assert_eq!(end(&t, None, true), (End::Finished, true));
@@ -353,7 +451,10 @@ fn a_cancelled_coflow_stops_and_makes_room() {
     let alone = t.payload(BitRate::mbit(100)).time_for(Bytes(1_000_000));
     assert!(end.since(Time::ZERO).0.abs_diff(alone.0 + 10_000_000) < 10, "{end:?}");
     assert_eq!((r.summary.finished, r.coflows[0].cct), (1, None));
-    assert!(r.summary.bytes_received < Bytes(1_150_000) && log.contains(&What::CoflowCancelled { id: CoflowId(0), why: None }));
+    assert!(
+        r.summary.bytes_received < Bytes(1_150_000)
+            && log.contains(&What::CoflowCancelled { id: CoflowId(0), why: None })
+    );
 }
 
 #[test]
@@ -375,29 +476,43 @@ fn alone_nobody_waits_for_another() {
     }
 }
 
-/// Figures of the Facebook trace that anybody can check: the mean CCT, and that of per-flow fairness over that of Varys.
+/// Figures of the Facebook trace that anybody can check: the mean CCT, and that of per-flow
+/// fairness over that of Varys.
 #[test]
 #[ignore = "half a minute in a debug build: the whole Facebook trace"]
 fn the_facebook_trace() {
     let Some(dir) = crate::testing::traces("coflow-benchmark") else { return };
     let text = std::fs::read_to_string(dir.join("FB2010-1Hr-150-0.txt")).unwrap();
-    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
-    let mut t = Topology::uniform("t", 150, 1, BitRate::mbit(1000), BitRate::mbit(1000), vec![plane]);
+    let plane = Plane {
+        id: PlaneId(0),
+        rate: BitRate::mbit(1000),
+        delta: Span::millis(10),
+        stop: StopMode::NotAllStop,
+        duplex: false,
+    };
+    let mut t =
+        Topology::uniform("t", 150, 1, BitRate::mbit(1000), BitRate::mbit(1000), vec![plane]);
     t.framing = crate::topology::Framing::None;
     let trace = crate::workload::coflow_benchmark::parse(&text).unwrap();
     let w = trace.to_workload("fb", &t, &Default::default()).unwrap();
     let t = Arc::new(t);
-    for (kind, mean_ms) in [(MaxMin, 57_958), (Varys, 22_050), (Sincronia, 22_169), (Aalo, 36_773)] {
+    for (kind, mean_ms) in [(MaxMin, 57_958), (Varys, 22_050), (Sincronia, 22_169), (Aalo, 36_773)]
+    {
         let mut p = shared_by(kind);
         p.run.network.aalo = strict();
         let r = simulate(&t, &p, &w, None, &mut |_| ()).unwrap();
-        assert_eq!((r.summary.finished, r.summary.average_cct.0 / 1_000_000), (526, mean_ms), "{kind:?}");
+        assert_eq!(
+            (r.summary.finished, r.summary.average_cct.0 / 1_000_000),
+            (526, mean_ms),
+            "{kind:?}"
+        );
         assert!(r.coflows.iter().all(|c| c.cct.unwrap() >= c.bound));
     }
 }
 
-/// The sums of CCTs that the simulator of Sunflow's authors prints for Aalo, on the coflows of the Facebook trace that have at most
-/// 100 and 1000 flows: 275.829 and 833.075 s. It changes rates only when a coflow comes or ends.
+/// The sums of CCTs that the simulator of Sunflow's authors prints for Aalo, on the coflows of the
+/// Facebook trace that have at most 100 and 1000 flows: 275.829 and 833.075 s. It changes rates
+/// only when a coflow comes or ends.
 #[test]
 fn aalo_at_coflow_events_is_the_public_simulator_to_half_a_per_cent() {
     let Some(dir) = crate::testing::traces("coflow-benchmark") else { return };
@@ -407,22 +522,34 @@ fn aalo_at_coflow_events_is_the_public_simulator_to_half_a_per_cent() {
     let (trace, t) = (crate::workload::coflow_benchmark::parse(&text).unwrap(), Arc::new(t));
     let all = trace.to_workload("fb", &t, &Default::default()).unwrap();
     for (flows, published) in [(100, 275_829), (1000, 833_075)] {
-        let w = Workload::new("le", all.coflows.iter().filter(|c| c.flows.len() <= flows).cloned().collect());
+        let w = Workload::new(
+            "le",
+            all.coflows.iter().filter(|c| c.flows.len() <= flows).cloned().collect(),
+        );
         let mut plan = shared_by(Aalo);
-        let (aalo, within) = (crate::coflows::orders::Aalo { interval: Span::ZERO, ..strict() }, Within::MaxMin);
-        plan.run.network = Network { decide: Decide::CoflowEvents, within, aalo, ..plan.run.network };
+        let (aalo, within) =
+            (crate::coflows::orders::Aalo { interval: Span::ZERO, ..strict() }, Within::MaxMin);
+        plan.run.network =
+            Network { decide: Decide::CoflowEvents, within, aalo, ..plan.run.network };
         let r = simulate(&t, &plan, &w, None, &mut |_| ()).unwrap();
         let sum: u64 = r.coflows.iter().map(|c| c.cct.unwrap().0 / 1_000_000).sum();
-        assert!(sum.abs_diff(published) * 200 < published, "{sum} ms against {published} ms with at most {flows} flows");
+        assert!(
+            sum.abs_diff(published) * 200 < published,
+            "{sum} ms against {published} ms with at most {flows} flows"
+        );
     }
 }
 
-/// What a host sends to itself takes no time; with loopback it crosses the host's interface like all else there, under every scheduler.
+/// What a host sends to itself takes no time; with loopback it crosses the host's interface like
+/// all else there, under every scheduler.
 #[test]
 fn a_loopback_crosses_its_hosts_interface() {
-    let plain = Topology { framing: crate::topology::Framing::None, ..(*network(2, 2, 1000)).clone() };
-    let flow = |a: u32, b: u32| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(125_000_000) };
-    // Out of host 0 go 375 MB of three coflows, or 250 MB if its own are free: 3 s, or 2 s at 1 Gb/s. Into it come 125 MB, or none.
+    let plain =
+        Topology { framing: crate::topology::Framing::None, ..(*network(2, 2, 1000)).clone() };
+    let flow =
+        |a: u32, b: u32| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(125_000_000) };
+    // Out of host 0 go 375 MB of three coflows, or 250 MB if its own are free: 3 s, or 2 s at 1
+    // Gb/s. Into it come 125 MB, or none.
     let coflows: Vec<CoflowSpec> = [vec![flow(0, 0)], vec![flow(0, 1)], vec![flow(0, 2)]]
         .into_iter()
         .enumerate()
@@ -434,7 +561,11 @@ fn a_loopback_crosses_its_hosts_interface() {
         for (loopback, seconds) in [(false, 2), (true, 3)] {
             let t = Arc::new(Topology { loopback, ..plain.clone() });
             let (r, _) = run(&t, &p, &w, None);
-            assert_eq!((r.summary.unfinished, r.summary.bytes_received), (0, w.bytes()), "{kind:?}");
+            assert_eq!(
+                (r.summary.unfinished, r.summary.bytes_received),
+                (0, w.bytes()),
+                "{kind:?}"
+            );
             let late = r.summary.makespan.0.abs_diff(seconds * 1_000_000_000);
             assert!(late <= 10, "{kind:?}, loopback {loopback}: {}", r.summary.makespan);
             assert_eq!(r.coflows[0].cct == Some(Span::ZERO), !loopback, "{kind:?}");
@@ -445,15 +576,20 @@ fn a_loopback_crosses_its_hosts_interface() {
 /// No coflow beats its bound under any network scheduler, flows within racks and hosts included.
 #[test]
 fn no_coflow_beats_its_bound() {
-    for kind in [MaxMin, Varys, Aalo, Sincronia, Fifo, FairPerCoflow, Priority, NetworkKind::Sunflow] {
+    for kind in
+        [MaxMin, Varys, Aalo, Sincronia, Fifo, FairPerCoflow, Priority, NetworkKind::Sunflow]
+    {
         for (seed, loopback) in [(1, false), (2, true), (3, false), (4, true)] {
             let t = Arc::new(Topology { loopback, ..(*network(3, 2, 1000)).clone() });
             let mut w = workload(&t, seed);
             // All at once, and bytes enough within racks for them to be what takes longest.
             for c in &mut w.coflows {
                 c.arrival = Time::ZERO;
-                let locals =
-                    [(0, 1), (0, 1), (2, 3), (4, 4)].map(|(a, b)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(40_000_000) });
+                let locals = [(0, 1), (0, 1), (2, 3), (4, 4)].map(|(a, b)| FlowSpec {
+                    from: HostId(a),
+                    to: HostId(b),
+                    bytes: Bytes(40_000_000),
+                });
                 c.flows = c.flows.iter().chain(locals).collect();
             }
             let p = shared_by(kind);
@@ -467,8 +603,14 @@ fn no_coflow_beats_its_bound() {
 
 /// 40 MB in four flows and 300 MB in one, from one rack to two others.
 fn four_small_flows_and_a_large_one() -> Workload {
-    let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
-    let coflow = |id: u32, flows: Vec<FlowSpec>| CoflowSpec::new(CoflowId(id), format!("c{id}"), Time::ZERO, flows);
+    let flow = |from: u32, to: u32, mb: u64| FlowSpec {
+        from: HostId(from),
+        to: HostId(to),
+        bytes: Bytes(mb * 1_000_000),
+    };
+    let coflow = |id: u32, flows: Vec<FlowSpec>| {
+        CoflowSpec::new(CoflowId(id), format!("c{id}"), Time::ZERO, flows)
+    };
     let small = vec![flow(0, 4, 10), flow(0, 5, 10), flow(1, 4, 10), flow(1, 5, 10)];
     Workload::new("buffers", vec![coflow(0, small), coflow(1, vec![flow(0, 2, 300)])])
 }
@@ -478,10 +620,13 @@ fn small_buffers_show_numbers_of_flows_and_large_ones_what_waits() {
     let (t, w) = (network(4, 2, 100), four_small_flows_and_a_large_one());
     let first = |buffer| {
         let mut plan = policy(SchedulerKind::Edmonds);
-        (plan.policy.demand, plan.run.admit, plan.run.buffer) = (Estimator::Backlog, Admit::All, buffer);
+        (plan.policy.demand, plan.run.admit, plan.run.buffer) =
+            (Estimator::Backlog, Admit::All, buffer);
         let log = run(&t, &plan, &w, None).1;
         let set = log.lines().find_map(|l| match serde_json::from_str::<Record>(l).unwrap().what {
-            What::CircuitSet { input: RackId(0), output, demand, .. } => Some((output, demand.expect("what the decision saw"))),
+            What::CircuitSet { input: RackId(0), output, demand, .. } => {
+                Some((output, demand.expect("what the decision saw")))
+            }
             _ => None,
         });
         set.expect("a circuit from the first rack")
@@ -489,14 +634,22 @@ fn small_buffers_show_numbers_of_flows_and_large_ones_what_waits() {
     assert_eq!(first(SEND_BUFFER).0, RackId(2), "four buffers against one");
     let (output, demand) = first(Bytes(100_000_000));
     assert_eq!(output, RackId(1), "300 MB against 40 MB");
-    assert!(demand > Bytes(40_000_000) && demand <= Bytes(300_000_000), "{demand}: of the pair that won");
+    assert!(
+        demand > Bytes(40_000_000) && demand <= Bytes(300_000_000),
+        "{demand}: of the pair that won"
+    );
 }
 
 #[test]
 fn helios_counts_flows_between_hosts() {
     // One flow of a host to the next rack, and four of both hosts to the one after it.
-    let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
-    let flows = vec![flow(0, 2, 60), flow(0, 4, 15), flow(0, 5, 15), flow(1, 4, 15), flow(1, 5, 15)];
+    let flow = |from: u32, to: u32, mb: u64| FlowSpec {
+        from: HostId(from),
+        to: HostId(to),
+        bytes: Bytes(mb * 1_000_000),
+    };
+    let flows =
+        vec![flow(0, 2, 60), flow(0, 4, 15), flow(0, 5, 15), flow(1, 4, 15), flow(1, 5, 15)];
     let mut coflow = four_small_flows_and_a_large_one().coflows[0].clone();
     coflow.flows = flows.into();
     let (t, w) = (network(4, 2, 100), Workload::new("hosts", vec![coflow]));
@@ -505,12 +658,15 @@ fn helios_counts_flows_between_hosts() {
         (plan.policy.demand, plan.run.admit) = (demand, Admit::All);
         let log = run(&t, &plan, &w, None).1;
         let set = log.lines().find_map(|l| match serde_json::from_str::<Record>(l).unwrap().what {
-            What::CircuitSet { input: RackId(0), output, demand, .. } => Some((output, demand.expect("what the decision saw"))),
+            What::CircuitSet { input: RackId(0), output, demand, .. } => {
+                Some((output, demand.expect("what the decision saw")))
+            }
             _ => None,
         });
         set.expect("a circuit from the first rack")
     };
-    // A host's link carries 12.5 MB in 100 ms: the first host's is shared by three flows, the second one's by two.
+    // A host's link carries 12.5 MB in 100 ms: the first host's is shared by three flows, the
+    // second one's by two.
     assert_eq!(first(Estimator::Hedera), (RackId(2), Bytes(2 * 4_166_666 + 12_500_000)));
     // By pairs of racks four flows weigh as much as one: half of both links.
     assert_eq!(first(Estimator::HederaRacks), (RackId(1), Bytes(12_500_000)));
@@ -531,7 +687,8 @@ fn a_guard_ends_what_an_order_would_let_wait() {
         )
     };
     let small = (1..61).map(|k| coflow(k, 5, Time::ZERO + stream * u64::from(k - 1)));
-    let w = Workload::new("stream", std::iter::once(coflow(0, 20, Time::ZERO)).chain(small).collect());
+    let w =
+        Workload::new("stream", std::iter::once(coflow(0, 20, Time::ZERO)).chain(small).collect());
     for kind in [Varys, Sincronia, Aalo, Priority] {
         let end = |starvation| {
             let mut plan = policy(SchedulerKind::EpsOnly);
@@ -542,19 +699,33 @@ fn a_guard_ends_what_an_order_would_let_wait() {
         let (waits, all) = end(None);
         assert_eq!(waits, Time::ZERO + all, "{kind:?}: the last of all");
         let (guarded, _) = end(Some(Guard { every: Span::millis(200), share: Span::millis(200) }));
-        // Half of the time it shares with one of the stream that has just come and one that is late for every 5 MB that it has sent:
-        // 20 MB take the integral of 2 (2 + sent / 5 MB) over them at 11.95 MB a second, 13.4 s, and a little more as coflows are whole.
-        assert!(guarded < Time(16_000_000_000) && waits > Time(24_000_000_000), "{kind:?}: {guarded} of {waits}");
+        // Half of the time it shares with one of the stream that has just come and one that is late
+        // for every 5 MB that it has sent: 20 MB take the integral of 2 (2 + sent / 5 MB) over them
+        // at 11.95 MB a second, 13.4 s, and a little more as coflows are whole.
+        assert!(
+            guarded < Time(16_000_000_000) && waits > Time(24_000_000_000),
+            "{kind:?}: {guarded} of {waits}"
+        );
     }
 }
 
 #[test]
 fn what_a_flow_had_idles_until_a_coflow_ends_if_rates_change_then_only() {
-    // Both flows of the second coflow share their receiver with one of the first's, of which the shorter ends at a third of the time.
+    // Both flows of the second coflow share their receiver with one of the first's, of which the
+    // shorter ends at a third of the time.
     let t = network(4, 1, 100);
-    let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
-    let coflow = |id: u32, flows: Vec<FlowSpec>| CoflowSpec::new(CoflowId(id), format!("c{id}"), Time(u64::from(id)), flows);
-    let w = Workload::new("idle", vec![coflow(0, vec![flow(0, 2, 1), flow(1, 3, 3)]), coflow(1, vec![flow(0, 2, 1)])]);
+    let flow = |from: u32, to: u32, mb: u64| FlowSpec {
+        from: HostId(from),
+        to: HostId(to),
+        bytes: Bytes(mb * 1_000_000),
+    };
+    let coflow = |id: u32, flows: Vec<FlowSpec>| {
+        CoflowSpec::new(CoflowId(id), format!("c{id}"), Time(u64::from(id)), flows)
+    };
+    let w = Workload::new(
+        "idle",
+        vec![coflow(0, vec![flow(0, 2, 1), flow(1, 3, 3)]), coflow(1, vec![flow(0, 2, 1)])],
+    );
     let ends = |decide| {
         let mut plan = policy(SchedulerKind::EpsOnly);
         plan.run.network = Network { kind: Fifo, decide, ..Network::default() };

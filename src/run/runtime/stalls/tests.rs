@@ -27,8 +27,14 @@ fn at(ms: u64) -> Time {
 }
 
 /// Looks twice a second, from `from` to `to` (ms), at what `all` gives; every word with its time.
-fn looks(s: &mut Stalls, (from, to): (u64, u64), all: impl Fn(u64) -> Vec<Waiting>) -> Vec<(u64, Word)> {
-    let one = |ms: u64| s.look(at(ms), &all(ms), DARK).into_iter().map(move |w| (ms, w)).collect::<Vec<_>>();
+fn looks(
+    s: &mut Stalls,
+    (from, to): (u64, u64),
+    all: impl Fn(u64) -> Vec<Waiting>,
+) -> Vec<(u64, Word)> {
+    let one = |ms: u64| {
+        s.look(at(ms), &all(ms), DARK).into_iter().map(move |w| (ms, w)).collect::<Vec<_>>()
+    };
     (from..to).step_by(500).flat_map(one).collect()
 }
 
@@ -40,7 +46,10 @@ fn what_does_not_move_is_told_by_name_again_when_it_has_lasted_twice_as_long_and
     assert_eq!(times, [5500, 11_000], "{told:?}");
     let why = "flow h0-0 -> h2-1: 3MB of it have not arrived, and nothing has moved for 5 s";
     assert_eq!(told[0].1, Word::Stalled(CoflowId(7), why.into()));
-    assert_eq!(looks(&mut s, (14_000, 15_000), |_| vec![flow(7, (0, 5), 10)]), [(14_000, Word::Moves(CoflowId(7)))]);
+    assert_eq!(
+        looks(&mut s, (14_000, 15_000), |_| vec![flow(7, (0, 5), 10)]),
+        [(14_000, Word::Moves(CoflowId(7)))]
+    );
     // And the end of a coflow is an end of its silence.
     looks(&mut s, (15_000, 22_000), |_| vec![flow(7, (0, 5), 10)]);
     assert_eq!(looks(&mut s, (22_000, 23_000), |_| vec![]), [(22_000, Word::Moves(CoflowId(7)))]);
@@ -85,9 +94,11 @@ fn elephants_that_have_no_way_but_a_circuit_wait_for_its_light() {
 fn what_waits_behind_a_better_priority_that_moves_is_no_stall_elsewhere_it_is() {
     let last = |c, ends| Waiting { priority: 5, ..flow(c, ends, 0) };
     let first = |ends, ms| Waiting { priority: 1, ..flow(9, ends, ms) };
-    // Of hosts 0, 1 of rack 0 and 2, 3 of rack 1: the same uplink, the same receiver; then other racks.
+    // Of hosts 0, 1 of rack 0 and 2, 3 of rack 1: the same uplink, the same receiver; then other
+    // racks.
     for (ends, told) in [((1, 4), 0), ((5, 2), 0), ((4, 6), 1)] {
-        let words = looks(&mut stalls(None), (0, 7000), |ms| vec![last(1, (0, 2)), first(ends, ms)]);
+        let words =
+            looks(&mut stalls(None), (0, 7000), |ms| vec![last(1, (0, 2)), first(ends, ms)]);
         assert_eq!(words.len(), told, "{ends:?}: {words:?}");
     }
     let words = looks(&mut stalls(None), (0, 7000), |_| vec![last(1, (0, 2)), first((0, 3), 0)]);
@@ -96,17 +107,25 @@ fn what_waits_behind_a_better_priority_that_moves_is_no_stall_elsewhere_it_is() 
 
 #[test]
 fn a_receiver_that_does_not_read_is_no_fault_of_the_network() {
-    let held = |hold| vec![Waiting { hold, key: Key::Connection(HostId(0), 77), ..flow(1, (0, 2), 4) }];
+    let held =
+        |hold| vec![Waiting { hold, key: Key::Connection(HostId(0), 77), ..flow(1, (0, 2), 4) }];
     let mut s = stalls(None);
     assert_eq!(looks(&mut s, (0, 30_000), |_| held(Hold::Reader)), []);
     let told = looks(&mut s, (30_000, 36_500), |_| held(Hold::No));
-    assert!(matches!(&told[..], [(_, Word::Stalled(_, why))] if why.starts_with("connection h0-0 -> h1-0: 3MB wait")), "{told:?}");
+    assert!(
+        matches!(&told[..], [(_, Word::Stalled(_, why))] if why.starts_with("connection h0-0 -> h1-0: 3MB wait")),
+        "{told:?}"
+    );
 }
 
 #[test]
 fn a_machine_that_slept_has_not_waited() {
     let mut s = stalls(None);
     let all = [flow(1, (0, 2), 0)];
-    let words: Vec<_> = [0, 500, 3_600_000, 3_600_500].map(|ms| s.look(at(ms), &all, DARK)).into_iter().flatten().collect();
+    let words: Vec<_> = [0, 500, 3_600_000, 3_600_500]
+        .map(|ms| s.look(at(ms), &all, DARK))
+        .into_iter()
+        .flatten()
+        .collect();
     assert_eq!(words, []);
 }

@@ -40,7 +40,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts it. `hosts` are the hosts' namespaces; what has stalled for longer than `patience`, if there is one, is broken off.
+    /// Starts it. `hosts` are the hosts' namespaces; what has stalled for longer than `patience`,
+    /// if there is one, is broken off.
     ///
     /// # Errors
     /// No thread can be had.
@@ -166,12 +167,19 @@ impl Work {
             let queues = &mut self.queues[from.index()];
             if queues.is_none() {
                 let opened = SocketQueues::open(self.hosts[from.index()].as_fd());
-                *queues = opened.map(SocketQueues::with_beginning).inspect_err(|e| tracing::debug!("{e}")).ok();
+                *queues = opened
+                    .map(SocketQueues::with_beginning)
+                    .inspect_err(|e| tracing::debug!("{e}"))
+                    .ok();
             }
             let Some(queues) = queues else { continue };
             let read = queues.read(true, |c| {
                 let pair = rack_of_ip(&topology, c.to).map(|to| (topology.rack_of(from), to));
-                let Some(&coflow) = pair.and_then(|p| pairs.get(&p)).filter(|_| c.waits > 0 && c.port != PORT) else { return };
+                let Some(&coflow) =
+                    pair.and_then(|p| pairs.get(&p)).filter(|_| c.waits > 0 && c.port != PORT)
+                else {
+                    return;
+                };
                 all.push(Waiting {
                     key: Key::Connection(from, c.cookie),
                     coflow,
@@ -200,7 +208,10 @@ impl Work {
         let mut pairs = BTreeMap::new();
         let live = &snapshot.coflows.live;
         for id in live.ids().filter(|id| !self.traffic.carries(*id)) {
-            let Some(view) = live.get(id).filter(|v| v.closed().is_none() && v.received < v.bytes) else { continue };
+            let Some(view) = live.get(id).filter(|v| v.closed().is_none() && v.received < v.bytes)
+            else {
+                continue;
+            };
             for p in view.pairs.iter() {
                 pairs.entry((p.from, p.to)).or_insert(id);
             }
@@ -239,6 +250,8 @@ impl Lights {
     /// How long there was light from a rack to another between two times.
     fn between(&self, input: RackId, output: RackId, from: Time, to: Time) -> Span {
         let own = self.all.iter().filter(|(k, c)| k.1 == input && c.0 == output);
-        Span(own.map(|(k, c)| c.1.min(to).since(k.2.max(from)).0).sum::<u64>().min(to.since(from).0))
+        Span(
+            own.map(|(k, c)| c.1.min(to).since(k.2.max(from)).0).sum::<u64>().min(to.since(from).0),
+        )
     }
 }

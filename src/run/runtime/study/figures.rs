@@ -75,7 +75,12 @@ pub(super) fn of_coflows(r: &RunResult) -> Vec<Figure> {
 /// Of a run of jobs.
 pub(super) fn of_jobs(r: &JobsResult) -> Vec<Figure> {
     let s = &r.summary;
-    let gigabytes = |name, key, bytes: crate::units::Bytes| Figure { name, key, unit: Unit::Gigabytes, value: bytes.0 as f64 / 1e9 };
+    let gigabytes = |name, key, bytes: crate::units::Bytes| Figure {
+        name,
+        key,
+        unit: Unit::Gigabytes,
+        value: bytes.0 as f64 / 1e9,
+    };
     vec![
         count("jobs finished", "jobs_finished", s.finished as u64),
         count("jobs unfinished", "jobs_unfinished", s.unfinished as u64),

@@ -1,7 +1,8 @@
 //! Runs of the same workloads under several policies, held against the first policy.
 //!
-//! What is compared is paired: the run of a workload under one policy with the run of the same workload under the first. So a difference
-//! can be clear although workloads differ more than policies do.
+//! What is compared is paired: the run of a workload under one policy with the run of the same
+//! workload under the first. So a difference can be clear although workloads differ more than
+//! policies do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -100,7 +101,11 @@ impl From<&AnyResult> for Account {
                 seed: r.origin.seed,
                 load: hashed(r.coflows.iter().map(|c| (c.id, &c.name, c.bytes.0))),
                 figures: figures::of_coflows(r),
-                times: r.coflows.iter().map(|c| (c.longest_flow.map(|l| class_of(c.flows, l)), c.cct)).collect(),
+                times: r
+                    .coflows
+                    .iter()
+                    .map(|c| (c.longest_flow.map(|l| class_of(c.flows, l)), c.cct))
+                    .collect(),
             },
             AnyResult::Jobs(r) => Self {
                 of_jobs: true,
@@ -115,7 +120,11 @@ impl From<&AnyResult> for Account {
                 seed: r.origin.seed,
                 load: hashed(r.jobs.iter().map(|j| (j.id, &j.name, j.tasks, j.shuffle_bytes.0))),
                 figures: figures::of_jobs(r),
-                times: r.jobs.iter().map(|j| (Some(usize::from(j.shuffle_bytes >= SMALL_JOB)), j.jct)).collect(),
+                times: r
+                    .jobs
+                    .iter()
+                    .map(|j| (Some(usize::from(j.shuffle_bytes >= SMALL_JOB)), j.jct))
+                    .collect(),
             },
         }
     }
@@ -187,7 +196,8 @@ pub struct Measured {
     /// Their mean, with half of its 95 % interval.
     #[serde(flatten)]
     pub estimate: Estimate,
-    /// Against the same workloads under the first policy; none of the first itself, nor without a pair.
+    /// Against the same workloads under the first policy; none of the first itself, nor without a
+    /// pair.
     pub against_first: Option<Against>,
 }
 
@@ -208,14 +218,15 @@ impl Against {
         against
     }
 
-    /// The difference that people are told: in per cent of the first policy's; of a share, and where the first policy's is zero, as it is.
+    /// The difference that people are told: in per cent of the first policy's; of a share, and
+    /// where the first policy's is zero, as it is.
     pub fn told(&self, unit: Unit) -> Estimate {
         self.paired.percent.filter(|_| unit != Unit::Share).unwrap_or(self.paired.difference)
     }
 }
 
-/// Completion times of a class over those of the same coflows or jobs under the first policy: below 1 is faster. Only what finished in
-/// both runs of a pair counts.
+/// Completion times of a class over those of the same coflows or jobs under the first policy: below
+/// 1 is faster. Only what finished in both runs of a pair counts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Normalised {
     /// All, or one of Varys' classes; of jobs, small or large.
@@ -241,11 +252,16 @@ impl Study {
 }
 
 impl Group {
-    /// A seed of which there are several runs of one load, where all runs have seeds: what else they differ in is not known.
+    /// A seed of which there are several runs of one load, where all runs have seeds: what else
+    /// they differ in is not known.
     pub fn ambiguous(&self) -> Option<u64> {
         let mut seen = BTreeSet::new();
         let seeds: Option<Vec<u64>> = self.runs.iter().map(|r| r.seed).collect();
-        seeds?.into_iter().zip(&self.runs).find(|(seed, r)| !seen.insert((r.load, *seed))).map(|(seed, _)| seed)
+        seeds?
+            .into_iter()
+            .zip(&self.runs)
+            .find(|(seed, r)| !seen.insert((r.load, *seed)))
+            .map(|(seed, _)| seed)
     }
 }
 
@@ -254,21 +270,39 @@ impl Policy {
         let names = group.runs.first().map_or(&[][..], |r| &r.figures);
         let measured = |(k, f): (usize, &Figure)| {
             let values: Vec<f64> = group.runs.iter().map(|r| r.figures[k].value).collect();
-            let pairs: Vec<(f64, f64)> = pairs.iter().map(|(run, base)| (run.figures[k].value, base.figures[k].value)).collect();
+            let pairs: Vec<(f64, f64)> = pairs
+                .iter()
+                .map(|(run, base)| (run.figures[k].value, base.figures[k].value))
+                .collect();
             let paired = (!pairs.is_empty()).then(|| Paired::of(&pairs));
             let against_first = paired.map(|paired| Against::new(paired, f.unit));
-            Measured { name: f.name, unit: f.unit, estimate: Estimate::of(&values), values, against_first }
+            Measured {
+                name: f.name,
+                unit: f.unit,
+                estimate: Estimate::of(&values),
+                values,
+                against_first,
+            }
         };
         let figures = names.iter().enumerate().map(measured).collect();
         let pairs_held = if against { pairs.len() } else { group.runs.len() };
         let normalised = if pairs.is_empty() { vec![] } else { normalised(pairs, of_jobs) };
-        let caveats = caveats::of_several(&group.runs.iter().map(|r| &r.caveats[..]).collect::<Vec<_>>());
-        Self { policy: group.label.clone(), runs: group.runs.len(), pairs: pairs_held, caveats, figures, normalised }
+        let caveats =
+            caveats::of_several(&group.runs.iter().map(|r| &r.caveats[..]).collect::<Vec<_>>());
+        Self {
+            policy: group.label.clone(),
+            runs: group.runs.len(),
+            pairs: pairs_held,
+            caveats,
+            figures,
+            normalised,
+        }
     }
 }
 
-/// The runs of a group, each with the run of the same workload in the first one; those without are left out. Runs of one workload are
-/// told apart by their seeds where all have one, else by their order.
+/// The runs of a group, each with the run of the same workload in the first one; those without are
+/// left out. Runs of one workload are told apart by their seeds where all have one, else by their
+/// order.
 fn pairs<'a>(group: &'a Group, first: &'a Group) -> Vec<(&'a Account, &'a Account)> {
     let seeded = group.runs.iter().chain(&first.runs).all(|r| r.seed.is_some());
     let keyed = |runs: &'a [Account]| {
@@ -288,23 +322,35 @@ fn pairs<'a>(group: &'a Group, first: &'a Group) -> Vec<(&'a Account, &'a Accoun
 /// By class, all first; classes without a coflow or job are left out.
 fn normalised(pairs: &[(&Account, &Account)], of_jobs: bool) -> Vec<Normalised> {
     let classes: &[&'static str] = if of_jobs { &JOB_CLASSES } else { &CLASSES };
-    let all = std::iter::once((ALL, None)).chain(classes.iter().enumerate().map(|(k, name)| (*name, Some(k))));
+    let all = std::iter::once((ALL, None))
+        .chain(classes.iter().enumerate().map(|(k, name)| (*name, Some(k))));
     all.filter_map(|(name, class)| of_class(pairs, name, class)).collect()
 }
 
-fn of_class(pairs: &[(&Account, &Account)], name: &'static str, class: Option<usize>) -> Option<Normalised> {
+fn of_class(
+    pairs: &[(&Account, &Account)],
+    name: &'static str,
+    class: Option<usize>,
+) -> Option<Normalised> {
     let (mut count, mut averages, mut p95s) = (0, vec![], vec![]);
     for (run, base) in pairs {
-        let both = run.times.iter().zip(&base.times).filter(|(_, b)| class.is_none() || b.0 == class);
+        let both =
+            run.times.iter().zip(&base.times).filter(|(_, b)| class.is_none() || b.0 == class);
         let (ours, theirs): (Vec<Span>, Vec<Span>) = both.filter_map(|(a, b)| a.1.zip(b.1)).unzip();
         count += ours.len();
-        let seconds = |all: &[Span]| mean(&all.iter().map(|s| s.as_secs_f64()).collect::<Vec<f64>>());
+        let seconds =
+            |all: &[Span]| mean(&all.iter().map(|s| s.as_secs_f64()).collect::<Vec<f64>>());
         let at_95 = |all: &[Span]| percentile(all, 95).as_secs_f64();
         averages.extend(over(seconds(&ours), seconds(&theirs)));
         p95s.extend(over(at_95(&ours), at_95(&theirs)));
     }
     let found = !averages.is_empty();
-    found.then(|| Normalised { class: name, count, average: Estimate::of(&averages), p95: Estimate::of(&p95s) })
+    found.then(|| Normalised {
+        class: name,
+        count,
+        average: Estimate::of(&averages),
+        p95: Estimate::of(&p95s),
+    })
 }
 
 fn over(value: f64, base: f64) -> Option<f64> {

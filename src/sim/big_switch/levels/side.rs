@@ -141,9 +141,18 @@ fn lower(a: f64, b: f64) -> f64 {
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-fn give(left: &mut [Lanes], growing: &mut [Lanes], open: &[Lanes], flows: &[[i32; LANES]], sign: f64, share: f64) {
+fn give(
+    left: &mut [Lanes],
+    growing: &mut [Lanes],
+    open: &[Lanes],
+    flows: &[[i32; LANES]],
+    sign: f64,
+    share: f64,
+) {
     let (left, growing) = (left.as_flattened_mut().iter_mut(), growing.as_flattened_mut());
-    for (((left, growing), open), &flows) in left.zip(growing).zip(open.as_flattened()).zip(flows.as_flattened()) {
+    for (((left, growing), open), &flows) in
+        left.zip(growing).zip(open.as_flattened()).zip(flows.as_flattened())
+    {
         let flows = sign * f64::from(flows) * open;
         *left += share * flows;
         *growing += flows;

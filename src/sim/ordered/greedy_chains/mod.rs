@@ -122,12 +122,18 @@ impl GreedyChains {
             c.extra.tidy();
             for (group, rate) in c.extra.running() {
                 let at = place(k, c.demand.ends(group));
-                self.take(Taker { at, rate, group, slot: 0 }, c.end(group), self.ports.spots(ends_of(at), at));
+                self.take(
+                    Taker { at, rate, group, slot: 0 },
+                    c.end(group),
+                    self.ports.spots(ends_of(at), at),
+                );
             }
         }
         // What takers have is not in what is left.
         for c in coflows.iter() {
-            c.extra.running().for_each(|(g, rate)| c.demand.ends(g).iter().for_each(|&l| self.ports.add(l, rate)));
+            c.extra.running().for_each(|(g, rate)| {
+                c.demand.ends(g).iter().for_each(|&l| self.ports.add(l, rate))
+            });
         }
         (0..free.links() as u32).for_each(|l| self.ports.refresh(l));
         self.ready = true;
@@ -174,7 +180,12 @@ impl GreedyChains {
 
     /// Gives the bandwidth that was freed to the flows that may have it. True if a coflow has ended
     /// by that.
-    pub fn follow(&mut self, coflows: &mut [ActiveCoflow], free: &mut Free, world: &mut World) -> bool {
+    pub fn follow(
+        &mut self,
+        coflows: &mut [ActiveCoflow],
+        free: &mut Free,
+        world: &mut World,
+    ) -> bool {
         let mut noticed = false;
         loop {
             self.begin(coflows);
@@ -211,7 +222,13 @@ impl GreedyChains {
     }
 
     /// Gives a flow what its links have left for it.
-    fn turn(&mut self, t: WorkItem, coflows: &mut [ActiveCoflow], free: &mut Free, world: &mut World) {
+    fn turn(
+        &mut self,
+        t: WorkItem,
+        coflows: &mut [ActiveCoflow],
+        free: &mut Free,
+        world: &mut World,
+    ) {
         let (c, ends) = (&mut coflows[begun(t.at) - 1], ends_of(t.at));
         let spots = self.ports.spots(ends, t.at);
         let (old, room) = (spots[0].taker.map_or(0, |t| t.0), spots[0].room.min(spots[1].room));
@@ -240,7 +257,11 @@ impl GreedyChains {
     /// Finds the next flow of a link, behind a place, that must be looked at.
     fn seek(&mut self, link: u32, behind: Place, coflows: &[ActiveCoflow]) {
         let turn = match self.ports.left(link) {
-            ..0 => self.ports.first_to_cut(link, behind).map(|t| WorkItem { at: t.at, link, group: t.group }),
+            ..0 => self.ports.first_to_cut(link, behind).map(|t| WorkItem {
+                at: t.at,
+                link,
+                group: t.group,
+            }),
             0 => None,
             1.. => self.search(link, behind, coflows),
         };
@@ -258,8 +279,11 @@ impl GreedyChains {
             while may != 0 {
                 let k = 64 * word + may.trailing_zeros() as usize;
                 may &= may - 1;
-                let found =
-                    if link < self.downs { self.receiver(k, &coflows[k], link, behind) } else { self.sender(k, &coflows[k], link, behind) };
+                let found = if link < self.downs {
+                    self.receiver(k, &coflows[k], link, behind)
+                } else {
+                    self.sender(k, &coflows[k], link, behind)
+                };
                 if found.is_some() {
                     return found;
                 }
@@ -277,7 +301,8 @@ impl GreedyChains {
         }
         let own = same && u == up;
         let found = c.demand.first_in_row(up, |index, live| {
-            let may = live & open[index as usize] & if own { from_on(index, d + 1) } else { u64::MAX };
+            let may =
+                live & open[index as usize] & if own { from_on(index, d + 1) } else { u64::MAX };
             self.ports.open_behind(index, may, place(k, [up, 64 * index]), step([0, 1]))
         });
         found.map(|(down, group)| WorkItem { at: place(k, [up, down]), link: up, group })
@@ -290,7 +315,8 @@ impl GreedyChains {
         // Senders behind this one, and this one too if the receiver comes behind its own.
         let from = if d < down { u } else { u + 1 };
         let found = c.demand.first_in_column(down, |index, live| {
-            let may = live & open[index as usize] & if same { from_on(index, from) } else { u64::MAX };
+            let may =
+                live & open[index as usize] & if same { from_on(index, from) } else { u64::MAX };
             self.ports.open_behind(index, may, place(k, [64 * index, down]), step([1, 0]))
         });
         found.map(|(up, group)| WorkItem { at: place(k, [up, down]), link: down, group })

@@ -102,7 +102,13 @@ impl Ports {
     /// For `links` links, without knowledge.
     pub fn new(links: usize) -> Self {
         let port = Port { left: 0, takers: SmallVec::new() };
-        Self { ports: vec![port; links], shut: vec![NEVER; links], coflows: 0, open: Vec::new(), words: links.div_ceil(64) }
+        Self {
+            ports: vec![port; links],
+            shut: vec![NEVER; links],
+            coflows: 0,
+            open: Vec::new(),
+            words: links.div_ceil(64),
+        }
     }
 
     /// Number of links.
@@ -213,7 +219,8 @@ impl Ports {
     /// one).
     pub fn refresh(&mut self, link: u32) {
         let shut = self.ports[link as usize].shut();
-        let before = begun(std::mem::replace(&mut self.shut[link as usize], shut)).min(self.coflows);
+        let before =
+            begun(std::mem::replace(&mut self.shut[link as usize], shut)).min(self.coflows);
         let now = begun(shut).min(self.coflows);
         let (word, bit) = (link as usize / 64, 1 << (link % 64));
         (before..now).for_each(|c| self.open[c * self.words + word] |= bit);

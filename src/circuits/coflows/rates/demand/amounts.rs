@@ -1,6 +1,7 @@
 //! Units by group, in half of the memory where that is enough.
 
-/// Units by number: in 64 bits each as long as all fit, which at a nanosecond's grain is up to 2.3 GB of a flow.
+/// Units by number: in 64 bits each as long as all fit, which at a nanosecond's grain is up to 2.3
+/// GB of a flow.
 #[derive(Clone, Debug)]
 pub enum Amounts {
     /// Every amount is below 2^64.
@@ -16,7 +17,8 @@ impl Default for Amounts {
 }
 
 impl Amounts {
-    /// No amounts. Memory for `n` of them is taken at once, so that a list of millions is not copied while it grows.
+    /// No amounts. Memory for `n` of them is taken at once, so that a list of millions is not
+    /// copied while it grows.
     pub fn with_capacity(n: usize) -> Self {
         Self::Narrow(Vec::with_capacity(n))
     }
@@ -51,7 +53,8 @@ impl Amounts {
         }
     }
 
-    /// Takes `units` away from a number, at most all that it has. Returns the units that it had before.
+    /// Takes `units` away from a number, at most all that it has. Returns the units that it had
+    /// before.
     #[inline]
     pub fn take(&mut self, k: u32, units: u128) -> u128 {
         match self {

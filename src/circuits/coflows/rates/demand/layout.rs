@@ -32,7 +32,8 @@ impl Layout {
         let mut group = 0;
         for (row, same) in rows().enumerate() {
             for [_, down] in same {
-                let cell = &mut cells[row * downs.len() + Word::place(downs, down / 64).expect("it is one of them")];
+                let cell = &mut cells
+                    [row * downs.len() + Word::place(downs, down / 64).expect("it is one of them")];
                 if cell.all == 0 {
                     cell.base = group;
                 }
@@ -68,7 +69,9 @@ impl Layout {
     pub fn cell(&self, row: usize, place: usize, words: &[Word]) -> Cell {
         match self {
             Self::Each { cells, .. } => cells[row * words.len() + place],
-            Self::Grid { downs, .. } => Cell { all: words[place].all, base: (row * downs.len()) as u32 + words[place].base },
+            Self::Grid { downs, .. } => {
+                Cell { all: words[place].all, base: (row * downs.len()) as u32 + words[place].base }
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Max-min fair shares of one coflow, link by link: the rate at which each is full.
 //!
-//! [`max_min`](super::super::max_min()) gives a group the share of the link that is full first, and the shares only grow from link to
-//! link. So a group's rate is the smaller of its two links' levels, and to know all rates is to know a number a link. When a flow
-//! ends, most levels stay, and only groups of a link with another level are looked at.
+//! [`max_min`](super::super::max_min()) gives a group the share of the link that is full first, and
+//! the shares only grow from link to link. So a group's rate is the smaller of its two links'
+//! levels, and to know all rates is to know a number a link. When a flow ends, most levels stay,
+//! and only groups of a link with another level are looked at.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,7 +35,8 @@ impl Deltas {
         *word = if *of == 0 { *word & !bit } else { *word | bit };
     }
 
-    /// Calls `each(link, bits per second)` for all changes, by link, and forgets them. O(links / 64 + changes).
+    /// Calls `each(link, bits per second)` for all changes, by link, and forgets them. O(links /
+    /// 64 + changes).
     pub fn drain(&mut self, mut each: impl FnMut(u32, i64)) {
         for w in 0..self.dirty.len() {
             let mut bits = std::mem::take(&mut self.dirty[w]);
@@ -47,15 +49,16 @@ impl Deltas {
     }
 }
 
-/// The levels of one coflow whose groups cross two links each. A link's place is that of its bit among the words of the coflow's senders,
-/// and behind them of its receivers.
+/// The levels of one coflow whose groups cross two links each. A link's place is that of its bit
+/// among the words of the coflow's senders, and behind them of its receivers.
 #[derive(Clone, Debug)]
 pub struct Levels {
     /// By place: what the link has for this coflow.
     seen: Vec<u64>,
     /// By place: what its groups take of that.
     used: Vec<u64>,
-    /// By place: the rate of the groups that the link was the first to stop; `u64::MAX` where others stop all of its groups.
+    /// By place: the rate of the groups that the link was the first to stop; `u64::MAX` where
+    /// others stop all of its groups.
     level: Vec<u64>,
     /// Places with another level since they were last asked for, as bits.
     changed: Vec<u64>,
@@ -75,8 +78,8 @@ pub struct Scratch {
 }
 
 impl Levels {
-    /// Those of a coflow for which links have what is free. Needs [`Demand::is_plain`]. What it takes is taken from there.
-    /// O(senders x receivers / 64 + groups + links log links).
+    /// Those of a coflow for which links have what is free. Needs [`Demand::is_plain`]. What it
+    /// takes is taken from there. O(senders x receivers / 64 + groups + links log links).
     pub fn new(demand: &Demand, free: &mut Free, scratch: &mut Scratch) -> Self {
         let places = 64 * (demand.ups.len() + demand.downs.len());
         let mut all = Self {
@@ -95,13 +98,16 @@ impl Levels {
     /// A group has ended: its two links are full later than before, if ever.
     pub fn ended(&mut self, demand: &Demand, group: u32) {
         let [up, down] = demand.ends(group);
-        let place = |words, link: u32| Word::place(words, link / 64).expect("it is one of them") * 64 + link as usize % 64;
-        let [up, down] = [place(&demand.ups, up), 64 * demand.ups.len() + place(&demand.downs, down)];
+        let place = |words, link: u32| {
+            Word::place(words, link / 64).expect("it is one of them") * 64 + link as usize % 64
+        };
+        let [up, down] =
+            [place(&demand.ups, up), 64 * demand.ups.len() + place(&demand.downs, down)];
         self.sound = self.sound.min(self.level[up]).min(self.level[down]);
     }
 
-    /// What links have for the coflow changes by `deltas`. Says whether one of them carries a live group of it.
-    /// O(links of the coflow / 64 + those that change).
+    /// What links have for the coflow changes by `deltas`. Says whether one of them carries a live
+    /// group of it. O(links of the coflow / 64 + those that change).
     pub fn shift(&mut self, demand: &Demand, deltas: &Deltas) -> bool {
         let mut any = false;
         for (w, word) in demand.ups.iter().chain(&demand.downs).enumerate() {
@@ -112,20 +118,26 @@ impl Levels {
                 bits &= bits - 1;
                 let place = 64 * w + k;
                 let more = deltas.more[64 * word.index as usize + k];
-                let seen = self.seen[place].checked_add_signed(more).expect("no one has more than there is");
+                let seen = self.seen[place]
+                    .checked_add_signed(more)
+                    .expect("no one has more than there is");
                 self.seen[place] = seen;
                 // With less it may be full sooner, but not before all its groups have as much.
                 let (line, _) = demand.line_of(place);
-                let groups: u32 = if more < 0 { line.iter().map(|l| l.count_ones()).sum() } else { 0 };
-                self.sound = self.sound.min(self.level[place]).min(seen.checked_div(groups.into()).unwrap_or(u64::MAX));
+                let groups: u32 =
+                    if more < 0 { line.iter().map(|l| l.count_ones()).sum() } else { 0 };
+                self.sound = self
+                    .sound
+                    .min(self.level[place])
+                    .min(seen.checked_div(groups.into()).unwrap_or(u64::MAX));
             }
         }
         any
     }
 
-    /// Finds the levels for what links have now, and adds to `deltas` what they leave more or less to the coflows behind. Says whether any
-    /// level is another one.
-    /// O(senders x receivers / 64 + groups of links that are full later than the first one that has changed + those log those).
+    /// Finds the levels for what links have now, and adds to `deltas` what they leave more or less
+    /// to the coflows behind. Says whether any level is another one. O(senders x receivers / 64 +
+    /// groups of links that are full later than the first one that has changed + those log those).
     pub fn update(&mut self, demand: &Demand, deltas: &mut Deltas, scratch: &mut Scratch) -> bool {
         scratch.used.clone_from(&self.used);
         scratch.level.clone_from(&self.level);
@@ -144,8 +156,8 @@ impl Levels {
         any
     }
 
-    /// [`max_min`](super::super::max_min()) with whole links: the same shares in the same order. Links that were full before anything
-    /// changes stay as they are.
+    /// [`max_min`](super::super::max_min()) with whole links: the same shares in the same order.
+    /// Links that were full before anything changes stay as they are.
     fn fill(&mut self, demand: &Demand, scratch: &mut Scratch) {
         let sound = std::mem::replace(&mut self.sound, u64::MAX);
         let Scratch { left, growing, open, heap, .. } = scratch;
@@ -197,7 +209,11 @@ impl Levels {
                 }
                 (growing[place], left[place]) = (groups, self.seen[place] - taken);
                 if groups > 0 {
-                    heap.push(Reverse((left[place] / u64::from(groups), 64 * word.index + k, place as u32)));
+                    heap.push(Reverse((
+                        left[place] / u64::from(groups),
+                        64 * word.index + k,
+                        place as u32,
+                    )));
                 } else {
                     self.used[place] = taken;
                 }
@@ -257,7 +273,8 @@ impl Demand {
         }
     }
 
-    /// The live groups of the link at a place, as bits of the links at their other ends, and the word of the first of these.
+    /// The live groups of the link at a place, as bits of the links at their other ends, and the
+    /// word of the first of these.
     fn line_of(&self, place: usize) -> (&[u64], usize) {
         let (w, k) = (place / 64, bit(place as u32));
         match w.checked_sub(self.ups.len()) {
@@ -272,32 +289,58 @@ impl Demand {
         }
     }
 
-    /// Calls `each(group, rate)` for the live groups, whose rates are the sums of those by these levels. O(groups).
+    /// Calls `each(group, rate)` for the live groups, whose rates are the sums of those by these
+    /// levels. O(groups).
     pub fn rates(&self, levels: &[&Levels], mut each: impl FnMut(u32, u64)) {
         for (w, word) in self.ups.iter().enumerate() {
-            self.lines(w, word.live, |_| u64::MAX, |group, places| each(group, sum(levels, places)));
+            self.lines(
+                w,
+                word.live,
+                |_| u64::MAX,
+                |group, places| each(group, sum(levels, places)),
+            );
         }
     }
 
-    /// The same for those groups only that cross a link whose level has changed since this was last asked; one may come that has the same
-    /// rate as before. O(links + groups of those).
+    /// The same for those groups only that cross a link whose level has changed since this was last
+    /// asked; one may come that has the same rate as before. O(links + groups of those).
     pub fn changed_rates(&self, levels: &mut [&mut Levels], mut each: impl FnMut(u32, u64)) {
         let words = self.ups.len() + self.downs.len();
         let mut changed = vec![0u64; words];
         for l in levels.iter_mut() {
-            changed.iter_mut().zip(&mut l.changed).for_each(|(all, own)| *all |= std::mem::take(own));
+            changed
+                .iter_mut()
+                .zip(&mut l.changed)
+                .for_each(|(all, own)| *all |= std::mem::take(own));
         }
         let levels: Vec<&Levels> = levels.iter().map(|l| &**l).collect();
         for (w, word) in self.ups.iter().enumerate() {
-            self.lines(w, word.live & changed[w], |_| u64::MAX, |group, places| each(group, sum(&levels, places)));
+            self.lines(
+                w,
+                word.live & changed[w],
+                |_| u64::MAX,
+                |group, places| each(group, sum(&levels, places)),
+            );
             // Of the other senders, those receivers.
             let rest = word.live & !changed[w];
-            self.lines(w, rest, |d| changed[self.ups.len() + d], |group, places| each(group, sum(&levels, places)));
+            self.lines(
+                w,
+                rest,
+                |d| changed[self.ups.len() + d],
+                |group, places| each(group, sum(&levels, places)),
+            );
         }
     }
 
-    /// Calls `each(group, places)` for the live groups of these senders of a word, to those receivers that `to(word)` says.
-    fn lines(&self, w: usize, mut senders: u64, to: impl Fn(usize) -> u64, mut each: impl FnMut(u32, [usize; 2])) {
+    /// Calls `each(group, places)` for the live groups of these senders of a word, to those
+    /// receivers that `to(word)` says.
+    fn lines(
+        &self,
+        w: usize,
+        mut senders: u64,
+        to: impl Fn(usize) -> u64,
+        mut each: impl FnMut(u32, [usize; 2]),
+    ) {
         let (word, width): (&Word, usize) = (&self.ups[w], self.downs.len());
         while senders != 0 {
             let own = senders & senders.wrapping_neg();
@@ -308,7 +351,10 @@ impl Demand {
                 while bits != 0 {
                     let b = bits & bits.wrapping_neg();
                     bits ^= b;
-                    each(cell.number(b), [up, 64 * (self.ups.len() + d) + b.trailing_zeros() as usize]);
+                    each(
+                        cell.number(b),
+                        [up, 64 * (self.ups.len() + d) + b.trailing_zeros() as usize],
+                    );
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! What links have to carry, brought up to date by what has changed.
 
-/// By link in use: bits to carry. They are counted again where that takes less than to note what changes.
+/// By link in use: bits to carry. They are counted again where that takes less than to note what
+/// changes.
 #[derive(Clone, Debug, Default)]
 pub struct Loads {
     /// By link.
@@ -24,7 +25,8 @@ impl Loads {
     /// Whether a change of this group must be noted.
     #[inline]
     pub fn counts(&self, group: u32) -> bool {
-        self.kept && (self.most == 0 || self.is_changed[group as usize / 64] >> (group % 64) & 1 == 0)
+        self.kept
+            && (self.most == 0 || self.is_changed[group as usize / 64] >> (group % 64) & 1 == 0)
     }
 
     /// A group that counts with these bits will have fewer.
@@ -54,8 +56,9 @@ impl Loads {
         self.kept
     }
 
-    /// Takes the bits of all links, which were counted this instant. Up to an eighth of `groups` groups that change are noted from here on,
-    /// since counting only those again is cheaper than counting all; with zero, any change makes the bits out of date.
+    /// Takes the bits of all links, which were counted this instant. Up to an eighth of `groups`
+    /// groups that change are noted from here on, since counting only those again is cheaper than
+    /// counting all; with zero, any change makes the bits out of date.
     pub fn set(&mut self, of: Vec<(u32, u64)>, groups: usize) {
         // A sum that is cut off cannot be reduced.
         self.most = if of.iter().all(|l| l.1 < u64::MAX) { groups / 8 } else { 0 };

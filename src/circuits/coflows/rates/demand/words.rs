@@ -1,6 +1,7 @@
 //! Senders, receivers and groups as bits, those of 64 neighbouring links in a word.
 
-/// A set of numbered things, senders or receivers, by their link: those among 64 neighbouring links.
+/// A set of numbered things, senders or receivers, by their link: those among 64 neighbouring
+/// links.
 #[derive(Clone, Copy, Debug)]
 pub struct Word {
     /// The links are `64 * index ..`.
@@ -14,7 +15,8 @@ pub struct Word {
 }
 
 impl Word {
-    /// One thing for every link of these, numbered in the order of links; none has live groups. O(links given + the largest of them).
+    /// One thing for every link of these, numbered in the order of links; none has live groups.
+    /// O(links given + the largest of them).
     pub fn of(links: impl Iterator<Item = u32>) -> Vec<Self> {
         let mut marks: Vec<u64> = Vec::new();
         for link in links {

@@ -1,7 +1,9 @@
-//! How long a new transfer will take over one link, and how much longer others take because of it, by how the network serves them.
+//! How long a new transfer will take over one link, and how much longer others take because of it,
+//! by how the network serves them.
 //!
-//! All is in bytes that the link carries until a transfer is through (over the link's rate this is its completion time), for a new transfer
-//! of s bytes beside others with s_i bytes left that have sent a_i; of coflows, t_i is the total size, smallest first:
+//! All is in bytes that the link carries until a transfer is through (over the link's rate this is
+//! its completion time), for a new transfer of s bytes beside others with s_i bytes left that have
+//! sent a_i; of coflows, t_i is the total size, smallest first:
 //!
 //! | served by | until the new one is through | how much later the others are, together |
 //! |---|---|---|
@@ -11,8 +13,9 @@
 //! | least left first (SRPT) | s + sum of s_i <= s | s for each s_i > s |
 //! | smallest coflow first (TCF) | s + sum of s_i of t_i <= t | s for each t_i > t |
 //!
-//! Source: derived from the definition in Munir et al., "Network scheduling aware task placement in datacenters" (NEAT), CoNEXT 2016, that
-//! a completion time is the bytes transmitted on the link until then over its rate.
+//! Source: derived from the definition in Munir et al., "Network scheduling aware task placement in
+//! datacenters" (NEAT), CoNEXT 2016, that a completion time is the bytes transmitted on the link
+//! until then over its rate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,7 +72,9 @@ pub fn cost(by: Predict, new: Transfer, others: &[Transfer]) -> Cost {
         let (before, later) = match by {
             Predict::Fcfs => (o.left, 0),
             Predict::Fair => (o.left.min(s), o.left.min(s)),
-            Predict::Las => (o.left.min(s.saturating_sub(o.sent)), s.min(o.sent.saturating_add(o.left))),
+            Predict::Las => {
+                (o.left.min(s.saturating_sub(o.sent)), s.min(o.sent.saturating_add(o.left)))
+            }
             Predict::Srpt if o.left <= s => (o.left, 0),
             Predict::Tcf if o.total <= new.total => (o.left, 0),
             Predict::Srpt | Predict::Tcf => (0, s),
@@ -93,20 +98,29 @@ mod tests {
     use crate::topology::{Framing, Topology};
     use crate::units::{BitRate, Bytes, Time};
 
-    /// Bytes that take one microsecond at 840 Mb/s, and k microseconds where k transfers, up to eight, share that.
+    /// Bytes that take one microsecond at 840 Mb/s, and k microseconds where k transfers, up to
+    /// eight, share that.
     const UNIT: u64 = 105;
     const MICRO: u64 = 1000;
 
-    /// Times at which transfers end that all begin at zero, and one that comes at `at`, as the simulator replays them; the last is the
-    /// new one.
+    /// Times at which transfers end that all begin at zero, and one that comes at `at`, as the
+    /// simulator replays them; the last is the new one.
     fn replay(kind: NetworkKind, sizes: &[u64], new: Option<(u64, u64)>) -> (Vec<u64>, Vec<u64>) {
         let rate = BitRate::mbit(840);
         let mut t = Topology::uniform("t", 2, 1, rate, rate, vec![]);
         t.framing = Framing::None;
         let network = Network { kind, ..Network::default() };
-        let mut f = SimFabric::new(Arc::new(t), Settings { circuits: false, network, ..Settings::default() });
+        let mut f = SimFabric::new(
+            Arc::new(t),
+            Settings { circuits: false, network, ..Settings::default() },
+        );
         let coflow = |k: usize, at: u64, bytes: u64| {
-            CoflowSpec::new(CoflowId(k as u32), "", Time(at), vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }])
+            CoflowSpec::new(
+                CoflowId(k as u32),
+                "",
+                Time(at),
+                vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }],
+            )
         };
         sizes.iter().enumerate().for_each(|(k, &b)| f.add_flows(&coflow(k, 0, b), &[], Time(0)));
         let mut done = f.advance(Time(new.map_or(0, |n| n.0)));
@@ -121,16 +135,25 @@ mod tests {
         (ends, left)
     }
 
-    /// Least sent first as a fluid, in small steps of level: what each has sent when it ends, by events.
+    /// Least sent first as a fluid, in small steps of level: what each has sent when it ends, by
+    /// events.
     fn las(others: &[Transfer], new: Option<u64>) -> Vec<f64> {
-        let mut all: Vec<(f64, f64)> = others.iter().map(|o| (o.sent as f64, (o.sent + o.left) as f64)).collect();
+        let mut all: Vec<(f64, f64)> =
+            others.iter().map(|o| (o.sent as f64, (o.sent + o.left) as f64)).collect();
         all.extend(new.map(|s| (0.0, s as f64)));
         let (mut carried, mut ends) = (0.0, vec![0.0; all.len()]);
         loop {
             let open: Vec<usize> = (0..all.len()).filter(|&k| all[k].0 < all[k].1 - 1e-9).collect();
-            let Some(level) = open.iter().map(|&k| all[k].0).min_by(f64::total_cmp) else { return ends };
-            let lowest: Vec<usize> = open.iter().copied().filter(|&k| all[k].0 <= level + 1e-9).collect();
-            let stop = open.iter().map(|&k| if lowest.contains(&k) { all[k].1 } else { all[k].0 }).min_by(f64::total_cmp).unwrap();
+            let Some(level) = open.iter().map(|&k| all[k].0).min_by(f64::total_cmp) else {
+                return ends;
+            };
+            let lowest: Vec<usize> =
+                open.iter().copied().filter(|&k| all[k].0 <= level + 1e-9).collect();
+            let stop = open
+                .iter()
+                .map(|&k| if lowest.contains(&k) { all[k].1 } else { all[k].0 })
+                .min_by(f64::total_cmp)
+                .unwrap();
             carried += (stop - level) * lowest.len() as f64;
             for &k in &lowest {
                 all[k].0 = stop;
@@ -143,20 +166,28 @@ mod tests {
 
     #[test]
     fn the_table_by_an_example() {
-        let link = [(0, 4, 9), (3, 2, 5), (1, 8, 20)].map(|(sent, left, total)| Transfer { sent, left, total });
+        let link = [(0, 4, 9), (3, 2, 5), (1, 8, 20)].map(|(sent, left, total)| Transfer {
+            sent,
+            left,
+            total,
+        });
         let new = Transfer { sent: 0, left: 5, total: 6 };
         let of = |by| {
             let c = cost(by, new, &link);
             (c.own, c.others)
         };
         use Predict::{Fair, Fcfs, Las, Srpt, Tcf};
-        assert_eq!([of(Fcfs), of(Fair), of(Las), of(Srpt), of(Tcf)], [(19, 0), (16, 11), (15, 14), (11, 5), (7, 10)]);
+        assert_eq!(
+            [of(Fcfs), of(Fair), of(Las), of(Srpt), of(Tcf)],
+            [(19, 0), (16, 11), (15, 14), (11, 5), (7, 10)]
+        );
     }
 
     proptest! {
         #![proptest_config(crate::testing::drawn(256))]
 
-        /// The prediction is the simulator's completion time to the nanosecond, and the growth is that of all others together.
+        /// The prediction is the simulator's completion time to the nanosecond, and the growth is
+        /// that of all others together.
         #[test]
         fn a_prediction_is_what_a_link_does(
             sizes in prop::collection::vec(1u64..400, 1..8),
@@ -183,7 +214,8 @@ mod tests {
             prop_assert_eq!(later, time(c.others));
         }
 
-        /// Least sent first against a fluid; least left first is smallest coflow first where each is its own.
+        /// Least sent first against a fluid; least left first is smallest coflow first where each
+        /// is its own.
         #[test]
         fn the_other_rows_are_replays_too(link in prop::collection::vec((0u64..50, 1u64..50), 1..6), s in 1u64..60) {
             let link: Vec<Transfer> = link.into_iter().map(|(sent, left)| Transfer { sent, left, total: left }).collect();

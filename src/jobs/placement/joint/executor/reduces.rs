@@ -1,4 +1,5 @@
-//! Stages that receive: where they go, which slots they are promised, and how many of their tasks may receive at once.
+//! Stages that receive: where they go, which slots they are promised, and how many of their tasks
+//! may receive at once.
 
 use super::{Joint, Promise, SOONEST};
 use crate::ids::{JobId, RackId};
@@ -9,30 +10,55 @@ use crate::units::{Bytes, Span, Time};
 
 /// So many tasks receive at once for each host of a rack: PushBox's m.
 const FEEDS: u64 = 3;
-/// Slots that are left free while the interfaces are busy are offered again after this time at the soonest.
+/// Slots that are left free while the interfaces are busy are offered again after this time at the
+/// soonest.
 const PAUSE: Span = Span::millis(20);
 /// Where interfaces are busy, a promise is kept for this long before the stage is placed again.
 const AGAIN: Span = Span::secs(1);
 
 impl Joint {
-    /// Gives a stage whose input is ready the slots that it was promised; places it first, if need be. Where a promise was not kept,
-    /// slots that are free now come first: what was waited for may wait for this stage.
-    pub(super) fn serve_reduces(&mut self, view: &dyn View, key: (JobId, usize), small: bool, free: &mut [u32]) {
+    /// Gives a stage whose input is ready the slots that it was promised; places it first, if need
+    /// be. Where a promise was not kept, slots that are free now come first: what was waited for
+    /// may wait for this stage.
+    pub(super) fn serve_reduces(
+        &mut self,
+        view: &dyn View,
+        key: (JobId, usize),
+        small: bool,
+        free: &mut [u32],
+    ) {
         let pending = view.counts(key.0, key.1).pending;
-        let kept = self.promises.get(&key).is_some_and(|p| p.until >= view.now() && (1..=pending).contains(&p.left.iter().sum()));
+        let kept = self
+            .promises
+            .get(&key)
+            .is_some_and(|p| p.until >= view.now() && (1..=pending).contains(&p.left.iter().sum()));
         if !kept {
             let broken = self.promises.remove(&key).is_some_and(|p| p.left.iter().any(|&n| n > 0));
             let now = if broken { self.place(view, key, pending, free, true) } else { None };
             if let Some(p) = now.or_else(|| self.place(view, key, pending, free, false)) {
                 let until = p.start + p.start.since(view.now()).max(SOONEST);
-                self.promises.insert(key, Promise { left: p.tasks, by: p.start, until, holds: p.lit, begun: false });
+                self.promises.insert(
+                    key,
+                    Promise { left: p.tasks, by: p.start, until, holds: p.lit, begun: false },
+                );
             }
         }
         let Some(p) = self.promises.get(&key) else { return };
-        let now: Vec<(usize, u32)> = p.left.iter().zip(&*free).map(|(l, f)| *l.min(f)).enumerate().filter(|n| n.1 > 0).collect();
+        let now: Vec<(usize, u32)> = p
+            .left
+            .iter()
+            .zip(&*free)
+            .map(|(l, f)| *l.min(f))
+            .enumerate()
+            .filter(|n| n.1 > 0)
+            .collect();
         // What is sent over circuits waits for these; small jobs are through before it matters.
         let spec = view.job(key.0);
-        let fetch = if p.holds || small { 0 } else { bytes_into(spec, key.1).0 / u64::from(spec.stages[key.1].tasks) };
+        let fetch = if p.holds || small {
+            0
+        } else {
+            bytes_into(spec, key.1).0 / u64::from(spec.stages[key.1].tasks)
+        };
         for (r, wanted) in now {
             let n = self.fed(view, r, wanted, fetch);
             if let Some(p) = self.promises.get_mut(&key).filter(|_| n < wanted) {
@@ -45,8 +71,9 @@ impl Joint {
         }
     }
 
-    /// How many of `wanted` tasks that receive `fetch` bytes each may start on a rack: as many as its interfaces can feed with what is on
-    /// its way there before. More would hold slots while they wait. Where a task has to wait, no later one goes before it.
+    /// How many of `wanted` tasks that receive `fetch` bytes each may start on a rack: as many as
+    /// its interfaces can feed with what is on its way there before. More would hold slots while
+    /// they wait. Where a task has to wait, no later one goes before it.
     fn fed(&mut self, view: &dyn View, r: usize, wanted: u32, fetch: u64) -> u32 {
         if fetch == 0 || self.plan.full[r] {
             return if fetch == 0 { wanted } else { 0 };
@@ -64,14 +91,26 @@ impl Joint {
         n
     }
 
-    /// Where the pending tasks of a stage go, as far as the cluster has slots for them, or has some free now.
-    fn place(&mut self, view: &dyn View, (job, stage): (JobId, usize), pending: u32, free: &[u32], now_only: bool) -> Option<Placed> {
+    /// Where the pending tasks of a stage go, as far as the cluster has slots for them, or has some
+    /// free now.
+    fn place(
+        &mut self,
+        view: &dyn View,
+        (job, stage): (JobId, usize),
+        pending: u32,
+        free: &[u32],
+        now_only: bool,
+    ) -> Option<Placed> {
         let now_only = now_only || self.options.no_estimate;
         let (spec, now) = (view.job(job), view.now());
         let racks = view.topology().racks.iter().map(|r| r.id);
-        let each = self.jobs.get(&job).map_or(Span::ZERO, |j| j.index.task(spec, stage, &self.learnt));
+        let each =
+            self.jobs.get(&job).map_or(Span::ZERO, |j| j.index.task(spec, stage, &self.learnt));
         if self.plan.releases.is_empty() {
-            self.plan.releases = racks.clone().map(|r| view.releases(r).into_iter().map(|t| t.max(now)).collect()).collect();
+            self.plan.releases = racks
+                .clone()
+                .map(|r| view.releases(r).into_iter().map(|t| t.max(now)).collect())
+                .collect();
         }
         let slots = |r: RackId| {
             let mut all = self.slots(view, r, free[r.index()], each);
@@ -86,7 +125,8 @@ impl Joint {
         let output = |r: RackId| {
             let of = |e: &crate::workload::jobs::EdgeSpec| {
                 let from = &spec.stages[e.from];
-                u128::from(e.bytes.0) * u128::from(view.output_in(job, e.from, r)) / u128::from(from.tasks.max(1))
+                u128::from(e.bytes.0) * u128::from(view.output_in(job, e.from, r))
+                    / u128::from(from.tasks.max(1))
             };
             spec.edges_into(stage).map(of).sum::<u128>().min(u128::from(u64::MAX)) as u64
         };
@@ -103,8 +143,8 @@ impl Joint {
         if self.options.no_estimate { question.nearest() } else { question.best() }
     }
 
-    /// When each slot of a rack will be free, but for those that are promised or planned for other tasks, which are taken for a while:
-    /// `free` slots are neither. O(slots + promises).
+    /// When each slot of a rack will be free, but for those that are promised or planned for other
+    /// tasks, which are taken for a while: `free` slots are neither. O(slots + promises).
     fn slots(&self, view: &dyn View, rack: RackId, free: u32, each: Span) -> Vec<Time> {
         let r = rack.index();
         let promised: u32 = self.promises.values().map(|p| p.left[r]).sum();

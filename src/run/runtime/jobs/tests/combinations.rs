@@ -22,8 +22,10 @@ const MOST: u64 = 5;
 /// Loads that are tried; fewer where tests are quick.
 const LOADS: u64 = 200;
 
-/// Policies of single slots on a packet network: those that place jobs as wholes are about circuits or racks.
-const KINDS: [Kind; 6] = [Kind::Fair, Kind::Delay, Kind::Capacity, Kind::ShuffleWatcher, Kind::Neat, Kind::Pushbox];
+/// Policies of single slots on a packet network: those that place jobs as wholes are about circuits
+/// or racks.
+const KINDS: [Kind; 6] =
+    [Kind::Fair, Kind::Delay, Kind::Capacity, Kind::ShuffleWatcher, Kind::Neat, Kind::Pushbox];
 
 /// A few hosts, and up to four jobs of maps that read and reduces that receive.
 fn load(seed: u64) -> (Topology, JobList) {
@@ -42,8 +44,15 @@ fn load(seed: u64) -> (Topology, JobList) {
     };
     let jobs = (0..rng.random_range(1..=4)).map(|k| {
         let input = Bytes([100_000_000, 1_000_000_000][rng.random_range(0..2)]);
-        let (map, reduce) = (stage(&mut rng, "map", 40, input), stage(&mut rng, "reduce", 12, Bytes::ZERO));
-        JobSpec::map_reduce(format!("j{k}"), Time::ZERO, map, reduce, Bytes(1_000_000 * rng.random_range(10..=800)))
+        let (map, reduce) =
+            (stage(&mut rng, "map", 40, input), stage(&mut rng, "reduce", 12, Bytes::ZERO));
+        JobSpec::map_reduce(
+            format!("j{k}"),
+            Time::ZERO,
+            map,
+            reduce,
+            Bytes(1_000_000 * rng.random_range(10..=800)),
+        )
     });
     (t, JobList::new("l", jobs.collect()))
 }
@@ -52,7 +61,15 @@ fn makespan(t: &Topology, jobs: &JobList, jobs_by: &JobPolicy) -> Span {
     let mut plan = RunPlan::default();
     plan.policy.scheduler = SchedulerKind::EpsOnly;
     (plan.run.network.kind, plan.run.network.within) = (NetworkKind::Priority, Within::MaxMin);
-    let ask = SimulatedJobs { topology: t, plan: &plan, jobs_by, jobs, failures: &[], faults: &[], until: None };
+    let ask = SimulatedJobs {
+        topology: t,
+        plan: &plan,
+        jobs_by,
+        jobs,
+        failures: &[],
+        faults: &[],
+        until: None,
+    };
     let r = simulate(&ask, &mut |_| ()).expect("it runs");
     assert_eq!(r.summary.unfinished, 0);
     r.summary.makespan
@@ -65,19 +82,29 @@ fn combined(kind: Kind) -> Vec<JobPolicy> {
         for flows in [Flows::Host, Flows::Task] {
             for slowstart in [0, 5, 100] {
                 let mut p = JobPolicy::new(kind);
-                (p.settings.reduces, p.settings.flows, p.placement.common.slowstart) = (reduces, flows, slowstart);
+                (p.settings.reduces, p.settings.flows, p.placement.common.slowstart) =
+                    (reduces, flows, slowstart);
                 all.push(p);
             }
         }
     }
     if kind == Kind::Pushbox {
-        let options = [(1, Yields::Network), (1, Yields::Any), (3, Yields::Network), (3, Yields::Any)];
+        let options =
+            [(1, Yields::Network), (1, Yields::Any), (3, Yields::Network), (3, Yields::Any)];
         let with = |p: &JobPolicy, (input_tasks, yields)| {
             let mut p = p.clone();
-            p.placement.policy = Policy::Pushbox(PushBoxOptions { input_tasks, yields, ..PushBoxOptions::default() });
+            p.placement.policy = Policy::Pushbox(PushBoxOptions {
+                input_tasks,
+                yields,
+                ..PushBoxOptions::default()
+            });
             p
         };
-        all = all.iter().filter(|p| p.settings.flows == Flows::Task).flat_map(|p| options.map(|o| with(p, o))).collect();
+        all = all
+            .iter()
+            .filter(|p| p.settings.flows == Flows::Task)
+            .flat_map(|p| options.map(|o| with(p, o)))
+            .collect();
     }
     all
 }
@@ -93,7 +120,10 @@ fn no_combination_of_options_crawls() {
             for p in combined(kind) {
                 let ratio = makespan(&t, &jobs, &p).as_secs_f64() / usual.as_secs_f64();
                 if ratio > worst.0 {
-                    worst = (ratio, format!("seed {seed}: {kind:?}, {:?}, {:?}", p.settings, p.placement));
+                    worst = (
+                        ratio,
+                        format!("seed {seed}: {kind:?}, {:?}, {:?}", p.settings, p.placement),
+                    );
                 }
             }
         }
@@ -102,7 +132,8 @@ fn no_combination_of_options_crawls() {
     assert!(worst.0 < MOST as f64, "{worst:?}");
 }
 
-/// PushBox's first testbed load: reduces that hold slots while maps wait are no tasks that fetch, or they keep these maps out.
+/// PushBox's first testbed load: reduces that hold slots while maps wait are no tasks that fetch,
+/// or they keep these maps out.
 #[test]
 fn reduces_that_ramp_up_do_not_keep_the_maps_out_for_which_they_wait() {
     let rate = BitRate::mbit(10_000);
@@ -110,7 +141,11 @@ fn reduces_that_ramp_up_do_not_keep_the_maps_out_for_which_they_wait() {
     (0..9).for_each(|_| t.push_rack(1, 10, rate, rate));
     t.framing = Framing::None;
     let mix = Mix::PushboxW1;
-    let model = JobModel { map_rate: Bytes(150_000_000), reduce_rate: Bytes(150_000_000), ..mix.preset().model() };
+    let model = JobModel {
+        map_rate: Bytes(150_000_000),
+        reduce_rate: Bytes(150_000_000),
+        ..mix.preset().model()
+    };
     let jobs = synth_jobs(&SynthJobs { mix, model, jobs: 30, seed: 1, mean_gap: Span::ZERO });
     let usual = JobPolicy::new(Kind::Pushbox);
     let mut ramp_up = usual.clone();

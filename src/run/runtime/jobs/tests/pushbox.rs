@@ -1,6 +1,7 @@
 //! PushBox: the paper's examples (figures 2 and 4) in virtual time, with their printed numbers.
 //!
-//! A host receives a unit of data a second; map outputs are on another one with a far wider NIC, whose slots others hold.
+//! A host receives a unit of data a second; map outputs are on another one with a far wider NIC,
+//! whose slots others hold.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +55,15 @@ impl Placement for Pinned {
         self.under.arrived(view, job, stage);
     }
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
-        let waits = |job, stage| view.ready().any(|j| j == job) && view.may_start(job, stage) && view.counts(job, stage).pending > 0;
-        let pinned = self.pins.iter().find(|&&(job, stage, host)| waits(job, stage) && view.free_on(host) > 0);
+        let waits = |job, stage| {
+            view.ready().any(|j| j == job)
+                && view.may_start(job, stage)
+                && view.counts(job, stage).pending > 0
+        };
+        let pinned = self
+            .pins
+            .iter()
+            .find(|&&(job, stage, host)| waits(job, stage) && view.free_on(host) > 0);
         match pinned {
             Some(&(job, stage, host)) => Some(Pick { host: Some(host), ..Pick::of(job, stage) }),
             None => self.under.offer(view, rack),
@@ -88,19 +96,33 @@ fn at(s: f64) -> Time {
 
 /// One map without input.
 fn map_only(name: &str, arrival: Time, computes: Span) -> JobSpec {
-    let map = StageSpec { name: "map".into(), tasks: 1, times: TaskTimes::Even(computes), input: Bytes(0), output: Bytes(0) };
+    let map = StageSpec {
+        name: "map".into(),
+        tasks: 1,
+        times: TaskTimes::Even(computes),
+        input: Bytes(0),
+        output: Bytes(0),
+    };
     let none = StageSpec { tasks: 0, ..map.clone() };
     JobSpec::map_reduce(name, arrival, map, none, Bytes(0))
 }
 
 /// Job A: a map that takes no time, and reduces of (data, computing time).
 fn job_a(reduces: &[(u64, f64)]) -> JobSpec {
-    let map = StageSpec { name: "map".into(), tasks: 1, times: TaskTimes::Even(Span(1)), input: Bytes(0), output: Bytes(0) };
+    let map = StageSpec {
+        name: "map".into(),
+        tasks: 1,
+        times: TaskTimes::Even(Span(1)),
+        input: Bytes(0),
+        output: Bytes(0),
+    };
     let times = TaskTimes::Each(reduces.iter().map(|r| seconds(r.1)).collect());
-    let reduce = StageSpec { name: "reduce".into(), tasks: reduces.len() as u32, times, ..map.clone() };
+    let reduce =
+        StageSpec { name: "reduce".into(), tasks: reduces.len() as u32, times, ..map.clone() };
     let all: u64 = reduces.iter().map(|r| r.0).sum();
     let mut job = JobSpec::map_reduce("a", Time(0), map, reduce, Bytes(all * UNIT));
-    job.edges[0] = EdgeSpec { shares: Some(reduces.iter().map(|r| r.0).collect()), ..job.edges[0].clone() };
+    job.edges[0] =
+        EdgeSpec { shares: Some(reduces.iter().map(|r| r.0).collect()), ..job.edges[0].clone() };
     job
 }
 
@@ -112,8 +134,8 @@ struct Example {
     held_until: Option<f64>,
 }
 
-/// When tasks got their slots, had their input and ended, in seconds since A's reduces could start, by job's name and number of its task
-/// on the receiver.
+/// When tasks got their slots, had their input and ended, in seconds since A's reduces could start,
+/// by job's name and number of its task on the receiver.
 struct Played {
     result: JobsResult,
     names: BTreeMap<JobId, String>,
@@ -135,7 +157,8 @@ impl Played {
 
 fn play(e: &Example, under: Box<dyn Placement>, network: NetworkKind) -> Played {
     let nic = BitRate(8 * UNIT);
-    let mut t = Topology { framing: Framing::None, ..Topology::uniform("t", 0, 0, nic, nic, vec![]) };
+    let mut t =
+        Topology { framing: Framing::None, ..Topology::uniform("t", 0, 0, nic, nic, vec![]) };
     t.push_rack(1, e.slots, nic, nic);
     t.push_rack(1, 1, BitRate(8000 * UNIT), BitRate(8000 * UNIT));
     let mut jobs = vec![JobSpec { id: JobId(0), ..e.a.clone() }];
@@ -146,15 +169,27 @@ fn play(e: &Example, under: Box<dyn Placement>, network: NetworkKind) -> Played 
     let jobs = JobList::new("toy", jobs);
     let id = |name: &str| jobs.jobs.iter().find(|j| j.name == name).map(|j| j.id);
     let pin = |name: &str, host| id(name).map(|j| (j, 0, host));
-    let pins = [pin("a", SENDER), pin("late", SENDER), pin("early", RECEIVER)].into_iter().flatten().collect();
+    let pins = [pin("a", SENDER), pin("late", SENDER), pin("early", RECEIVER)]
+        .into_iter()
+        .flatten()
+        .collect();
     let policy = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() };
     let mut plan: RunPlan = policy.into();
     plan.run.network.kind = network;
     let mut jobs_by = JobPolicy::new(Kind::Pushbox);
     jobs_by.settings.order = Order::Fifo;
-    let ask =
-        SimulatedJobs { topology: &t, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: Some(at(500.0)) };
-    let result = simulate_as(&ask, Box::new(Pinned { under, pins }), &JobRunOptions::default(), &mut |_| {}).unwrap();
+    let ask = SimulatedJobs {
+        topology: &t,
+        plan: &plan,
+        jobs_by: &jobs_by,
+        jobs: &jobs,
+        failures: &[],
+        faults: &[],
+        until: Some(at(500.0)),
+    };
+    let result =
+        simulate_as(&ask, Box::new(Pinned { under, pins }), &JobRunOptions::default(), &mut |_| {})
+            .unwrap();
     Played { result, names: jobs.jobs.iter().map(|j| (j.id, j.name.clone())).collect() }
 }
 
@@ -167,7 +202,8 @@ fn pushbox(input_tasks: u32, hinder_slack: Span) -> Box<dyn Placement> {
     Box::new(PushBox::new(options, &Common { slowstart: 100, ..Common::default() }))
 }
 
-/// Cases 1 to 3: R1 has 1 unit of data and computes 1, R2 has 3 of each; the second slot is free at 2.
+/// Cases 1 to 3: R1 has 1 unit of data and computes 1, R2 has 3 of each; the second slot is free at
+/// 2.
 fn case_1() -> Example {
     Example { slots: 2, a: job_a(&[(1, 1.0), (3, 3.0)]), others: vec![], held_until: Some(2.0) }
 }
@@ -175,19 +211,28 @@ fn case_1() -> Example {
 #[test]
 fn case_1a_the_small_task_first() {
     let p = play(&case_1(), hadoop(), NetworkKind::MaxMin);
-    assert_eq!((p.times("a", 0), p.times("a", 1), p.jct("a")), ((0.0, 1.0, 2.0), (2.0, 5.0, 8.0), 8.0));
+    assert_eq!(
+        (p.times("a", 0), p.times("a", 1), p.jct("a")),
+        ((0.0, 1.0, 2.0), (2.0, 5.0, 8.0), 8.0)
+    );
 }
 
 #[test]
 fn case_1b_the_large_task_first() {
     let p = play(&case_1(), pushbox(2, Span::ZERO), NetworkKind::MaxMin);
-    assert_eq!((p.times("a", 1), p.times("a", 0), p.jct("a")), ((0.0, 4.0, 7.0), (2.0, 4.0, 5.0), 7.0));
+    assert_eq!(
+        (p.times("a", 1), p.times("a", 0), p.jct("a")),
+        ((0.0, 4.0, 7.0), (2.0, 4.0, 5.0), 7.0)
+    );
 }
 
 #[test]
 fn case_2c_the_large_task_first_by_strict_priority() {
     let p = play(&case_1(), pushbox(2, Span::ZERO), NetworkKind::Priority);
-    assert_eq!((p.times("a", 1), p.times("a", 0), p.jct("a")), ((0.0, 3.0, 6.0), (2.0, 4.0, 5.0), 6.0));
+    assert_eq!(
+        (p.times("a", 1), p.times("a", 0), p.jct("a")),
+        ((0.0, 3.0, 6.0), (2.0, 4.0, 5.0), 6.0)
+    );
 }
 
 /// Case 3: job B, one map of 1, comes half a unit after the second slot became free.
@@ -207,23 +252,42 @@ fn case_3d_the_slot_is_kept_for_who_comes() {
     let p = case_3(1, 1.0);
     assert_eq!((p.times("b", 0), p.times("a", 0)), ((2.5, 2.5, 3.5), (3.5, 4.5, 5.5)));
     assert_eq!((p.jct("b"), p.jct("a")), (1.0, 6.0));
-    // By the letter B's map computes for longer than the half unit that the network has left to do: the slot waits for R1.
+    // By the letter B's map computes for longer than the half unit that the network has left to do:
+    // the slot waits for R1.
     let letter = case_3(1, 0.0);
-    assert_eq!((letter.times("a", 0), letter.times("b", 0), letter.jct("b")), ((3.0, 4.0, 5.0), (5.0, 5.0, 6.0), 3.5));
+    assert_eq!(
+        (letter.times("a", 0), letter.times("b", 0), letter.jct("b")),
+        ((3.0, 4.0, 5.0), (5.0, 5.0, 6.0), 3.5)
+    );
 }
 
 /// Case 4: two equal tasks of 2 and 2, and job B with one map of 1.
 fn case_4(under: Box<dyn Placement>, network: NetworkKind) -> Played {
     let a = job_a(&[(2, 2.0), (2, 2.0)]);
-    play(&Example { slots: 2, a, others: vec![map_only("b", at(1.0), seconds(1.0))], held_until: None }, under, network)
+    play(
+        &Example {
+            slots: 2,
+            a,
+            others: vec![map_only("b", at(1.0), seconds(1.0))],
+            held_until: None,
+        },
+        under,
+        network,
+    )
 }
 
 #[test]
 fn case_4_priorities_free_a_slot_sooner_and_cost_nothing() {
     let fair = case_4(hadoop(), NetworkKind::MaxMin);
-    assert_eq!([fair.times("a", 0), fair.times("a", 1), fair.times("b", 0)], [(0.0, 4.0, 6.0), (0.0, 4.0, 6.0), (6.0, 6.0, 7.0)]);
+    assert_eq!(
+        [fair.times("a", 0), fair.times("a", 1), fair.times("b", 0)],
+        [(0.0, 4.0, 6.0), (0.0, 4.0, 6.0), (6.0, 6.0, 7.0)]
+    );
     let strict = case_4(pushbox(2, Span::ZERO), NetworkKind::Priority);
-    assert_eq!([strict.times("a", 0), strict.times("a", 1), strict.times("b", 0)], [(0.0, 2.0, 4.0), (0.0, 4.0, 6.0), (4.0, 4.0, 5.0)]);
+    assert_eq!(
+        [strict.times("a", 0), strict.times("a", 1), strict.times("b", 0)],
+        [(0.0, 2.0, 4.0), (0.0, 4.0, 6.0), (4.0, 4.0, 5.0)]
+    );
     assert_eq!((fair.jct("a"), strict.jct("a")), (6.0, 6.0));
 }
 
@@ -235,8 +299,15 @@ fn figure_4_who_would_hinder_is_refused_and_who_ends_in_time_is_not() {
     let e = Example { slots: 4, a, others, held_until: None };
     let p = play(&e, pushbox(3, Span::ZERO), NetworkKind::Priority);
     let starts = [0, 1, 2, 3].map(|k| p.times("a", k).0);
-    assert_eq!((starts, p.times("c", 0), p.times("b", 0).0), ([0.0, 0.0, 0.0, 1.0], (0.6, 0.6, 0.9), 6.0));
-    assert_eq!([0, 1, 2, 3].map(|k| p.times("a", k).1), [1.0, 2.0, 3.0, 4.0], "one input after the other");
+    assert_eq!(
+        (starts, p.times("c", 0), p.times("b", 0).0),
+        ([0.0, 0.0, 0.0, 1.0], (0.6, 0.6, 0.9), 6.0)
+    );
+    assert_eq!(
+        [0, 1, 2, 3].map(|k| p.times("a", k).1),
+        [1.0, 2.0, 3.0, 4.0],
+        "one input after the other"
+    );
     // Without the test M1 has the slot, and the network has nothing to do from 3 to 6.
     let options = PushBoxOptions { no_hinder: true, ..PushBoxOptions::default() };
     let without = PushBox::new(options, &Common { slowstart: 100, ..Common::default() });
