@@ -425,7 +425,7 @@ fn the_numbers_of_files_are_the_same_everywhere() {
         (
             "README.md",
             format!(
-                "a circuit scheduler in {circuit} files, a placement policy in {placement}, a shape of switches in {shape}, "
+                "a circuit scheduler in {circuit} files, a placement policy in {placement}, a shape of switches in {shape} "
             ),
         ),
     ] {
