@@ -3,7 +3,7 @@
 //!
 //! The network is `heliostat run` in a process of its own. The driver and one executor a host are
 //! processes in the hosts' namespaces, without master and workers. Spark's side of it is the
-//! plug-in in `spark/` ([`plugin`]).
+//! plug-in in `spark/` (`plugin`).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -59,7 +59,7 @@ pub(super) fn takes(rate: BitRate, bytes: u128, long: Span) -> bool {
 impl Occupancy<'_> {
     /// What a coflow that begins at `start` can expect. Each pair of racks is given at most once;
     /// bytes that stay in a rack take no time. O(P (log S + s) + open coflows + R), see
-    /// [`Busy::new`].
+    /// [`Occupancy::new`].
     pub fn estimate(&self, coflow: &[Transfer], start: Time) -> Estimate {
         let Ok(e) = self.estimate_while(coflow, start, |_, _| Ok::<(), Infallible>(()));
         e

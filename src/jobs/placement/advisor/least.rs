@@ -44,7 +44,7 @@ pub(super) struct Least {
 }
 
 impl Occupancy<'_> {
-    /// The least that [`Busy::estimate`] can say of a coflow. O(pairs + ports (log S + s) + ports
+    /// The least that [`Occupancy::estimate`] can say of a coflow. O(pairs + ports (log S + s) + ports
     /// of open coflows).
     ///
     /// At each port the larger of: all bytes over all that the port has; and either all pairs that
@@ -74,7 +74,7 @@ impl Occupancy<'_> {
         ports
     }
 
-    /// Each port's need ([`Busy::needs`]), between what its bytes take together and a nanosecond
+    /// Each port's need ([`Occupancy::needs`]), between what its bytes take together and a nanosecond
     /// more a pair.
     fn needs_between(&self, ports: &[Port]) -> (Vec<Span>, Vec<Span>) {
         let Some(fastest) = self.fastest.map(|k| &self.planes[k]) else {

@@ -3,7 +3,7 @@
 //!
 //! Co-scheduler (ToN 2022) places reduces by when slots become free and by the lower bound T(C) of
 //! the shuffle, alone on the network; which ports are busy it cannot know. [`decide`] takes the
-//! present network ([`Standing`]) and a shuffle ([`Request`]), makes placements (`candidates`),
+//! present network ([`NetworkState`]) and a shuffle ([`Request`]), makes placements (`candidates`),
 //! estimates them (`estimate`), and answers with the best, the circuits that it needs, and the
 //! losers. What a placement costs at least is known sooner than its estimate (`least`): those that
 //! cannot win are not estimated.
