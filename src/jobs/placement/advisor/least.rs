@@ -44,8 +44,8 @@ pub(super) struct Least {
 }
 
 impl Occupancy<'_> {
-    /// The least that [`Occupancy::estimate`] can say of a coflow. O(pairs + ports (log S + s) + ports
-    /// of open coflows).
+    /// The least that [`Occupancy::estimate`] can say of a coflow. O(pairs + ports (log S + s) +
+    /// ports of open coflows).
     ///
     /// At each port the larger of: all bytes over all that the port has; and either all pairs that
     /// ride in the port time that is left by the coflows before it, or one of them at least, the
@@ -74,8 +74,8 @@ impl Occupancy<'_> {
         ports
     }
 
-    /// Each port's need ([`Occupancy::needs`]), between what its bytes take together and a nanosecond
-    /// more a pair.
+    /// Each port's need ([`Occupancy::needs`]), between what its bytes take together and a
+    /// nanosecond more a pair.
     fn needs_between(&self, ports: &[Port]) -> (Vec<Span>, Vec<Span>) {
         let Some(fastest) = self.fastest.map(|k| &self.planes[k]) else {
             return (vec![Span::ZERO; ports.len()], vec![Span::ZERO; ports.len()]);
