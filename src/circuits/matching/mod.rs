@@ -5,7 +5,6 @@
 //! |---|---|---|
 //! | [`bipartite()`] | one way | the maximum weight, exactly |
 //! | [`Workspace`] | one way, in pairs | the same again and again, without asking for memory each time |
-//! | [`Online`] | one way | the same, kept up while single cells and rows change |
 //! | [`edmonds()`] | in pairs | the maximum weight, exactly |
 //! | [`b_matching()`] | one way, several planes | the maximum weight over all planes, exactly |
 //! | [`greedy()`], [`greedy_pairs()`] | one way, in pairs | at least half of it |
