@@ -13,7 +13,7 @@
 //! | y | half of the racks is idle |
 //!
 //! Sequences for warm starts: `w1` (class b, every entry drifts by up to 1 % a step), `w2` (class
-//! b, 5 % of the rows are drawn anew a step), `w3` (class g with the drift of `w1`).
+//! b, 5 % of the rows are drawn again each step), `w3` (class g with the drift of `w1`).
 
 use heliostat::demand::DemandMatrix;
 

@@ -14,9 +14,9 @@ const NONE: u32 = u32::MAX;
 /// optimum when delta is 0.
 ///
 /// A port whose rest equals the time that is left is tight: it must not rest. Each configuration
-/// joins every tight port (such a matching always exists), keeps the circuits of the one before
-/// where it can, adds the thickest cells that are still free, and lasts until a cell is empty or
-/// another port becomes tight. Nothing is stuffed, so no circuit is set for nothing.
+/// joins every tight port (a matching like this always exists), keeps the circuits of the one
+/// before where it can, adds the thickest cells that are still free, and lasts until a cell is
+/// empty or another port becomes tight. Nothing is stuffed, so no circuit is set for nothing.
 ///
 /// # Arguments
 /// Those of [`super::bvn()`].
@@ -125,8 +125,8 @@ impl Shop {
                 }
                 queue.push(mate);
             }
-            // A port without demand is never tight, and tight ports always have such a path (Hall,
-            // Mendelsohn and Dulmage).
+            // A port without demand is never tight, and tight ports always have a path like this
+            // (Hall, Mendelsohn and Dulmage).
             debug_assert!(k < queue.len(), "tight ports can be joined all at once");
         };
         let (own, other) = if from_output {
