@@ -263,6 +263,15 @@ class Attach(NetworkTest):
             self.assertEqual(self.snapshot(cli), before)
         self.assertIn("0% dropped (56/56 received)", cli.pingall())
 
+    def test_several_who_clean_at_once_are_not_in_each_others_way(self):
+        cli = Cli(self)
+        before = self.snapshot(cli)
+        for _ in range(4):
+            self.attach(mechanism="netlink").end(signal.SIGKILL)
+            several = [subprocess.Popen([BIN, "clean"], stdout=subprocess.DEVNULL) for _ in range(4)]
+            self.assertEqual([one.wait() for one in several], [0] * 4)
+            self.assertEqual(self.snapshot(cli), before)
+
     def test_clients_find_what_became_of_their_coflows_after_a_kill(self):
         cli = Cli(self)
         with tempfile.TemporaryDirectory() as journal:

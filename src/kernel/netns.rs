@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::sys;
 
@@ -117,10 +117,7 @@ impl Directory {
         {
             // As iproute2 does: of two that come first, one mounts.
             let lock = File::open(names)?;
-            let begun = Instant::now();
-            while sys::try_lock(&lock).is_err() && begun.elapsed() < TURN {
-                std::thread::sleep(TURN / 50);
-            }
+            sys::lock_within(&lock, TURN);
             if let Err(e) = sys::share_mounts(names) {
                 tracing::warn!(
                     "{NAMES} cannot be made a shared mount ({e}); an `ip netns add` may hide names in it"

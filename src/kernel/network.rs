@@ -206,6 +206,7 @@ impl Network {
             tors,
             hosts,
         };
+        let _turn = detach::turn();
         for (node, links) in net.nodes_and_links() {
             detach::claim(node, &links, fabric, running)?;
         }

@@ -281,7 +281,7 @@ impl Owned {
         // that took the name when this one's note had been removed.
         if left.is_empty()
             && self.note_files().are_ours()
-            && let Err(e) = fs::remove_dir_all(&self.directory)
+            && let Err(e) = remove_directory(&self.directory)
         {
             left.push(format!("{}: {e}", self.directory.display()));
         }
@@ -422,12 +422,8 @@ fn make_lock(directory: &Path) -> io::Result<File> {
             fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
         }
         match lock(directory) {
-            Ok(held) => {
-                let there = fs::metadata(directory.join("lock")).map(|m| m.ino());
-                if there.is_ok_and(|i| held.metadata().is_ok_and(|m| m.ino() == i)) {
-                    return Ok(held);
-                }
-            }
+            Ok(held) if has_lock(directory, &held) => return Ok(held),
+            Ok(_) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) if e.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < LOOK => {
                 std::thread::sleep(LOOK / 20)
@@ -456,6 +452,32 @@ fn lock(directory: &Path) -> io::Result<File> {
     }
     sys::try_lock(&file)?;
     Ok(file)
+}
+
+/// Whether this open file is the lock of a fabric's directory, and not one that has been removed.
+fn has_lock(directory: &Path, lock: &File) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let there = fs::metadata(directory.join("lock")).map(|m| m.ino());
+    there.is_ok_and(|i| lock.metadata().is_ok_and(|m| m.ino() == i))
+}
+
+/// Removes a fabric's directory; the caller holds its lock. The lock goes last: from then on the
+/// directory, if it is still there, is that of the next process that locks it.
+fn remove_directory(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)?.flatten().filter(|e| e.file_name() != "lock") {
+        let path = entry.path();
+        let gone = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        gone.or_else(unless_gone)?;
+    }
+    fs::remove_file(directory.join("lock")).or_else(unless_gone)?;
+    match fs::remove_dir(directory) {
+        Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        done => done.or_else(unless_gone),
+    }
+}
+
+fn unless_gone(e: io::Error) -> io::Result<()> {
+    if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) }
 }
 
 /// Whether a process holds the lock of a fabric's directory. Many may look at the same time.
@@ -562,8 +584,10 @@ pub fn clean(base: &Path, only: Option<&str>) -> Cleaned {
         return done;
     }
     for d in stale {
-        if let Ok(held) = lock(&d) {
-            match fs::remove_dir_all(&d) {
+        if let Ok(held) = lock(&d)
+            && has_lock(&d, &held)
+        {
+            match remove_directory(&d) {
                 Ok(()) => done.gone.push(d.display().to_string()),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => done.left.push(format!("{}: {e}", d.display())),
@@ -645,8 +669,10 @@ pub fn abandon(base: &Path, fabric: &str) -> Vec<String> {
     names().for_each(|n| drop(take_dead(base, &n, fabric)));
     let mut left: Vec<String> = names().map(|n| format!("namespace {n}")).collect();
     let directory = base.join(fabric);
-    if fs::remove_dir_all(&directory).is_err() && directory.exists() {
-        left.push(directory.display().to_string());
+    if let Err(e) = remove_directory(&directory)
+        && e.kind() != io::ErrorKind::NotFound
+    {
+        left.push(format!("{}: {e}", directory.display()));
     }
     left
 }

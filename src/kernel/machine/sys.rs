@@ -9,6 +9,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 mod offloads;
 
@@ -373,6 +374,19 @@ pub fn raise_open_files() -> u64 {
 pub fn try_lock(file: &std::fs::File) -> io::Result<()> {
     // SAFETY: the descriptor is open for the length of the call.
     check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).map(drop)
+}
+
+/// Takes an exclusive lock on an open file, and waits for it this long. Returns whether it was had:
+/// who may read a file may hold its lock as long as they like.
+pub fn lock_within(file: &std::fs::File, longest: Duration) -> bool {
+    let begun = Instant::now();
+    while try_lock(file).is_err() {
+        if begun.elapsed() >= longest {
+            return false;
+        }
+        std::thread::sleep(longest / 100);
+    }
+    true
 }
 
 /// Takes a shared lock on an open file without waiting.

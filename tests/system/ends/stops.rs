@@ -4,6 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::support::*;
@@ -66,6 +68,34 @@ fn several_who_clean_at_once_are_not_in_each_others_way() {
         }
         assert_nothing_left(&name);
     }
+}
+
+#[test]
+fn a_clean_is_not_in_the_way_of_what_starts_and_stops() {
+    if !root("a_clean_is_not_in_the_way_of_what_starts_and_stops") {
+        return;
+    }
+    let _turn = together();
+    let name = unique("beside");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|all| {
+        let cleaner = all.spawn(|| {
+            while !over.load(Relaxed) {
+                let o = heliostat().args(["clean", &name]).output().expect("it starts");
+                let refused = said(&o).contains(" is running, and nothing of it is removed");
+                assert!(o.status.success() || refused, "{}", said(&o));
+            }
+        });
+        for signal in ["TERM", "KILL", "TERM", "KILL", "TERM", "TERM"] {
+            let mut d = Daemon::start(&name, &[]);
+            d.signal(signal);
+            let ended = d.ended();
+            assert!(signal == "KILL" || ended == Some(0), "{}", d.log());
+        }
+        over.store(true, Relaxed);
+        cleaner.join().expect("no clean failed");
+    });
+    assert_nothing_left(&name);
 }
 
 #[test]
