@@ -128,7 +128,7 @@ fn with_short_help(command: clap::Command) -> clap::Command {
 }
 
 /// What is wrong with the arguments, where the parser says it in words of Rust or does not see what
-/// was meant: a name that stands where no option is could be a policy's or a workload's.
+/// was meant. A name that stands where no option is could be a policy's or a workload's.
 fn in_plain_words(mut e: clap::Error) -> clap::Error {
     if let Some(number) = e.source().and_then(|why| why.downcast_ref::<ParseIntError>()) {
         let large = matches!(number.kind(), IntErrorKind::PosOverflow);

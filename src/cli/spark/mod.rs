@@ -193,7 +193,7 @@ fn hosts(topology: &Topology, executors: Option<u32>) -> Result<Vec<String>, Cli
 }
 
 /// Has `stop` become true at the first signal that asks to end. At the second this process ends at
-/// once; the network and Spark are told by the kernel then.
+/// once; the kernel then signals the network and Spark.
 fn listen(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
     let failed = |e: std::io::Error| CliError::Failed(format!("listen to signals: {e}"));
     let runtime =

@@ -248,7 +248,7 @@ impl Traffic {
     }
 }
 
-/// Held by the task of a flow: tells of its panic, of which its coflow would never hear.
+/// Held by the task of a flow: reports its panic, of which its coflow would never hear.
 struct Alarm(Arc<Shared>);
 
 impl Drop for Alarm {

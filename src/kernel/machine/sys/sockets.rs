@@ -51,7 +51,7 @@ fn tcp_info<const AT: usize>(socket: BorrowedFd) -> Option<u64> {
 
 /// Has a TCP socket send again at least every second what is not acknowledged, whatever it has
 /// waited already, and give up no sooner than usual. Packets behind those of better priorities are
-/// lost time and again; the kernel then doubles the time to the next try, up to two minutes, and
+/// lost time and again. The kernel then doubles the time to the next try, up to two minutes, and
 /// the connection is silent for as long after its link is free. Nothing changes before Linux 6.15,
 /// which has no option for it.
 ///
@@ -112,7 +112,7 @@ pub fn receive_frame(socket: BorrowedFd, buffer: &mut [u8]) -> io::Result<FrameS
     let mut length = size_of_val(&from) as libc::socklen_t;
     let (into, at) = (buffer.as_mut_ptr().cast(), (&raw mut from).cast());
     // SAFETY: buffer and address are valid for writing for the length of the call, with the lengths
-    // that it is told.
+    // that are given.
     let r = unsafe {
         libc::recvfrom(socket.as_raw_fd(), into, buffer.len(), libc::MSG_TRUNC, at, &raw mut length)
     };
