@@ -152,7 +152,6 @@ fn errors_of_usage_and_all_others_begin_alike() {
     for (words, code, why) in [
         (&["simulate", "x", "--polcy", "y"][..], 2, "unexpected argument '--polcy' found"),
         (&["simulate", "hybrid-4x2", "--policy", "c-through"], 2, "required arguments"),
-        (&["show"], 2, "requires a subcommand"),
         (&["check", "/no/such/file.yaml"], 3, "/no/such/file.yaml"),
     ] {
         let o = output(heliostat().args(words));
