@@ -132,9 +132,9 @@ pub fn enter(note: &Note, node: &str) -> Result<(), CliError> {
         let process = PathBuf::from(format!("/proc/{}", note.pid));
         let ns = sys::open_ns(&process.join(format!("fd/{fd}")))?;
         if !rights::suffice() {
-            sys::setns(sys::open_ns(&process.join("ns/user"))?.as_fd(), libc::CLONE_NEWUSER)?;
+            sys::setns(sys::open_ns(&process.join("ns/user"))?.as_fd(), sys::Kind::User)?;
         }
-        sys::setns(ns.as_fd(), libc::CLONE_NEWNET)
+        sys::setns(ns.as_fd(), sys::Kind::Network)
     };
     enter().map_err(|e| CliError::Failed(format!("enter {node} of {}: {e}", note.fabric)))
 }

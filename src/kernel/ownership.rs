@@ -450,7 +450,7 @@ fn lock(directory: &Path) -> io::Result<File> {
     if file.metadata()?.mode() & 0o7777 != 0o600 {
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
     }
-    sys::try_lock(&file)?;
+    file.try_lock()?;
     Ok(file)
 }
 
@@ -483,7 +483,7 @@ fn unless_gone(e: io::Error) -> io::Result<()> {
 /// Whether a process holds the lock of a fabric's directory. Many may look at the same time.
 fn is_held(directory: &Path) -> bool {
     File::open(directory.join("lock"))
-        .is_ok_and(|f| sys::try_share(&f).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
+        .is_ok_and(|f| matches!(f.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// Users who run a fabric of this name without root, by number: those whose directories are where
@@ -513,7 +513,7 @@ fn held_by(directory: &Path) -> Option<u32> {
         .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
         .open(directory.join("lock"))
         .ok()?;
-    let held = sys::try_share(&file).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);
+    let held = matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock));
     Some(file.metadata().ok()?.uid()).filter(|_| held)
 }
 
