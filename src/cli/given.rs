@@ -10,7 +10,7 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use super::changes::Changes;
-use super::{Cli, Command};
+use super::{Cli, CliError, Command};
 
 /// Options that change no number of a result, or that it holds in another place.
 const APART: [&str; 34] = [
@@ -51,9 +51,18 @@ const APART: [&str; 34] = [
 ];
 
 impl Cli {
-    /// The arguments of this process. Ends it where they make no sense.
-    pub fn read() -> Self {
-        Self::try_read_from(std::env::args_os()).unwrap_or_else(|e| e.exit())
+    /// The arguments of this process. Prints help, or the version, and ends it where they ask for
+    /// that.
+    ///
+    /// # Errors
+    /// Where they make no sense.
+    pub fn read() -> Result<Self, CliError> {
+        Self::try_read_from(std::env::args_os()).map_err(|e| {
+            // What asks for help, or for nothing, has no such beginning.
+            let text = e.to_string();
+            text.strip_prefix("error: ")
+                .map_or_else(|| e.exit(), |why| CliError::Usage(why.trim_end().into()))
+        })
     }
 
     /// Arguments, the first of which is the program.

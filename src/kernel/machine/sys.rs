@@ -96,7 +96,7 @@ pub fn ignore_signal(signal: libc::c_int) {
 pub fn raise_open_files() -> u64 {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit.clone()).ok();
+    setrlimit(Resource::Nofile, limit).ok();
     limit.current.unwrap_or(u64::MAX)
 }
 

@@ -87,7 +87,7 @@ pub struct PushBoxOptions {
     pub yields: Yields,
     /// Whether what comes from the same rack is as good as local: auto, where the network between
     /// racks carries less than their hosts; always; never. Never if left out: it was better where
-    /// it was compared (docs/placement.md).
+    /// it was compared (docs/pushbox.md).
     pub rack_local: RackLocal,
     /// What a task receives is taken to be f^(2u - 1) times as much as it is, with u drawn evenly
     /// from 0 to 1 for each task. f is 1 to 1000; 1, no error, if left out.
