@@ -114,7 +114,7 @@ PairWay = TypedDict(
         "bytes": "int",  # Payload.
         "from": "int",  # Sending rack.
         "to": "int",  # Receiving rack.
-        "until_ns": "int",  # When the last byte is through, as estimated.
+        "until_ns": "int",  # When the last byte has been carried, as estimated.
         "way": "Literal['ocs', 'eps']",  # The way: a circuit, or the packet network.
     },
 )
