@@ -179,7 +179,7 @@ class Utilisation(TypedDict):
     """What links carried over time."""
 
     bucket_ns: int  # Length of every bucket but the last; the first begins at zero.
-    # First what stays within racks (`local`), if that is counted and any rack has several hosts; then every rack's link to the EPS, up and
+    # First what stays within racks (`local`), if that is counted and any rack has several hosts. Then every rack's link to the EPS, up and
     # down (`r0.up`, `r0.down`), and every plane with all its ports together (`ocs0`).
     links: list[Carried]
     until_ns: int  # Where the last one ends.
