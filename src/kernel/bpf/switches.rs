@@ -65,9 +65,9 @@ pub struct Arrays {
     pub racks: usize,
     /// Places for hosts in a rack.
     pub places: usize,
-    /// By pair of places ([`Arrays::pair`]): the number of its path, 0 for that of its racks, `from
-    /// * R + to`. In the upper half is the set of its flows that have paths of their own, 0 for
-    /// none.
+    /// By pair of places ([`Arrays::pair`]): the number of its path, 0 for that of its racks,
+    /// `from * R + to`. In the upper half is the set of its flows that have paths of their own, 0
+    /// for none.
     pub pairs: SharedArray,
     /// By set: flows and the numbers of their paths ([`flow_cell`]); 0: nothing.
     pub flows: SharedArray,
