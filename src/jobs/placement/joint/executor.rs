@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::maps::Maps;
 use super::homes::Homes;
 use super::index::{Index, Learnt, Rank, Share, bytes_into, receives};
 use super::price::Net;
@@ -21,6 +22,7 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
+mod maps;
 mod reduces;
 
 /// Options of the policy `joint`: which of its parts are left out, to see what each brings. Nobody
@@ -245,7 +247,9 @@ impl Joint {
                 });
             }
         }
-        let mut waiting: Vec<(JobId, usize, u32)> = Vec::new();
+        // Over several switches a job stays in few racks while others wait.
+        let share = if self.net.has_ways() { self.even_share() } else { u64::MAX };
+        let mut waiting: Vec<Maps> = Vec::new();
         for &(job, small) in &ranked {
             if free.iter().all(|&f| f == 0) {
                 break;
@@ -258,12 +262,18 @@ impl Joint {
                 });
             }
             for stage in stages(job, false) {
-                let left = self.apart(small, &kept, &mut free, |s, free| {
-                    s.serve_maps(view, (job, stage), free)
-                });
+                let maps = Maps { job, stage, left: view.counts(job, stage).pending, share };
+                let left =
+                    self.apart(small, &kept, &mut free, |s, free| s.serve_maps(view, maps, free));
                 if left > 0 {
-                    waiting.push((job, stage, left));
+                    waiting.push(Maps { left, share: u64::MAX, ..maps });
                 }
+            }
+        }
+        if share < u64::MAX {
+            for m in &mut waiting {
+                m.left =
+                    self.apart(false, &kept, &mut free, |s, free| s.serve_maps(view, *m, free));
             }
         }
         if free.iter().any(|&f| f > 0) {
@@ -281,10 +291,14 @@ impl Joint {
     /// turn, unless it holds slots for a circuit already. O(1).
     fn is_early(&self, view: &dyn View, key: (JobId, usize)) -> bool {
         let holds = || self.promises.get(&key).is_some_and(|p| p.holds && p.begun);
-        let share = self.share.slots / (self.jobs.len() as u64).max(1);
-        u64::from(view.counts(key.0, key.1).pending) <= share
+        u64::from(view.counts(key.0, key.1).pending) <= self.even_share()
             || holds()
             || !self.more_expected(view.now())
+    }
+
+    /// Slots of the cluster by open jobs.
+    fn even_share(&self) -> u64 {
+        self.share.slots / (self.jobs.len() as u64).max(1)
     }
 
     /// Whether more jobs are expected: some are known to come, or the last came not long ago.
@@ -366,101 +380,6 @@ impl Joint {
 
     fn start(&mut self, (job, stage): (JobId, usize), rack: usize, tasks: u32, from_afar: bool) {
         self.plan.parts[rack].push_back(Part { job, stage, tasks, from_afar });
-    }
-
-    /// Gives maps the free slots of their homes: where they run already, then on the fewest racks.
-    /// How many are left.
-    fn serve_maps(
-        &mut self,
-        view: &dyn View,
-        (job, stage): (JobId, usize),
-        free: &mut [u32],
-    ) -> u32 {
-        let mut left = view.counts(job, stage).pending;
-        let near = |r: usize| {
-            view.locality(job, stage, RackId::from(r)).is_some_and(|n| n < Locality::Remote)
-        };
-        let mut open: Vec<usize> = (0..free.len()).filter(|&r| free[r] > 0 && near(r)).collect();
-        while left > 0 && !open.is_empty() {
-            let runs = |r: usize| view.running_in(job, stage, RackId::from(r)) > 0;
-            // One that has room for all, the fullest; else the emptiest. Where the stage runs
-            // already, first.
-            let key = |&r: &usize| {
-                (
-                    !runs(r),
-                    free[r] < left,
-                    if free[r] < left { u32::MAX - free[r] } else { free[r] },
-                    r,
-                )
-            };
-            let Some(k) = (0..open.len()).min_by_key(|&k| key(&open[k])) else { break };
-            let r = open.swap_remove(k);
-            let n = left.min(free[r]);
-            (free[r], left) = (free[r] - n, left - n);
-            self.start((job, stage), r, n, false);
-        }
-        left
-    }
-
-    /// Has maps that wait for slots at home start on slots that no other map wants, where reading
-    /// over the network ends sooner than waiting.
-    fn send_maps_away(
-        &mut self,
-        view: &dyn View,
-        waiting: &[(JobId, usize, u32)],
-        free: &mut [u32],
-    ) {
-        let racks = free.len();
-        // By rack: slot time of maps that wait for it, those that go first first.
-        let mut ahead = vec![0u64; racks];
-        for &(job, stage, left) in waiting {
-            if free.iter().all(|&f| f == 0) {
-                return;
-            }
-            let spec = view.job(job);
-            let Some(j) = self.jobs.get(&job) else { continue };
-            let home: Vec<usize> = match j.homes.get(&stage) {
-                Some((sets, _)) => sets
-                    .racks()
-                    .into_iter()
-                    .map(RackId::index)
-                    .filter(|&r| view.slots(RackId::from(r)) > 0)
-                    .collect(),
-                None => vec![],
-            };
-            let each = j.index.task(spec, stage, &self.learnt).0;
-            let work = each.saturating_mul(left.into()) / home.len().max(1) as u64;
-            home.iter().for_each(|&r| ahead[r] = ahead[r].saturating_add(work));
-            // Until the last of them has a slot at home.
-            let wait = |r: &usize| {
-                let (rack, behind) =
-                    (RackId::from(*r), ahead[*r] / u64::from(view.slots(RackId::from(*r))));
-                let open = view
-                    .released(rack, left.min(view.slots(rack)))
-                    .map_or(0, |t| t.since(view.now()).0);
-                behind.saturating_add(open)
-            };
-            let wait = home.iter().map(wait).min().unwrap_or(u64::MAX);
-            let block = spec.stages[stage].input.0 / u64::from(spec.stages[stage].tasks);
-            let mut left = left;
-            for r in (0..racks).filter(|r| !home.contains(r)) {
-                let coming = view.crossing(RackId::from(r)).0.0;
-                let mut n = left.min(free[r]);
-                while n > 0
-                    && self
-                        .net
-                        .by_core(r, Bytes(coming.saturating_add(block.saturating_mul(n.into()))))
-                        .0
-                        >= wait
-                {
-                    n /= 2;
-                }
-                if n > 0 {
-                    (free[r], left) = (free[r] - n, left - n);
-                    self.start((job, stage), r, n, true);
-                }
-            }
-        }
     }
 }
 
