@@ -10,12 +10,13 @@ use self::maps::Maps;
 use super::homes::Homes;
 use super::index::{Index, Learnt, Rank, Share, bytes_into, receives};
 use super::price::Net;
-use crate::ids::{HostId, JobId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::baselines::neat::level;
 use crate::placement::hdfs;
 use crate::placement::policy::{
-    Alarm, Block, Locality, Order, Pick, Placement, Shuffle, View, is_over, startable,
+    Alarm, Block, Locality, Needs, Order, Pick, Placement, Shuffle, View, is_over, startable,
 };
+use crate::placement::pushbox::priorities::by_size;
 use crate::placement::replicas::Sets;
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::topology::Topology;
@@ -99,9 +100,9 @@ struct Plan {
     left: Vec<u32>,
     /// By rack: tasks among the parts that were promised their slots.
     promised: Vec<u32>,
-    /// By rack: whether a task waits for its interfaces, and bytes that tasks of this plan receive
-    /// there.
-    full: Vec<bool>,
+    /// By rack: the bytes of the smallest shuffle of which a task waits for its interfaces, and
+    /// those that tasks of this plan receive there.
+    full: Vec<u64>,
     fetched: Vec<u64>,
     /// By rack: when each slot will be free; empty until a stage is placed.
     releases: Vec<Vec<Time>>,
@@ -116,6 +117,8 @@ struct Arrivals {
     last: Time,
 }
 
+/// Shortest time between two looks at how far flows are.
+const SAMPLE: Span = Span::millis(100);
 /// A promise is kept for this long at least.
 const SOONEST: Span = Span::millis(1);
 /// More jobs are expected for this many mean gaps after the last one.
@@ -135,6 +138,9 @@ pub struct Joint {
     threshold: Bytes,
     net: Net,
     share: Share,
+    /// Each rack is one host, and there are neither circuits nor a graph of switches: what is on its
+    /// way to each task is looked at.
+    by_host: bool,
     learnt: Learnt,
     foreseen: BTreeMap<JobId, JobSpec>,
     jobs: BTreeMap<JobId, Job>,
@@ -160,6 +166,7 @@ impl Joint {
             threshold,
             net: Net::default(),
             share: Share::default(),
+            by_host: false,
             learnt: Learnt::default(),
             foreseen: BTreeMap::new(),
             jobs: BTreeMap::new(),
@@ -217,7 +224,7 @@ impl Joint {
         let racks = view.topology().rack_count();
         let mut free: Vec<u32> = (0..racks).map(|r| view.free(RackId::from(r))).collect();
         let (parts, none) = (vec![VecDeque::new(); racks], vec![0; racks]);
-        let (full, fetched, releases) = (vec![false; racks], vec![0; racks], Vec::new());
+        let (full, fetched, releases) = (vec![u64::MAX; racks], vec![0; racks], Vec::new());
         self.plan = Plan {
             at: Some(view.now()),
             parts,
@@ -314,6 +321,20 @@ impl Joint {
         let more = self.more_expected(view.now()) && !self.options.no_kept_slots;
         let of = |slots: u32| if more && slots >= FEW { (slots / KEPT).max(1) } else { 0 };
         view.topology().racks.iter().map(|r| of(view.slots(r.id))).collect()
+    }
+
+    /// Over how many racks the data of a stage goes at least. Only where each rack is one host, a
+    /// stage would else send all that it has through few interfaces.
+    fn width(&self, view: &dyn View, job: JobId, stage: usize) -> usize {
+        let (spec, racks) = (view.job(job), view.topology().rack_count() as u64);
+        let next = spec.edges.iter().find(|e| e.from == stage).map(|e| e.to);
+        let Some(to) = next.filter(|_| self.by_host) else { return 1 };
+        let bytes = match self.foreseen.get(&job) {
+            Some(known) => bytes_into(known, to),
+            None => self.learnt.expected(spec, to),
+        };
+        let (maps, reduces) = (spec.stages[stage].tasks, spec.stages[to].tasks);
+        self.net.width(maps, reduces, bytes, self.share.slots / racks, self.jobs.len() as u64)
     }
 
     /// Serves a job without the slots that are kept for small ones, if it is none.
@@ -419,6 +440,8 @@ impl Placement for Joint {
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
         self.take_in(view, job);
         let slots: Vec<u32> = view.topology().racks.iter().map(|r| view.slots(r.id)).collect();
+        let stages = 0..view.job(job).stages.len();
+        let widths: Vec<usize> = stages.map(|s| self.width(view, job, s)).collect();
         let Some(j) = self.jobs.get_mut(&job) else {
             return hdfs::blocks(view, job, self.common.seed);
         };
@@ -430,7 +453,8 @@ impl Placement for Joint {
             .filter(|s| s.1.input > Bytes::ZERO && !self.options.no_homes)
         {
             let work = j.index.task(spec, s, &self.learnt).0.saturating_mul(stage.tasks.into());
-            if let Some(sets) = self.homes.choose(stage.tasks, work, &slots) {
+            let width = widths[s];
+            if let Some(sets) = self.homes.choose(stage.tasks, work, &slots, width) {
                 j.homes.insert(s, (sets, work));
             }
         }
@@ -492,6 +516,22 @@ impl Placement for Joint {
         let waits =
             promise.filter(|p| p.holds && p.by > view.now() && p.left.iter().any(|&n| n > 0));
         waits.map_or(Shuffle::Start, |p| Shuffle::Hold(p.by))
+    }
+
+    fn needs(&mut self, topology: &Topology) -> Needs {
+        let alone = topology.racks.iter().all(|r| r.hosts == 1);
+        self.by_host = alone && topology.planes.is_empty() && topology.eps.graph().is_none();
+        Needs {
+            network: self.by_host,
+            flows_by_task: false,
+            rack_local: false,
+            sample: SAMPLE,
+            ema_percent: 25,
+        }
+    }
+
+    fn prioritise(&mut self, view: &dyn View, hosts: &[HostId]) -> Vec<(CoflowId, FlowId, u8)> {
+        hosts.iter().flat_map(|&h| by_size(view, h, |_| false, false)).collect()
     }
 
     fn priority(&self, view: &dyn View, job: JobId, stage: usize, bytes: Bytes) -> Option<u8> {

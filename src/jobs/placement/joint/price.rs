@@ -99,6 +99,26 @@ impl Net {
         self.ways.as_ref().map_or(0, |w| w.switches[a][b])
     }
 
+    /// The number of racks over which `maps` tasks go best that send `bytes` to `reduces` others,
+    /// while `behind` shuffles wait: on few racks fewer bytes cross between racks, on many each
+    /// rack's port to the core sends fewer. `slots` is what a rack has. O(racks).
+    pub fn width(&self, maps: u32, reduces: u32, bytes: Bytes, slots: u64, behind: u64) -> usize {
+        let racks = self.core.len() as u64;
+        let price = |w: u64| {
+            // Racks that receive; of those that do both, each keeps its part.
+            let v = w.max(u64::from(reduces).div_ceil(slots.max(1))).min(reduces.into()).max(1);
+            let part = |own: u64, other: u64| {
+                let kept = if own <= other { bytes.0 / own / other } else { 0 };
+                bytes.0 / own - kept
+            };
+            let time = |bytes: u64| u128::from(self.by_core(0, Bytes(bytes)).0);
+            let crossing = bytes.0 - bytes.0 / w.max(v);
+            time(part(w, v).max(part(v, w)))
+                + time(crossing) * u128::from(behind) / self.ports() as u128
+        };
+        (1..=racks.min(maps.into())).min_by_key(|&w| price(w)).map_or(1, |w| w as usize)
+    }
+
     /// Cables and switches of the graph, each direction of a cable; without a graph, the racks'
     /// ports to the core. One at least.
     fn ports(&self) -> usize {

@@ -158,7 +158,7 @@ proptest! {
         let usable = slots.iter().filter(|&&s| s > 0).count();
         let mut all = vec![];
         for (tasks, work) in jobs {
-            let Some(sets) = homes.choose(tasks, work, &slots) else {
+            let Some(sets) = homes.choose(tasks, work, &slots, 1) else {
                 prop_assert_eq!(usable, 0);
                 continue;
             };
@@ -255,4 +255,18 @@ fn cables_that_pairs_share_and_switches_on_the_way_count() {
         c.question(&[2; 4]).estimate(tasks.to_vec()).unwrap().price
     };
     assert!(price([0, 2, 0, 0]) < price([0, 0, 2, 0]));
+}
+
+#[test]
+fn data_goes_over_more_racks_where_its_output_must_leave_them() {
+    let net = Net::new(&network(4, false), Bytes(0));
+    let width = |maps, reduces, behind| net.width(maps, reduces, Bytes(960), 2, behind);
+    // Both reduces have room where the maps are: nothing crosses.
+    assert_eq!(width(8, 2, 0), 1);
+    // Four need two racks. One rack sends 480 bytes, two 240 each, three 213, four 180.
+    assert_eq!(width(8, 4, 0), 4);
+    // Over four racks 720 bytes cross instead of 480, and many wait for that.
+    assert_eq!(width(8, 4, 100), 2);
+    // No wider than there are maps.
+    assert_eq!((width(2, 8, 0), width(1, 8, 0)), (2, 1));
 }

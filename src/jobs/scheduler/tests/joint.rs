@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::placement::joint::executor::JointOptions;
+use crate::placement::policy::Flows;
 use crate::placement::registry::Spec;
 use crate::placement::{Kind, Policy};
 use crate::units::BitRate;
@@ -191,4 +192,25 @@ fn maps_go_to_racks_with_few_switches_between_them() {
     let w = run_with(&Arc::new(t), Kind::Joint, Order::Fifo, jobs);
     let maps = w.hosts.iter().filter(|h| (h.0.job, h.0.stage) == (JobId(1), 0));
     assert_eq!(maps.map(|h| h.1.0).collect::<BTreeSet<_>>(), [2, 3].into());
+}
+
+#[test]
+fn flows_of_a_small_shuffle_go_first_into_a_host() {
+    // Two hosts of four slots. A large shuffle is on its way when a small one begins.
+    let t = fast(2, 4);
+    let jobs =
+        vec![no_blocks(0, (8, 10), (8, 10), 9000, true), no_blocks(1, (8, 10), (2, 10), 900, true)];
+    let settings = Settings { flows: Flows::Task, ..Settings::default() };
+    let mut spec = Spec::new(Kind::Joint);
+    spec.common.slowstart = 100;
+    let mut policy = spec.build(Bytes(0));
+    policy.plan(&t, &jobs).unwrap();
+    let mut w = World::with(&t, settings, policy);
+    w.submit(jobs);
+    w.run(Time::MAX);
+    let told = |job: u32, priorities: &str| {
+        let (of, is) = (format!("\"job\":{job},"), format!("\"flows\":{priorities}"));
+        w.log.iter().any(|l| l.contains("StartCoflow") && l.contains(&of) && l.contains(&is))
+    };
+    assert!(told(1, "[0,0]") && told(0, "[1,2,1,2]"), "{:#?}", w.log);
 }
