@@ -29,9 +29,10 @@ pub const HELD_OUT: u64 = 21;
 /// `joint` without one of its parts.
 type Without = (&'static str, fn(&mut JointOptions));
 /// All of them.
-pub const WITHOUT: [Without; 5] = [
+pub const WITHOUT: [Without; 6] = [
     ("joint, no order", |o| o.no_order = true),
     ("joint, no guard", |o| o.no_guard = true),
+    ("joint, no tails", |o| o.no_tails = true),
     ("joint, no slots kept", |o| o.no_kept_slots = true),
     ("joint, no homes", |o| o.no_homes = true),
     ("joint, no estimate", |o| o.no_estimate = true),

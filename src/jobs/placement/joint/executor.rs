@@ -35,6 +35,8 @@ pub struct JointOptions {
     pub no_order: bool,
     /// Ablation: a job may wait for ever behind smaller ones; false if left out.
     pub no_guard: bool,
+    /// Ablation: jobs that would end last of all do not go first; false if left out.
+    pub no_tails: bool,
     /// Ablation: no slots are kept for small jobs; false if left out.
     pub no_kept_slots: bool,
     /// Ablation: blocks are placed at random, as HDFS does; false if left out.
@@ -365,7 +367,12 @@ impl Joint {
             .iter_mut()
             .map(|(&job, j)| (job, j.index.rank(view, job, &learnt, share)))
             .collect();
-        let ready = view.ready().filter_map(|job| Some((self.key(view, job, all.get(&job)?), job)));
+        let work: u128 = all.values().map(|r| u128::from(r.work)).sum();
+        let ends = !self.more_expected(view.now()) && !self.options.no_tails;
+        let horizon = work / u128::from(share.slots);
+        let ready = view.ready().filter_map(|job| {
+            Some((self.key(view, job, all.get(&job)?, ends.then_some(horizon)), job))
+        });
         let mut order: Vec<((u8, u64), JobId)> = ready.collect();
         order.sort_unstable();
         order
@@ -375,8 +382,8 @@ impl Joint {
     }
 
     /// The place of a job in the order, smallest first.
-    fn key(&self, view: &dyn View, job: JobId, rank: &Rank) -> (u8, u64) {
-        if self.options.no_order { (0, view.job(job).arrival.0) } else { rank.key() }
+    fn key(&self, view: &dyn View, job: JobId, rank: &Rank, horizon: Option<u128>) -> (u8, u64) {
+        if self.options.no_order { (0, view.job(job).arrival.0) } else { rank.key(horizon) }
     }
 
     /// The next stage of which a task starts on this rack by the plan.

@@ -9,6 +9,10 @@ use crate::workload::jobs::JobSpec;
 /// How many times as long as under fair sharing a job may wait before it goes first.
 const PATIENCE: u64 = 2;
 
+/// A job goes before shorter ones when its path is this part of the time that all slots need for
+/// all work, or more.
+const TAIL: (u128, u128) = (3, 2);
+
 /// What a slot is worth to the network: the rate at which a task receives while all slots of its
 /// host do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -204,7 +208,7 @@ impl Index {
     /// What decides its place among jobs that wait. Learns what can be seen by now. O(stages).
     pub fn rank(&mut self, view: &dyn View, job: JobId, learnt: &Learnt, share: Share) -> Rank {
         let spec = view.job(job);
-        let mut work = 0u64;
+        let (mut work, mut path) = (0u64, 0u64);
         for s in 0..spec.stages.len() {
             let counts = view.counts(job, s);
             if self.each[s].is_none() && counts.finished > 0 {
@@ -216,9 +220,15 @@ impl Index {
                     .all(|e| view.counts(job, e.from).finished == spec.stages[e.from].tasks);
             }
             let each = self.task(spec, s, learnt).0;
-            work = work.saturating_add(each.saturating_mul(counts.pending.into()));
+            let stage = each.saturating_mul(counts.pending.into());
+            work = work.saturating_add(stage);
+            path = path.saturating_add(if counts.pending == 0 {
+                0
+            } else {
+                each.max(stage / share.slots)
+            });
         }
-        Rank { due: (self.due <= view.now()).then_some(self.due), work }
+        Rank { due: (self.due <= view.now()).then_some(self.due), work, path }
     }
 }
 
@@ -229,12 +239,21 @@ pub struct Rank {
     due: Option<Time>,
     /// Slot time that its tasks without slots need, ns.
     pub work: u64,
+    /// How long they take at least, one stage after another.
+    path: u64,
 }
 
 impl Rank {
-    /// The place, smallest first: jobs whose turn has come by when it came; the others by work.
-    pub fn key(&self) -> (u8, u64) {
-        self.due.map_or((1, self.work), |due| (0, due.0))
+    /// The place, smallest first: jobs whose turn has come by when it came; jobs that would end
+    /// last of all if they waited, the longest first; the others by work. `horizon`: how long all
+    /// slots need for all work, if no more jobs are expected.
+    pub fn key(&self, horizon: Option<u128>) -> (u8, u64) {
+        let is_tail = horizon.is_some_and(|h| u128::from(self.path) * TAIL.1 >= h * TAIL.0);
+        match self.due {
+            Some(due) => (0, due.0),
+            None if is_tail => (1, u64::MAX - self.path),
+            None => (2, self.work),
+        }
     }
 }
 
