@@ -284,6 +284,7 @@ impl Joint {
                 m.left =
                     self.apart(false, &kept, &mut free, |s, free| s.serve_maps(view, *m, free));
             }
+            waiting.retain(|m| m.left > 0);
         }
         if free.iter().any(|&f| f > 0) {
             self.apart(false, &kept, &mut free, |s, free| s.send_maps_away(view, &waiting, free));

@@ -366,8 +366,9 @@ impl Question<'_> {
             end = end.max(own);
             taken = taken.saturating_add(own);
         }
-        for (ports, others) in
-            [(&circuits, net.circuit > BitRate::ZERO), (&core, net.circuit == BitRate::ZERO)]
+        let has_circuits = net.circuit > BitRate::ZERO;
+        for (ports, others, counts) in
+            [(&circuits, has_circuits, true), (&core, !has_circuits, parts.is_empty())]
         {
             for (side, port) in ports.iter().enumerate() {
                 for (r, &own) in port.iter().enumerate().filter(|p| *p.1 > 0) {
@@ -378,7 +379,7 @@ impl Question<'_> {
                         Span::ZERO
                     };
                     end = end.max(own.saturating_add(busy.0));
-                    taken = taken.saturating_add(if parts.is_empty() { own } else { 0 });
+                    taken = taken.saturating_add(if counts { own } else { 0 });
                 }
             }
         }
