@@ -140,8 +140,8 @@ pub struct Joint {
     threshold: Bytes,
     net: Net,
     share: Share,
-    /// Each rack is one host, and there are neither circuits nor a graph of switches: what is on its
-    /// way to each task is looked at.
+    /// Each rack is one host, and there are neither circuits nor a graph of switches: what is on
+    /// its way to each task is looked at.
     by_host: bool,
     learnt: Learnt,
     foreseen: BTreeMap<JobId, JobSpec>,

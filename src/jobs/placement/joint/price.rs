@@ -318,7 +318,7 @@ impl Question<'_> {
         }
         let (time, taken, lit) = self.shuffle(&tasks);
         let finish = start + time;
-        // A second of a port makes those behind wait for a second, each of them for one port of all.
+        // A second of a port makes those behind wait for a second, each for one port of all.
         let others = u128::from(taken) * u128::from(self.behind) / self.net.ports() as u128;
         let price = u128::from(finish.since(self.now).0) + others;
         Some(Placed { tasks, start, finish, lit, price: u64::try_from(price).unwrap_or(u64::MAX) })
