@@ -6,21 +6,24 @@ use std::collections::{BTreeMap, VecDeque};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::maps::Maps;
 use super::homes::Homes;
 use super::index::{Index, Learnt, Rank, Share, bytes_into, receives};
 use super::price::Net;
-use crate::ids::{HostId, JobId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::baselines::neat::level;
 use crate::placement::hdfs;
 use crate::placement::policy::{
-    Alarm, Block, Locality, Order, Pick, Placement, Shuffle, View, is_over, startable,
+    Alarm, Block, Locality, Needs, Order, Pick, Placement, Shuffle, View, is_over, startable,
 };
+use crate::placement::pushbox::priorities::by_size;
 use crate::placement::replicas::Sets;
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
+mod maps;
 mod reduces;
 
 /// Options of the policy `joint`: which of its parts are left out, to see what each brings. Nobody
@@ -99,9 +102,9 @@ struct Plan {
     left: Vec<u32>,
     /// By rack: tasks among the parts that were promised their slots.
     promised: Vec<u32>,
-    /// By rack: whether a task waits for its interfaces, and bytes that tasks of this plan receive
-    /// there.
-    full: Vec<bool>,
+    /// By rack: the bytes of the smallest shuffle of which a task waits for its interfaces, and
+    /// those that tasks of this plan receive there.
+    full: Vec<u64>,
     fetched: Vec<u64>,
     /// By rack: when each slot will be free; empty until a stage is placed.
     releases: Vec<Vec<Time>>,
@@ -116,6 +119,8 @@ struct Arrivals {
     last: Time,
 }
 
+/// Shortest time between two looks at how far flows are.
+const SAMPLE: Span = Span::millis(100);
 /// A promise is kept for this long at least.
 const SOONEST: Span = Span::millis(1);
 /// More jobs are expected for this many mean gaps after the last one.
@@ -135,6 +140,9 @@ pub struct Joint {
     threshold: Bytes,
     net: Net,
     share: Share,
+    /// Each rack is one host, and there are neither circuits nor a graph of switches: what is on
+    /// its way to each task is looked at.
+    by_host: bool,
     learnt: Learnt,
     foreseen: BTreeMap<JobId, JobSpec>,
     jobs: BTreeMap<JobId, Job>,
@@ -160,6 +168,7 @@ impl Joint {
             threshold,
             net: Net::default(),
             share: Share::default(),
+            by_host: false,
             learnt: Learnt::default(),
             foreseen: BTreeMap::new(),
             jobs: BTreeMap::new(),
@@ -217,7 +226,7 @@ impl Joint {
         let racks = view.topology().rack_count();
         let mut free: Vec<u32> = (0..racks).map(|r| view.free(RackId::from(r))).collect();
         let (parts, none) = (vec![VecDeque::new(); racks], vec![0; racks]);
-        let (full, fetched, releases) = (vec![false; racks], vec![0; racks], Vec::new());
+        let (full, fetched, releases) = (vec![u64::MAX; racks], vec![0; racks], Vec::new());
         self.plan = Plan {
             at: Some(view.now()),
             parts,
@@ -247,7 +256,9 @@ impl Joint {
                 });
             }
         }
-        let mut waiting: Vec<(JobId, usize, u32)> = Vec::new();
+        // Over several switches a job stays in few racks while others wait.
+        let share = if self.net.has_ways() { self.even_share() } else { u64::MAX };
+        let mut waiting: Vec<Maps> = Vec::new();
         for &(job, small) in &ranked {
             if free.iter().all(|&f| f == 0) {
                 break;
@@ -260,13 +271,20 @@ impl Joint {
                 });
             }
             for stage in stages(job, false) {
-                let left = self.apart(small, &kept, &mut free, |s, free| {
-                    s.serve_maps(view, (job, stage), free)
-                });
+                let maps = Maps { job, stage, left: view.counts(job, stage).pending, share };
+                let left =
+                    self.apart(small, &kept, &mut free, |s, free| s.serve_maps(view, maps, free));
                 if left > 0 {
-                    waiting.push((job, stage, left));
+                    waiting.push(Maps { left, share: u64::MAX, ..maps });
                 }
             }
+        }
+        if share < u64::MAX {
+            for m in &mut waiting {
+                m.left =
+                    self.apart(false, &kept, &mut free, |s, free| s.serve_maps(view, *m, free));
+            }
+            waiting.retain(|m| m.left > 0);
         }
         if free.iter().any(|&f| f > 0) {
             self.apart(false, &kept, &mut free, |s, free| s.send_maps_away(view, &waiting, free));
@@ -283,10 +301,14 @@ impl Joint {
     /// turn, unless it holds slots for a circuit already. O(1).
     fn is_early(&self, view: &dyn View, key: (JobId, usize)) -> bool {
         let holds = || self.promises.get(&key).is_some_and(|p| p.holds && p.begun);
-        let share = self.share.slots / (self.jobs.len() as u64).max(1);
-        u64::from(view.counts(key.0, key.1).pending) <= share
+        u64::from(view.counts(key.0, key.1).pending) <= self.even_share()
             || holds()
             || !self.more_expected(view.now())
+    }
+
+    /// Slots of the cluster by open jobs.
+    fn even_share(&self) -> u64 {
+        self.share.slots / (self.jobs.len() as u64).max(1)
     }
 
     /// Whether more jobs are expected: some are known to come, or the last came not long ago.
@@ -302,6 +324,20 @@ impl Joint {
         let more = self.more_expected(view.now()) && !self.options.no_kept_slots;
         let of = |slots: u32| if more && slots >= FEW { (slots / KEPT).max(1) } else { 0 };
         view.topology().racks.iter().map(|r| of(view.slots(r.id))).collect()
+    }
+
+    /// Over how many racks the data of a stage goes at least. Only where each rack is one host, a
+    /// stage would else send all that it has through few interfaces.
+    fn width(&self, view: &dyn View, job: JobId, stage: usize) -> usize {
+        let (spec, racks) = (view.job(job), view.topology().rack_count() as u64);
+        let next = spec.edges.iter().find(|e| e.from == stage).map(|e| e.to);
+        let Some(to) = next.filter(|_| self.by_host) else { return 1 };
+        let bytes = match self.foreseen.get(&job) {
+            Some(known) => bytes_into(known, to),
+            None => self.learnt.expected(spec, to),
+        };
+        let (maps, reduces) = (spec.stages[stage].tasks, spec.stages[to].tasks);
+        self.net.width(maps, reduces, bytes, self.share.slots / racks, self.jobs.len() as u64)
     }
 
     /// Serves a job without the slots that are kept for small ones, if it is none.
@@ -374,101 +410,6 @@ impl Joint {
     fn start(&mut self, (job, stage): (JobId, usize), rack: usize, tasks: u32, from_afar: bool) {
         self.plan.parts[rack].push_back(Part { job, stage, tasks, from_afar });
     }
-
-    /// Gives maps the free slots of their homes: where they run already, then on the fewest racks.
-    /// How many are left.
-    fn serve_maps(
-        &mut self,
-        view: &dyn View,
-        (job, stage): (JobId, usize),
-        free: &mut [u32],
-    ) -> u32 {
-        let mut left = view.counts(job, stage).pending;
-        let near = |r: usize| {
-            view.locality(job, stage, RackId::from(r)).is_some_and(|n| n < Locality::Remote)
-        };
-        let mut open: Vec<usize> = (0..free.len()).filter(|&r| free[r] > 0 && near(r)).collect();
-        while left > 0 && !open.is_empty() {
-            let runs = |r: usize| view.running_in(job, stage, RackId::from(r)) > 0;
-            // One that has room for all, the fullest; else the emptiest. Where the stage runs
-            // already, first.
-            let key = |&r: &usize| {
-                (
-                    !runs(r),
-                    free[r] < left,
-                    if free[r] < left { u32::MAX - free[r] } else { free[r] },
-                    r,
-                )
-            };
-            let Some(k) = (0..open.len()).min_by_key(|&k| key(&open[k])) else { break };
-            let r = open.swap_remove(k);
-            let n = left.min(free[r]);
-            (free[r], left) = (free[r] - n, left - n);
-            self.start((job, stage), r, n, false);
-        }
-        left
-    }
-
-    /// Has maps that wait for slots at home start on slots that no other map wants, where reading
-    /// over the network ends sooner than waiting.
-    fn send_maps_away(
-        &mut self,
-        view: &dyn View,
-        waiting: &[(JobId, usize, u32)],
-        free: &mut [u32],
-    ) {
-        let racks = free.len();
-        // By rack: slot time of maps that wait for it, those that go first first.
-        let mut ahead = vec![0u64; racks];
-        for &(job, stage, left) in waiting {
-            if free.iter().all(|&f| f == 0) {
-                return;
-            }
-            let spec = view.job(job);
-            let Some(j) = self.jobs.get(&job) else { continue };
-            let home: Vec<usize> = match j.homes.get(&stage) {
-                Some((sets, _)) => sets
-                    .racks()
-                    .into_iter()
-                    .map(RackId::index)
-                    .filter(|&r| view.slots(RackId::from(r)) > 0)
-                    .collect(),
-                None => vec![],
-            };
-            let each = j.index.task(spec, stage, &self.learnt).0;
-            let work = each.saturating_mul(left.into()) / home.len().max(1) as u64;
-            home.iter().for_each(|&r| ahead[r] = ahead[r].saturating_add(work));
-            // Until the last of them has a slot at home.
-            let wait = |r: &usize| {
-                let (rack, behind) =
-                    (RackId::from(*r), ahead[*r] / u64::from(view.slots(RackId::from(*r))));
-                let open = view
-                    .released(rack, left.min(view.slots(rack)))
-                    .map_or(0, |t| t.since(view.now()).0);
-                behind.saturating_add(open)
-            };
-            let wait = home.iter().map(wait).min().unwrap_or(u64::MAX);
-            let block = spec.stages[stage].input.0 / u64::from(spec.stages[stage].tasks);
-            let mut left = left;
-            for r in (0..racks).filter(|r| !home.contains(r)) {
-                let coming = view.crossing(RackId::from(r)).0.0;
-                let mut n = left.min(free[r]);
-                while n > 0
-                    && self
-                        .net
-                        .by_core(r, Bytes(coming.saturating_add(block.saturating_mul(n.into()))))
-                        .0
-                        >= wait
-                {
-                    n /= 2;
-                }
-                if n > 0 {
-                    (free[r], left) = (free[r] - n, left - n);
-                    self.start((job, stage), r, n, true);
-                }
-            }
-        }
-    }
 }
 
 /// A task of a stage: of those that wait for a shuffle, the one with the most input.
@@ -507,6 +448,8 @@ impl Placement for Joint {
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
         self.take_in(view, job);
         let slots: Vec<u32> = view.topology().racks.iter().map(|r| view.slots(r.id)).collect();
+        let stages = 0..view.job(job).stages.len();
+        let widths: Vec<usize> = stages.map(|s| self.width(view, job, s)).collect();
         let Some(j) = self.jobs.get_mut(&job) else {
             return hdfs::blocks(view, job, self.common.seed);
         };
@@ -518,7 +461,8 @@ impl Placement for Joint {
             .filter(|s| s.1.input > Bytes::ZERO && !self.options.no_homes)
         {
             let work = j.index.task(spec, s, &self.learnt).0.saturating_mul(stage.tasks.into());
-            if let Some(sets) = self.homes.choose(stage.tasks, work, &slots) {
+            let width = widths[s];
+            if let Some(sets) = self.homes.choose(stage.tasks, work, &slots, width) {
                 j.homes.insert(s, (sets, work));
             }
         }
@@ -580,6 +524,22 @@ impl Placement for Joint {
         let waits =
             promise.filter(|p| p.holds && p.by > view.now() && p.left.iter().any(|&n| n > 0));
         waits.map_or(Shuffle::Start, |p| Shuffle::Hold(p.by))
+    }
+
+    fn needs(&mut self, topology: &Topology) -> Needs {
+        let alone = topology.racks.iter().all(|r| r.hosts == 1);
+        self.by_host = alone && topology.planes.is_empty() && topology.eps.graph().is_none();
+        Needs {
+            network: self.by_host,
+            flows_by_task: false,
+            rack_local: false,
+            sample: SAMPLE,
+            ema_percent: 25,
+        }
+    }
+
+    fn prioritise(&mut self, view: &dyn View, hosts: &[HostId]) -> Vec<(CoflowId, FlowId, u8)> {
+        hosts.iter().flat_map(|&h| by_size(view, h, |_| false, false)).collect()
     }
 
     fn priority(&self, view: &dyn View, job: JobId, stage: usize, bytes: Bytes) -> Option<u8> {

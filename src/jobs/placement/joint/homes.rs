@@ -16,16 +16,16 @@ impl Homes {
     }
 
     /// Three homes for `tasks` tasks of `work` in all: each is of as few racks as have `slots` for
-    /// all tasks (by rack; none: not usable), those with the least work; no rack twice while there
-    /// are others. `None` where no rack is usable. O(R log R).
-    pub fn choose(&mut self, tasks: u32, work: u64, slots: &[u32]) -> Option<Sets> {
+    /// all tasks (by rack; none: not usable), but of `width` at least, those with the least work;
+    /// no rack twice while there are others. `None` where no rack is usable. O(R log R).
+    pub fn choose(&mut self, tasks: u32, work: u64, slots: &[u32], width: usize) -> Option<Sets> {
         let mut order: Vec<usize> = (0..slots.len()).filter(|&r| slots[r] > 0).collect();
         order.sort_by_key(|&r| (self.work[r] / u64::from(slots[r]), r));
         let all = order.len();
         let mut walk = order.into_iter().cycle();
         let mut home = || {
             let (mut set, mut room) = (Vec::new(), 0u64);
-            while room < u64::from(tasks) && set.len() < all {
+            while (room < u64::from(tasks) || set.len() < width) && set.len() < all {
                 let r = walk.next()?;
                 room += u64::from(slots[r]);
                 set.push(RackId::from(r));

@@ -112,6 +112,12 @@ impl Learnt {
         }
     }
 
+    /// What a stage is expected to receive, by what the stages before it read.
+    pub fn expected(&self, job: &JobSpec, stage: usize) -> Bytes {
+        let bytes = u128::from(read_before(job, stage)) * self.bytes.1 / self.bytes.0.max(1);
+        Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+
     /// What a task of a stage takes as far as is known, network included; a nanosecond where
     /// nothing is, so that the fewest tasks go first. What it receives is known if it is `sent`;
     /// else it is expected by what the stages before it read.
@@ -120,9 +126,7 @@ impl Learnt {
         let bytes = match (late, sent) {
             (false, _) => s.input.0,
             (true, true) => bytes_into(job, stage).0,
-            (true, false) => (u128::from(read_before(job, stage)) * self.bytes.1
-                / self.bytes.0.max(1))
-            .min(u128::from(u64::MAX)) as u64,
+            (true, false) => self.expected(job, stage).0,
         };
         let computes = self.kinds[usize::from(late)].at(bytes / u64::from(s.tasks.max(1)));
         computes.max(Span(1))

@@ -1,7 +1,9 @@
 //! The estimate: when a shuffle ends if its tasks go to these racks, and what it costs other
 //! shuffles.
 
+use crate::ids::RackId;
 use crate::topology::Topology;
+use crate::topology::graph::Routes;
 use crate::units::{BitRate, Bytes, Span, Time};
 
 /// The network as an estimate sees it: racks with a port to the core and one to the circuits, each
@@ -19,6 +21,45 @@ pub struct Net {
     core: Vec<BitRate>,
     /// By rack: the interface of one host.
     nic: Vec<BitRate>,
+    /// Between racks, if a graph of switches joins them.
+    ways: Option<Ways>,
+}
+
+/// The default ways between racks through a graph of switches.
+#[derive(Clone, Debug)]
+struct Ways {
+    /// By part, which is a direction of a cable or a switch: what it carries.
+    rates: Vec<BitRate>,
+    /// By rack that sends, and rack that receives: how many switches lie between them, that of a
+    /// rack alone none.
+    switches: Vec<Vec<usize>>,
+    /// By the same: the parts of limited rate that lie between them.
+    parts: Vec<Vec<Vec<usize>>>,
+}
+
+impl Ways {
+    /// O(racks^2 x length x degree).
+    fn new(t: &Topology) -> Option<Self> {
+        let graph = t.eps.graph()?;
+        let routes = Routes::new(graph);
+        let racks = || t.racks.iter().map(|r| r.id);
+        let cables = graph.cables.iter().flat_map(|c| [c.rate; 2]);
+        let rates = cables.chain(graph.switches.iter().map(|s| s.rate.unwrap_or_default()));
+        let rates: Vec<BitRate> = rates.map(|r| t.payload(r)).collect();
+        let part = |switch: u32| 2 * graph.cables.len() + switch as usize;
+        let parts = |a: RackId, b: RackId| -> Vec<usize> {
+            let hops = routes.way(a, b);
+            let first = (!hops.is_empty()).then(|| part(routes.switch_of(a)));
+            let all = hops
+                .iter()
+                .flat_map(|h| [2 * h.cable as usize + usize::from(h.forward), part(h.to)]);
+            first.into_iter().chain(all).filter(|&k| rates[k] > BitRate::ZERO).collect()
+        };
+        let parts = racks().map(|a| racks().map(|b| parts(a, b)).collect()).collect();
+        let switches = |a, b| routes.between(a, b).unwrap_or(usize::MAX);
+        let switches = racks().map(|a| racks().map(|b| switches(a, b)).collect()).collect();
+        Some(Self { rates, switches, parts })
+    }
 }
 
 impl Net {
@@ -43,7 +84,45 @@ impl Net {
                     t.payload(t.hosts_of(r.id).iter().map(|h| h.nic).min().unwrap_or(BitRate::ZERO))
                 })
                 .collect(),
+            ways: Ways::new(t),
         }
+    }
+
+    /// Whether a graph of switches joins the racks.
+    pub fn has_ways(&self) -> bool {
+        self.ways.is_some()
+    }
+
+    /// How many more switches bytes cross from a rack of a graph of switches to another than they
+    /// do within a rack; elsewhere all racks are equally near.
+    pub fn between(&self, a: usize, b: usize) -> usize {
+        self.ways.as_ref().map_or(0, |w| w.switches[a][b])
+    }
+
+    /// The number of racks over which `maps` tasks go best that send `bytes` to `reduces` others,
+    /// while `behind` shuffles wait: on few racks fewer bytes cross between racks, on many each
+    /// rack's port to the core sends fewer. `slots` is what a rack has. O(racks).
+    pub fn width(&self, maps: u32, reduces: u32, bytes: Bytes, slots: u64, behind: u64) -> usize {
+        let racks = self.core.len() as u64;
+        let price = |w: u64| {
+            // Racks that receive; of those that do both, each keeps its part.
+            let v = w.max(u64::from(reduces).div_ceil(slots.max(1))).min(reduces.into()).max(1);
+            let part = |own: u64, other: u64| {
+                let kept = if own <= other { bytes.0 / own / other } else { 0 };
+                bytes.0 / own - kept
+            };
+            let time = |bytes: u64| u128::from(self.by_core(0, Bytes(bytes)).0);
+            let crossing = bytes.0 - bytes.0 / w.max(v);
+            time(part(w, v).max(part(v, w)))
+                + time(crossing) * u128::from(behind) / self.ports() as u128
+        };
+        (1..=racks.min(maps.into())).min_by_key(|&w| price(w)).map_or(1, |w| w as usize)
+    }
+
+    /// Cables and switches of the graph, each direction of a cable; without a graph, the racks'
+    /// ports to the core. One at least.
+    fn ports(&self) -> usize {
+        self.ways.as_ref().map_or(2 * self.core.len(), |w| w.rates.len()).max(1)
     }
 
     /// The time of bytes through a rack's port to the core.
@@ -122,9 +201,19 @@ impl Question<'_> {
 
     /// What is there soonest, where most of the output is.
     pub fn nearest(&self) -> Option<Placed> {
+        self.estimate(self.filled(&self.local(), |r| self.free[r].len() as u32))
+    }
+
+    /// In proportion to the output.
+    pub fn in_proportion(&self) -> Option<Placed> {
+        self.estimate(self.proportional(&self.local()))
+    }
+
+    /// The racks, those with most of the output first.
+    fn local(&self) -> Vec<usize> {
         let mut local: Vec<usize> = (0..self.free.len()).collect();
         local.sort_by_key(|&r| (std::cmp::Reverse(self.output[r]), r));
-        self.estimate(self.filled(&local, |r| self.free[r].len() as u32))
+        local
     }
 
     /// Placements worth an estimate.
@@ -136,8 +225,7 @@ impl Question<'_> {
                 found.push(tasks);
             }
         };
-        let mut local: Vec<usize> = (0..racks).collect();
-        local.sort_by_key(|&r| (std::cmp::Reverse(self.output[r]), r));
+        let local = self.local();
         // What is free now, where most of the output is; and what is free soonest, wherever.
         keep(self.filled(&local, |r| self.free[r].partition_point(|&t| t <= self.now) as u32));
         keep(self.soonest());
@@ -230,9 +318,8 @@ impl Question<'_> {
         }
         let (time, taken, lit) = self.shuffle(&tasks);
         let finish = start + time;
-        // A second of a port makes those behind wait for a second, each of them for one port in R.
-        let others =
-            u128::from(taken) * u128::from(self.behind) / (2 * self.free.len().max(1) as u128);
+        // A second of a port makes those behind wait for a second, each for one port of all.
+        let others = u128::from(taken) * u128::from(self.behind) / self.net.ports() as u128;
         let price = u128::from(finish.since(self.now).0) + others;
         Some(Placed { tasks, start, finish, lit, price: u64::try_from(price).unwrap_or(u64::MAX) })
     }
@@ -243,6 +330,7 @@ impl Question<'_> {
         let net = self.net;
         let none = || -> Ports { [vec![0; tasks.len()], vec![0; tasks.len()]] };
         let (mut circuits, mut core) = (none(), none());
+        let mut parts = vec![0u64; net.ways.as_ref().map_or(0, |w| w.rates.len())];
         let (mut longest, mut lit) = (Span::ZERO, false);
         let all: u32 = tasks.iter().sum();
         for (a, &out) in self.output.iter().enumerate().filter(|o| *o.1 > 0) {
@@ -264,12 +352,23 @@ impl Question<'_> {
                 longest = longest.max(if rides { by_circuit } else { by_core });
                 ports[0][a] = ports[0][a].saturating_add(each);
                 ports[1][b] = ports[1][b].saturating_add(each);
+                if let Some(w) = net.ways.as_ref().filter(|_| !rides) {
+                    w.parts[a][b].iter().for_each(|&k| {
+                        parts[k] = parts[k].saturating_add(w.rates[k].time_for(bytes).0)
+                    });
+                }
             }
         }
         let mut end = longest.0.max(self.interfaces(tasks, all));
+        // A byte takes time of each cable and switch on its way.
         let mut taken = 0u64;
-        for (ports, others) in
-            [(&circuits, net.circuit > BitRate::ZERO), (&core, net.circuit == BitRate::ZERO)]
+        for &own in &parts {
+            end = end.max(own);
+            taken = taken.saturating_add(own);
+        }
+        let has_circuits = net.circuit > BitRate::ZERO;
+        for (ports, others, counts) in
+            [(&circuits, has_circuits, true), (&core, !has_circuits, parts.is_empty())]
         {
             for (side, port) in ports.iter().enumerate() {
                 for (r, &own) in port.iter().enumerate().filter(|p| *p.1 > 0) {
@@ -280,7 +379,7 @@ impl Question<'_> {
                         Span::ZERO
                     };
                     end = end.max(own.saturating_add(busy.0));
-                    taken = taken.saturating_add(own);
+                    taken = taken.saturating_add(if counts { own } else { 0 });
                 }
             }
         }

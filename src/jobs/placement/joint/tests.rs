@@ -4,7 +4,8 @@ use super::price::{Net, Question};
 use crate::coflows::bounds::hybrid_racks;
 use crate::demand::DemandMatrix;
 use crate::ids::{PlaneId, RackId};
-use crate::topology::{Framing, Plane, StopMode, Topology};
+use crate::topology::graph::{Graph, Level};
+use crate::topology::{Core, Framing, Plane, StopMode, Topology};
 use crate::units::{BitRate, Bytes, Span, Time};
 use proptest::prelude::*;
 
@@ -23,6 +24,14 @@ fn network(racks: usize, circuits: bool) -> Topology {
         Topology::uniform("t", 0, 0, nic, core, if circuits { vec![plane] } else { vec![] });
     (0..racks).for_each(|_| t.push_rack(2, 1, nic, core));
     t.framing = Framing::None;
+    t
+}
+
+/// The same racks, two to a switch, and one switch above: every link is that of a rack.
+fn tree(racks: usize) -> Topology {
+    let mut t = network(racks, false);
+    let level = |join| Level { join, uplink: t.racks[0].uplink };
+    t.eps.core = Core::Graph(Box::new(Graph::tree(racks, &[level(1), level(2)], None)));
     t
 }
 
@@ -54,15 +63,9 @@ impl Case {
 
 fn case() -> impl Strategy<Value = (Case, Topology)> {
     let rack = (0u64..4000, prop::collection::vec(100u64..900, 0..4), 0u64..2000, 0u64..2000);
-    (
-        prop::collection::vec(rack, 2..4),
-        any::<bool>(),
-        1u32..6,
-        0u64..4,
-        prop_oneof![Just(0u64), Just(300)],
-    )
-        .prop_map(|(racks, circuits, tasks, behind, threshold)| {
-            let t = network(racks.len(), circuits);
+    (prop::collection::vec(rack, 2..4), 0..3, 1u32..6, 0u64..4, prop_oneof![Just(0u64), Just(300)])
+        .prop_map(|(racks, shape, tasks, behind, threshold)| {
+            let t = if shape == 2 { tree(racks.len()) } else { network(racks.len(), shape == 1) };
             let free = |f: &[u64]| {
                 let mut all: Vec<Time> = f.iter().map(|&t| Time(t)).collect();
                 all.sort_unstable();
@@ -155,7 +158,7 @@ proptest! {
         let usable = slots.iter().filter(|&&s| s > 0).count();
         let mut all = vec![];
         for (tasks, work) in jobs {
-            let Some(sets) = homes.choose(tasks, work, &slots) else {
+            let Some(sets) = homes.choose(tasks, work, &slots, 1) else {
                 prop_assert_eq!(usable, 0);
                 continue;
             };
@@ -224,4 +227,46 @@ fn each_pair_goes_the_way_that_is_sooner() {
     // nanosecond; from the threshold on.
     assert_eq!([at(0, 1), at(0, 2), at(0, 3), at(0, 100)], [4, 8, 12, 100]);
     assert_eq!((at(0, 4), at(5, 4)), (12, 16));
+}
+
+#[test]
+fn cables_that_pairs_share_and_switches_on_the_way_count() {
+    let t = tree(4);
+    let net = Net::new(&t, Bytes(0));
+    assert_eq!([0, 1, 2, 3].map(|r| net.between(0, r)), [0, 2, 4, 4]);
+    let case = |free: [usize; 4]| Case {
+        net: net.clone(),
+        output: vec![1000, 1000, 0, 0],
+        tasks: 2,
+        free: free.map(|n| vec![Time(100); n]).to_vec(),
+        crossing: vec![(Bytes(0), Bytes(0)); 4],
+        behind: 0,
+    };
+    let best = |free| case(free).question(&[2; 4]).best().unwrap();
+    // The switch above racks 0 and 1 sends 2000 bytes, a quarter each nanosecond.
+    assert_eq!(best([0, 0, 1, 1]).finish, Time(8100));
+    assert_eq!(
+        (best([0, 2, 2, 2]).tasks, best([0, 2, 2, 2]).finish),
+        (vec![0, 2, 0, 0], Time(4100))
+    );
+    // With others behind it, the bytes' links decide between placements that end at the same time.
+    let price = |tasks: [u32; 4]| {
+        let c = Case { output: vec![1000, 0, 0, 0], behind: 10, ..case([0, 2, 2, 2]) };
+        c.question(&[2; 4]).estimate(tasks.to_vec()).unwrap().price
+    };
+    assert!(price([0, 2, 0, 0]) < price([0, 0, 2, 0]));
+}
+
+#[test]
+fn data_goes_over_more_racks_where_its_output_must_leave_them() {
+    let net = Net::new(&network(4, false), Bytes(0));
+    let width = |maps, reduces, behind| net.width(maps, reduces, Bytes(960), 2, behind);
+    // Both reduces have room where the maps are: nothing crosses.
+    assert_eq!(width(8, 2, 0), 1);
+    // Four need two racks. One rack sends 480 bytes, two 240 each, three 213, four 180.
+    assert_eq!(width(8, 4, 0), 4);
+    // Over four racks 720 bytes cross instead of 480, and many wait for that.
+    assert_eq!(width(8, 4, 100), 2);
+    // No wider than there are maps.
+    assert_eq!((width(2, 8, 0), width(1, 8, 0)), (2, 1));
 }

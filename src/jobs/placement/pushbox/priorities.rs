@@ -18,11 +18,21 @@ fn is_behind(view: &dyn View, job: JobId) -> bool {
 /// queue share the last one. With `global`, what decides is the coflow's size in tenfold steps from
 /// 10 MB, whatever else is on the host. O(flows log) of the host.
 pub fn ranks(view: &dyn View, host: HostId, global: bool) -> Vec<(CoflowId, FlowId, u8)> {
+    by_size(view, host, |job| is_behind(view, job), global)
+}
+
+/// The same, where `is_last` says of which jobs flows share the last priority.
+pub fn by_size(
+    view: &dyn View,
+    host: HostId,
+    is_last: impl Fn(JobId) -> bool,
+    global: bool,
+) -> Vec<(CoflowId, FlowId, u8)> {
     let mut inputs: Vec<Input> = view.inputs(host).collect();
     // A stable sort: tasks of one job stay as they were placed.
-    inputs.sort_by_key(|i| (is_behind(view, i.job), i.coflow, view.job(i.job).arrival, i.job));
+    inputs.sort_by_key(|i| (is_last(i.job), i.coflow, view.job(i.job).arrival, i.job));
     let rank = |(k, i): (usize, &Input)| match () {
-        () if is_behind(view, i.job) => LAST,
+        () if is_last(i.job) => LAST,
         () if global => step(i.coflow),
         () => k.min(LAST_RANK) as u8,
     };

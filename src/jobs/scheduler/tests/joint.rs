@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::placement::joint::executor::JointOptions;
+use crate::placement::policy::Flows;
 use crate::placement::registry::Spec;
 use crate::placement::{Kind, Policy};
 use crate::units::BitRate;
@@ -177,4 +178,39 @@ fn a_large_job_does_not_wait_for_ever_behind_small_ones() {
     let end = |kind, order| run_with(&fast(1, 2), kind, order, jobs.clone()).ends()[0].unwrap();
     let (guarded, starved) = (end(Kind::Joint, Order::Fifo), end(Kind::Fair, Order::Srpt));
     assert!(guarded < 1000 && starved > 4000, "{guarded} {starved}");
+}
+
+#[test]
+fn maps_go_to_racks_with_few_switches_between_them() {
+    // Racks of two slots, two to a switch, and one switch above. Rack 0 has one slot that is free:
+    // rack 1 would be the emptiest, with rack 2; but rack 3 is behind the same switch as rack 2.
+    let mut t = (*fast(4, 2)).clone();
+    let level = |join| crate::topology::graph::Level { join, uplink: t.racks[0].uplink };
+    let graph = crate::topology::graph::Graph::tree(4, &[level(1), level(2)], None);
+    t.eps.core = crate::topology::Core::Graph(Box::new(graph));
+    let jobs = vec![no_blocks(0, (1, 50), (1, 1), 0, true), no_blocks(1, (4, 10), (1, 1), 9, true)];
+    let w = run_with(&Arc::new(t), Kind::Joint, Order::Fifo, jobs);
+    let maps = w.hosts.iter().filter(|h| (h.0.job, h.0.stage) == (JobId(1), 0));
+    assert_eq!(maps.map(|h| h.1.0).collect::<BTreeSet<_>>(), [2, 3].into());
+}
+
+#[test]
+fn flows_of_a_small_shuffle_go_first_into_a_host() {
+    // Two hosts of four slots. A large shuffle is on its way when a small one begins.
+    let t = fast(2, 4);
+    let jobs =
+        vec![no_blocks(0, (8, 10), (8, 10), 9000, true), no_blocks(1, (8, 10), (2, 10), 900, true)];
+    let settings = Settings { flows: Flows::Task, ..Settings::default() };
+    let mut spec = Spec::new(Kind::Joint);
+    spec.common.slowstart = 100;
+    let mut policy = spec.build(Bytes(0));
+    policy.plan(&t, &jobs).unwrap();
+    let mut w = World::with(&t, settings, policy);
+    w.submit(jobs);
+    w.run(Time::MAX);
+    let told = |job: u32, priorities: &str| {
+        let (of, is) = (format!("\"job\":{job},"), format!("\"flows\":{priorities}"));
+        w.log.iter().any(|l| l.contains("StartCoflow") && l.contains(&of) && l.contains(&is))
+    };
+    assert!(told(1, "[0,0]") && told(0, "[1,2,1,2]"), "{:#?}", w.log);
 }

@@ -52,15 +52,17 @@ impl Joint {
             .enumerate()
             .filter(|n| n.1 > 0)
             .collect();
-        // What is sent over circuits waits for these; small jobs are through before it matters.
+        // What is sent over circuits waits for these; elsewhere small jobs are through before it
+        // matters.
         let spec = view.job(key.0);
-        let fetch = if p.holds || small {
+        let all = bytes_into(spec, key.1).0;
+        let fetch = if p.holds || small && !self.by_host {
             0
         } else {
-            bytes_into(spec, key.1).0 / u64::from(spec.stages[key.1].tasks)
+            all / u64::from(spec.stages[key.1].tasks)
         };
         for (r, wanted) in now {
-            let n = self.fed(view, r, wanted, fetch);
+            let n = self.fed(view, r, wanted, (fetch, all));
             if let Some(p) = self.promises.get_mut(&key).filter(|_| n < wanted) {
                 p.until = p.until.max(view.now() + AGAIN);
             }
@@ -73,22 +75,32 @@ impl Joint {
 
     /// How many of `wanted` tasks that receive `fetch` bytes each may start on a rack: as many as
     /// its interfaces can feed with what is on its way there before. More would hold slots while
-    /// they wait. Where a task has to wait, no later one goes before it.
-    fn fed(&mut self, view: &dyn View, r: usize, wanted: u32, fetch: u64) -> u32 {
-        if fetch == 0 || self.plan.full[r] {
+    /// they wait. Where a task has to wait, no later one goes before it, but those of a shuffle of
+    /// fewer bytes in `all`, if it is known what is on its way to whom.
+    fn fed(&mut self, view: &dyn View, r: usize, wanted: u32, (fetch, all): (u64, u64)) -> u32 {
+        if fetch == 0 || self.plan.full[r] <= all {
             return if fetch == 0 { wanted } else { 0 };
         }
         let rack = RackId::from(r);
         let most = fetch.saturating_mul(FEEDS * u64::from(view.hosts_up(rack)));
-        let coming = view.crossing(rack).0.0.saturating_add(self.plan.fetched[r]);
+        let coming = self.coming(view, rack, all).saturating_add(self.plan.fetched[r]);
         let n = wanted.min(u32::try_from(most.saturating_sub(coming) / fetch).unwrap_or(u32::MAX));
         self.plan.fetched[r] = self.plan.fetched[r].saturating_add(fetch.saturating_mul(n.into()));
         if n < wanted {
-            self.plan.full[r] = true;
+            self.plan.full[r] = if self.by_host { all } else { 0 };
             let until = self.net.by_core(r, Bytes((coming + fetch).saturating_sub(most)));
             self.alarm.by(view.now() + until.max(PAUSE));
         }
         n
+    }
+
+    /// Bytes on their way into a rack that go before those of a shuffle of this many.
+    fn coming(&self, view: &dyn View, rack: RackId, all: u64) -> u64 {
+        if !self.by_host {
+            return view.crossing(rack).0.0;
+        }
+        let inputs = view.topology().hosts_of(rack).iter().flat_map(|h| view.inputs(h.id));
+        inputs.filter(|i| i.coflow.0 <= all).map(|i| i.left.0).sum()
     }
 
     /// Where the pending tasks of a stage go, as far as the cluster has slots for them, or has some
