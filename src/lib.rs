@@ -35,10 +35,10 @@
 //! 3. What failed stays in the state, with its number of attempts and the time of its retry, and
 //!    shows in the API.
 //! 4. Only objects that carry our mark are ever written or deleted ([`kernel::ownership`]).
-//! 5. An input port joins at most one output port at a time on each plane: [`plan::check`] proves
-//!    it for every plan before it is carried out, [`plan::apply`] refuses what would break it, in
-//!    the model and before anything is written into the kernel, and the kernel never holds two
-//!    circuits on one port, not even between two operations.
+//! 5. An input port joins at most one output port at a time on each plane. [`plan::check`] proves
+//!    it for every plan before it is carried out. [`plan::apply`] refuses what would break it, in
+//!    the model and before anything is written into the kernel. The kernel never holds two circuits
+//!    on one port, not even between two operations.
 //! 6. No byte is delivered to a rack for which it was not meant. Bytes queued for a circuit that
 //!    ends leave before it does; what is late goes by the EPS. We lose none.
 //! 7. Units and ids are types; time, bytes and rates are integers. `f64` decides only where its

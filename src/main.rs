@@ -6,9 +6,10 @@ use heliostat::cli::{Cli, completions, log};
 
 fn main() -> ExitCode {
     completions::answer();
-    let cli = Cli::read();
-    let ended = log::start(cli.log.as_deref(), cli.command.is_in_the_background())
-        .and_then(|()| cli.command.run());
+    let ended = Cli::read().and_then(|cli| {
+        log::start(cli.log.as_deref(), cli.command.is_in_the_background())?;
+        cli.command.run()
+    });
     let code = ended.map_or_else(
         |why| {
             log::end(&why);

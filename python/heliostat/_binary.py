@@ -42,7 +42,7 @@ def ask(*arguments: str) -> str:
     """
     done = subprocess.run([find(), *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Error(done.stderr.strip().removeprefix("error: ") or f"heliostat {arguments[0]}: exit status {done.returncode}")
+        raise Error(done.stderr.strip().removeprefix("heliostat: ") or f"heliostat {arguments[0]}: exit status {done.returncode}")
     return done.stdout
 
 

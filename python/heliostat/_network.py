@@ -134,6 +134,10 @@ class Network:
         """Begins a coflow that was proposed."""
         return cast("api.Coflow", self.request("POST", f"coflows/{id}/confirm", how))
 
+    def finish(self, id: int) -> api.Coflow:
+        """Finishes a coflow that you send: all of it has arrived, whatever the counters of the ToRs have seen."""
+        return cast("api.Coflow", self.request("POST", f"coflows/{id}/finish"))
+
     def cancel(self, id: int) -> None:
         """Ends a coflow that is open, or takes back one that was proposed."""
         self.request("DELETE", f"coflows/{id}")

@@ -54,6 +54,12 @@ def test_lists_are_read_to_their_end(network: Network) -> None:
         assert network.wait(id)["state"] == "cancelled"
 
 
+def test_a_coflow_of_ones_own_is_finished(network: Network) -> None:
+    id = network.post({"name": "own", "pairs": [{"from": 0, "to": 1, "bytes": "1MB"}]})["id"]
+    finished = network.finish(id)
+    assert (finished["state"], finished["received_bytes"]) == ("finished", 1_000_000)
+
+
 def test_one_that_does_not_end_is_told(network: Network) -> None:
     id = network.post({"name": "long", "send": True, "pairs": [{"from": "r1", "to": "r3", "bytes": "10GB"}]})["id"]
     with pytest.raises(TimeoutError, match=rf"coflow {id} is active after 0\.1 s: \d+ of 10000000000 bytes"):

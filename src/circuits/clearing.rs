@@ -1,5 +1,5 @@
 //! What a scheduler makes of one matrix from beginning to end: decision after decision, laid out in
-//! one timetable, until all is through.
+//! one timetable, until all is carried.
 //!
 //! The same steps as in the control loop ([`Scheduler::decide`], [`lay_out`],
 //! [`Timetable::check`]), with demand that is known and circuits that carry exactly their rate.
@@ -67,7 +67,7 @@ pub struct Clearing {
     pub circuits: Vec<(Reservation, Bytes)>,
     /// How many times the scheduler was asked.
     pub decisions: usize,
-    /// When the last byte is through; `None` when the scheduler never gets there.
+    /// When the last byte has been carried; `None` when the scheduler never gets there.
     pub completion: Option<Span>,
     /// What the electrical network carries beside.
     pub over_eps: Bytes,
@@ -77,9 +77,9 @@ pub struct Clearing {
 
 /// Clears `demand` (bytes, `R x R`) with `scheduler` from time zero on, all ports dark at first.
 ///
-/// The electrical network, if there is one, works from the beginning on what no circuit will carry:
-/// the matrix is through as soon as every rack's rest, both ways, fits into the time that has
-/// passed, as in Solstice.
+/// The electrical network, if there is one, works from the beginning on what no circuit will carry.
+/// As in Solstice, the matrix is done as soon as every rack's rest, both ways, fits into the time
+/// that has passed.
 ///
 /// # Errors
 /// A timetable that no OCS can follow, or more than [`MOST_DECISIONS`]; if that is certain, before
@@ -178,7 +178,7 @@ fn eps_time(left: &DemandMatrix, eps: BitRate) -> Span {
 }
 
 /// Takes from `left` what the table's circuits carry within `at..end`; returns when the last byte
-/// is through.
+/// has been carried.
 fn carry(
     table: &Timetable,
     planes: &[Plane],
@@ -237,7 +237,7 @@ fn carry(
 }
 
 /// A circuit that stayed over several decisions is one circuit, and none is left up when all is
-/// through at `end`.
+/// carried at `end`.
 fn tidy(circuits: &mut Vec<(Reservation, Bytes)>, end: Time) {
     circuits.retain(|(r, _)| r.up_from < end);
     circuits.iter_mut().for_each(|(r, _)| r.until = r.until.min(end));
@@ -279,7 +279,7 @@ mod tests {
         let d = DemandMatrix::from_rows(&[&[0, 70, 20], &[0, 0, 30], &[0, 0, 0]]);
         let p = planes(1, 10);
         let setting = Setting { planes: &p, eps: BitRate::ZERO, interval: Span(50) };
-        // 0 -> 1 and 1 -> 2 for 40 ns; 0 -> 1 goes on and is through at 80; 0 -> 2 from 100 to 130.
+        // 0 -> 1 and 1 -> 2 for 40 ns; 0 -> 1 goes on and ends at 80; 0 -> 2 from 100 to 130.
         let c = clear(&mut Bipartite::default(), &d, &setting).unwrap();
         assert_eq!((c.completion, c.decisions, c.left), (Some(Span(130)), 3, Bytes(0)));
         let times: Vec<_> = c

@@ -319,7 +319,7 @@ impl Advice {
                     .collect::<Result<Vec<_>, _>>()?;
                 let of =
                     |plane: &Plane| all.iter().filter(|r| r.plane == plane.id).copied().collect();
-                // Planes that take no such circuits are dark.
+                // Planes that do not take these circuits are dark.
                 let dark = || PlaneDecision::hold(Matching::empty(racks));
                 Ok(Decision(
                     planes

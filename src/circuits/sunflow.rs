@@ -25,15 +25,15 @@ pub struct Plan {
     /// All circuits, coflow after coflow, each by time: what [`crate::PlaneDecision::Reservations`]
     /// takes.
     pub reservations: Vec<Reservation>,
-    /// By coflow as given: when its last byte is through; the beginning for a coflow without
+    /// By coflow as given: when its last byte has been carried; the beginning for a coflow without
     /// demand.
     pub finish: Vec<Time>,
 }
 
 /// Circuits for coflows in order of priority on one not-all-stop plane.
 ///
-/// Within a coflow a circuit that is set up stays until its demand is through, unless a coflow
-/// before it has reserved one of its ports for later; a coflow takes only port time that the
+/// Within a coflow a circuit that is set up stays until its demand is carried, unless a coflow
+/// before it has reserved one of its ports for later. A coflow takes only port time that the
 /// earlier ones leave. A circuit starts as soon as both ports are free, for longer than the dark
 /// time. Where several could, one that goes on without dark time comes first, then those of the
 /// smaller `output - input` (modulo R), so that equal demand rotates; the paper leaves this order
@@ -46,12 +46,12 @@ pub struct Plan {
 /// - `at`: the beginning.
 ///
 /// # Returns
-/// Reservations that pass [`crate::timetable::Timetable::check`]. One coflow alone is through
+/// Reservations that pass [`crate::timetable::Timetable::check`]. One coflow alone ends
 /// within twice [`bounds::circuit`], and has one circuit for each pair.
 ///
 /// # Complexity
 /// O(R^2 + C R log C) for one coflow of C circuits. A later coflow also passes the ends of all
-/// circuits before it, O(R log C) each, until it is through.
+/// circuits before it, O(R log C) each, until its end.
 ///
 /// # Example
 /// ```

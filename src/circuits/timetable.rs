@@ -1,9 +1,8 @@
 //! The port timetable: every circuit that is up or promised, as reservations of an input and an
 //! output port.
 //!
-//! Invariant 5 of the house lives here: [`Timetable::check`] proves that an input joins at most one
-//! output at a time on each plane, that an output is joined by at most one input, and that a port
-//! which changes is dark for delta.
+//! [`Timetable::check`] proves three things, on each plane. An input joins at most one output at a
+//! time. An output is joined by at most one input. A port that changes is dark for delta.
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Deserializer, Serialize};
@@ -253,9 +252,9 @@ impl Timetable {
     /// its ports are free for it. A circuit with the same ports and start is this one and does not
     /// count. O(reservations of the plane).
     ///
-    /// If every other pair of circuits is free of clashes, then so is the timetable with this one:
-    /// it can only clash with the circuit before it and the one behind it on each port, or with
-    /// these too.
+    /// If every other pair of circuits is free of clashes, then so is the timetable with this one.
+    /// It can only clash with the circuit before it and the one behind it on each port, or these
+    /// with each other.
     ///
     /// # Errors
     /// The [`Clash`] that [`Self::check`] would find first.
@@ -356,7 +355,7 @@ impl Timetable {
     /// Proves that an OCS with these planes could follow this timetable: O(n log n).
     ///
     /// A port may be held by consecutive circuits only if the later one's set-up (delta at least)
-    /// begins when the earlier one has ended; between the same two ports a circuit may go on after
+    /// begins when the earlier one has ended. Between the same two ports a circuit may go on after
     /// any gap, or none.
     ///
     /// # Errors

@@ -122,7 +122,7 @@ pub fn changed(
     changes: &[Change],
 ) -> Result<String, CliError> {
     let mine: Vec<&Change> = changes.iter().filter(|c| c.shelf == shelf).collect();
-    // What is no YAML is told by its own reader, with its place.
+    // What is no YAML is reported by its own reader, with its place.
     let Some(mut value) = (!mine.is_empty()).then(|| config::as_json(&text).ok()).flatten() else {
         return Ok(text);
     };

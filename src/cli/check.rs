@@ -245,7 +245,7 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
 }
 
 /// Policies: each must fit one of the topologies, if there are any. Those that it does not fit are
-/// told.
+/// named.
 fn policies(found: &mut Found) {
     for p in &found.policies {
         let fits: Vec<(&Topology, Result<(), ConfigError>)> =
@@ -381,7 +381,7 @@ fn of(file: &File) -> String {
 
 /// Workloads: each must fit one of the topologies; by its form alone if there is none.
 fn workloads(found: &mut Found) {
-    // A wrong HELIOSTAT_MEMORY is told by `too_large`.
+    // `too_large` reports a wrong HELIOSTAT_MEMORY.
     let mapping = Mapping {
         most: limits::most_flows().unwrap_or_default(),
         fold: found.fold,

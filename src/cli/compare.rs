@@ -23,10 +23,10 @@ use crate::units::{Bytes, Span};
 /// Compares results with the first: runs of the same coflows or jobs, one or repeated ones a file
 ///
 /// Two runs are compared coflow by coflow or job by job, such as a live run and its simulation.
-/// More results, or files with several of them, become a row each: means with 95 % intervals,
-/// differences of pairs with the same workload, and completion times over those of the first by
-/// class of size. Runs that differ in anything but their seed are never pooled unless --pool says
-/// so.
+/// More results, or files with several of them, become a row each. It has means with 95 %
+/// intervals, differences of pairs with the same workload, and completion times over those of the
+/// first by class of size. Runs that differ in anything but their seed are never pooled unless
+/// --pool says so.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Results, written by --json; or directories that `heliostat sweep` filled. All are compared

@@ -10,7 +10,7 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use super::changes::Changes;
-use super::{Cli, Command};
+use super::{Cli, CliError, Command};
 
 /// Options that change no number of a result, or that it holds in another place.
 const APART: [&str; 34] = [
@@ -51,9 +51,18 @@ const APART: [&str; 34] = [
 ];
 
 impl Cli {
-    /// The arguments of this process. Ends it where they make no sense.
-    pub fn read() -> Self {
-        Self::try_read_from(std::env::args_os()).unwrap_or_else(|e| e.exit())
+    /// The arguments of this process. Prints help, or the version, and ends it where they ask for
+    /// that.
+    ///
+    /// # Errors
+    /// Where they make no sense.
+    pub fn read() -> Result<Self, CliError> {
+        Self::try_read_from(std::env::args_os()).map_err(|e| {
+            // What asks for help, or for nothing, has no such beginning.
+            let text = e.to_string();
+            text.strip_prefix("error: ")
+                .map_or_else(|| e.exit(), |why| CliError::Usage(why.trim_end().into()))
+        })
     }
 
     /// Arguments, the first of which is the program.
@@ -128,7 +137,7 @@ fn with_short_help(command: clap::Command) -> clap::Command {
 }
 
 /// What is wrong with the arguments, where the parser says it in words of Rust or does not see what
-/// was meant: a name that stands where no option is could be a policy's or a workload's.
+/// was meant. A name that stands where no option is could be a policy's or a workload's.
 fn in_plain_words(mut e: clap::Error) -> clap::Error {
     if let Some(number) = e.source().and_then(|why| why.downcast_ref::<ParseIntError>()) {
         let large = matches!(number.kind(), IntErrorKind::PosOverflow);

@@ -181,8 +181,8 @@ fn too_long((topology, plan): (&Topology, &RunPlan), last: Time) -> Option<Strin
 }
 
 /// Whether a run of jobs ends within virtual time, and in a number of control cycles that can be
-/// waited for: each job has an arrival and tasks, and all together the slots of the network.
-/// Returns a sentence if the run may be too long should all shuffles cross racks.
+/// waited for. Each job counts with its arrival and its tasks, and all together share the slots of
+/// the network. Returns a sentence if the run may be too long should all shuffles cross racks.
 ///
 /// # Errors
 /// How long it is, if it is too long in any case.

@@ -4,10 +4,10 @@
 //! A reader of stderr may be gone, a disk under it may be full, and a pipe that no program reads is
 //! full one day. Where text cannot be written the command goes on. Most commands write at once. One
 //! that controls a network has a thread that writes for all its others, since each of them would
-//! wait for a reader that does not read: the control loop at real-time priority, too. It writes
-//! what stands beside the log as well (progress, errors, panics), in the order in which it was
-//! said, and tells where lines are missing; `tracing-appender` has the lines of the log only, and
-//! tells nothing.
+//! wait for a reader that does not read: the control loop at real-time priority, too. It also
+//! writes what stands beside the log (progress, errors, panics), in the order in which it was said,
+//! and says where lines are missing. `tracing-appender` has the lines of the log only, and says
+//! nothing of losses.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
@@ -315,7 +315,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that takes, for each write, as many bytes as it is told, or fails.
+    /// A file that takes, for each write, as many bytes as it is set to, or fails.
     struct Fake {
         takes: Receiver<Result<usize, io::ErrorKind>>,
         text: Arc<Mutex<String>>,
@@ -323,7 +323,7 @@ mod tests {
 
     impl Write for Fake {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // All, once it is told nothing more.
+            // All, once it is set to nothing more.
             let n = self
                 .takes
                 .recv()

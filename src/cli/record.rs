@@ -1,4 +1,4 @@
-//! `--record`: what a run's machines are told and want goes to a file, for `heliostat replay`.
+//! `--record`: what a run's machines hear and want goes to a file, for `heliostat replay`.
 
 use std::path::PathBuf;
 

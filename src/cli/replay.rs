@@ -140,5 +140,5 @@ fn state(s: &Snapshot) -> String {
         bytes(Bytes(s.demand.total())),
         bytes(Bytes(s.backlog.total()))
     );
-    [show::circuits(&circuits, false).table(), coflows.table(), demand].join("\n\n")
+    [show::answers::circuits(&circuits, false).table(), coflows.table(), demand].join("\n\n")
 }

@@ -196,7 +196,7 @@ fn of_run(run: &Run, label: &str) -> Result<Value, CliError> {
         let all: Vec<&Vec<Value>> = run.values.iter().filter_map(|v| v[list].as_array()).collect();
         (!all.is_empty()).then(|| all.into_iter().flatten().map(item).collect())
     };
-    // What is told over time, and where a result comes from, is told of one run.
+    // What is drawn over time, and where a result comes from, is that of one run.
     let of_one = |v: &Value| if many { Value::Null } else { v.clone() };
     let circuits = run.input.circuits.as_ref();
     let bars = circuits.map(|c| c.bars.iter().map(bar).collect::<Vec<Value>>());
@@ -329,7 +329,7 @@ mod tests {
             )
             .is_err())
         );
-        // A log that says of which run it is needs no name; of a live run, it is told by the
+        // A log that says of which run it is needs no name; that of a live run is known by the
         // result's clock.
         let head = |policy| {
             format!(

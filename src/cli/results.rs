@@ -16,7 +16,7 @@ use crate::runtime::report::caveats::Given;
 use crate::runtime::report::form::{self, FORMAT};
 use crate::runtime::study::AnyResult;
 
-/// The results in a file, in their order; in a directory, that of its rows, those of the sweep that
+/// The results in a file, in their order. Of a directory: that of its rows, those of the sweep that
 /// ran last in it, in the order of its grid, or those of its files that end in `.json`, by name.
 ///
 /// # Errors

@@ -18,8 +18,8 @@ pub fn choose(name: Option<&str>) -> Result<Note, CliError> {
     chosen.map_err(|e| name.and_then(|name| theirs(name, &ownership::users_of(name))).unwrap_or(e))
 }
 
-/// The same for a command that changes something: a network that another user started is changed
-/// only where it is named. What root started, such as a service, is nobody's own.
+/// The same for a command that changes something: a network that another user started, such as
+/// root's service, is changed only where it is named.
 ///
 /// # Errors
 /// As [`choose`], and a network of another user without a name.
@@ -30,10 +30,10 @@ pub fn choose_to_change(name: Option<&str>) -> Result<Note, CliError> {
 }
 
 fn named_if_anothers(note: &Note, name: Option<&str>, own: u32) -> Result<(), CliError> {
-    match note.user.filter(|&user| name.is_none() && user != 0 && user != own) {
+    match note.user.filter(|&user| name.is_none() && user != own) {
         Some(user) => {
-            let why =
-                format!("the only network that runs, {}, was started by user {user}", note.fabric);
+            let who = if user == 0 { "root".into() } else { format!("user {user}") };
+            let why = format!("the only network that runs, {}, was started by {who}", note.fabric);
             Err(CliError::Usage(format!("{why}; if you mean it, say so by its name")))
         }
         None => Ok(()),
@@ -132,9 +132,9 @@ pub fn enter(note: &Note, node: &str) -> Result<(), CliError> {
         let process = PathBuf::from(format!("/proc/{}", note.pid));
         let ns = sys::open_ns(&process.join(format!("fd/{fd}")))?;
         if !rights::suffice() {
-            sys::setns(sys::open_ns(&process.join("ns/user"))?.as_fd(), libc::CLONE_NEWUSER)?;
+            sys::setns(sys::open_ns(&process.join("ns/user"))?.as_fd(), sys::Kind::User)?;
         }
-        sys::setns(ns.as_fd(), libc::CLONE_NEWNET)
+        sys::setns(ns.as_fd(), sys::Kind::Network)
     };
     enter().map_err(|e| CliError::Failed(format!("enter {node} of {}: {e}", note.fabric)))
 }
@@ -197,13 +197,18 @@ mod tests {
             named_if_anothers(&note, Some("theirs"), 1000).is_ok()
                 && named_if_anothers(&note, None, 1001).is_ok()
         );
-        for user in [None, Some(0)] {
-            note.user = user;
-            assert!(
-                named_if_anothers(&note, None, 1000).is_ok(),
-                "root's, or of a version that did not note it"
-            );
-        }
+        note.user = Some(0);
+        let told = named_if_anothers(&note, None, 1000).unwrap_err();
+        assert!(told.code() == 2 && told.to_string().contains("started by root;"), "{told}");
+        assert!(
+            named_if_anothers(&note, Some("theirs"), 1000).is_ok()
+                && named_if_anothers(&note, None, 0).is_ok()
+        );
+        note.user = None;
+        assert!(
+            named_if_anothers(&note, None, 1000).is_ok(),
+            "of a version that did not note the user"
+        );
     }
 
     #[test]

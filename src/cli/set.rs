@@ -7,7 +7,7 @@ use serde_json::json;
 use super::client::Where;
 use super::log::say;
 use super::show::{host_name, host_names};
-use super::{CliError, files, print, running};
+use super::{CliError, files, print};
 use crate::api::wire::{LoadChange, PathChange, PathView};
 use crate::client::{Client, parse};
 use crate::units::BitRate;
@@ -80,18 +80,7 @@ struct Circuit {
 /// # Errors
 /// A file that makes no sense, no daemon, no answer in time, or an answer that is an error.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let client = args.place.client_to_change()?;
-    change(args, &client)?;
-    // The only network that runs may be another user's.
-    if let (None, None, Ok(note)) =
-        (&args.place.name, &args.place.controller, running::choose(None))
-    {
-        say!("network {}", note.fabric);
-    }
-    Ok(())
-}
-
-fn change(args: &Args, client: &Client) -> Result<(), CliError> {
+    let client = &args.place.client_to_change()?;
     match &args.what {
         What::Policy { policy: file } => {
             say!("policy {} decides from the next cycle on", policy(&args.place, file)?);

@@ -34,7 +34,7 @@ pub struct Args {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// No such network, one that cannot be told, or that does not end in time.
+/// No such network, one that cannot be asked to end, or that does not end in time.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let base = ownership::base();
     let notes = if args.all {
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
     let (programs, waits) =
         (programs::all(&base), std::time::Duration::from_secs(2).min(args.timeout.std()));
-    // All are told before the first is waited for.
+    // All are asked before the first is waited for.
     let told: Vec<_> = notes
         .iter()
         .map(|note| Ok((note, tell(&base, note, args.kill)?)))
@@ -121,7 +121,7 @@ fn outlived(programs: &[Program], end: bool) -> Result<(), CliError> {
 /// What ends programs of a network that is gone.
 pub const HOW_TO_END: &str = "`heliostat clean --end-programs` ends them";
 
-/// What a network that was told to end does.
+/// What a network that was asked to end does.
 fn doing(base: &Path, note: &Note) -> &'static str {
     let state = ownership::running(base)
         .into_iter()

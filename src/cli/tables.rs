@@ -97,9 +97,9 @@ impl Rows {
         t.trim_fmt()
     }
 
-    /// As tables one below another, none wider than [`WIDEST`] if that can be: each begins with the
-    /// first columns, of which there are `first`, and has as many of the others as fit, `step` of
-    /// which stay together.
+    /// As tables one below another, none wider than [`WIDEST`] if that can be. Each begins with the
+    /// first columns, of which there are `first`, and has as many of the others as fit. Columns
+    /// stay together in groups of `step`.
     pub fn folded(&self, first: usize, step: usize) -> String {
         let (mut tables, mut from) = (vec![], first);
         while from < self.header.len() || tables.is_empty() {

@@ -1,10 +1,10 @@
 //! What circuit probes prove about ports: which are faulty, and why.
 //!
 //! A probe tries a pair of ports, an input and an output; when it fails, either may be the cause. A
-//! circuit counts as failed when two of its probes in a row have failed: on a busy machine a single
+//! circuit counts as failed when two of its probes in a row have failed. On a busy machine a single
 //! one may be late, and to give up a good port for that is worse than to find a broken one some
-//! milliseconds later. Of the failed circuits the smallest number of ports is blamed that explains
-//! them, greedily: first the port that most of them share, among equals the one that is their input
+//! milliseconds later. The smallest number of ports that explains the failed circuits is blamed,
+//! greedily. First comes the port that most of them share; among equals the one that is their input
 //! more often, then the one of the smallest number. So a broken output costs its own port in the
 //! end, not those of all that probed it: blame moves as soon as a second circuit to it has failed.
 

@@ -61,7 +61,7 @@ pub use trouble::{LogFile, Trouble};
 
 use policy::CircuitPolicy;
 
-/// What the controller is told.
+/// What the controller hears.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -180,8 +180,8 @@ pub enum Event {
         /// Received by rack pair.
         received: Vec<RackBytes>,
     },
-    /// A flow of an open coflow has arrived: readers of the event log are told. Nothing is decided
-    /// by it.
+    /// A flow of an open coflow has arrived: readers of the event log hear of it. Nothing is
+    /// decided by it.
     FlowFinished {
         /// Its coflow.
         id: CoflowId,

@@ -6,7 +6,7 @@ use super::histogram::Histogram;
 use super::record::Quantiles;
 use crate::units::{NANOS, Span};
 
-/// The longest duration that is told from longer ones.
+/// The longest duration that is distinguished from longer ones.
 const HOUR: u64 = 3600 * NANOS;
 
 /// Collects durations with three significant digits, from a nanosecond to an hour.

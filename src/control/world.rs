@@ -10,16 +10,16 @@ use crate::units::Time;
 /// Number of damaged things that are named, if there are more.
 const NAMED: usize = 4;
 
-/// What observations told of damage.
+/// What observations said about damage.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    /// What the last observation told of.
+    /// What the last observation said.
     now: BTreeSet<String>,
     tampered: Option<Tampered>,
 }
 
 impl World {
-    /// Takes note of what an observation tells of. Gives the damage in words, if there is any, and
+    /// Takes note of what an observation says. Gives the damage in words, if there is any, and
     /// whether any of it is new.
     pub fn look(&mut self, damage: &[Damage], now: Time) -> Option<(String, bool)> {
         let before =

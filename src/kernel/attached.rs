@@ -1,8 +1,8 @@
 //! Nodes that Mininet made: the processes whose namespaces they are.
 //!
 //! `mininet/hybrid.py` writes a file for every network that is up. A process is believed to be a
-//! node only while it is the shell that Mininet started for it, and its namespace is never the one
-//! that we run in: that one's `eth0` is the machine's.
+//! node only while it is the shell that Mininet started for it. Its namespace is never the one that
+//! we run in: that one's `eth0` is the machine's.
 
 use std::collections::BTreeMap;
 use std::io;

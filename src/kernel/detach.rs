@@ -1,9 +1,9 @@
 //! Leaving nodes that others made as they were found.
 //!
 //! Our own namespaces go as a whole; Mininet's stay when we leave. There every link that we shape
-//! carries our mark as its alias, from before the first change until after the last, so that the
-//! next run or `heliostat clean` can also clear what a killed one left. Only marked links, and a
-//! ToR's rule and routes for them, are touched.
+//! carries our mark as its alias, from before the first change until after the last. So the next
+//! run or `heliostat clean` can also clear what a killed one left. Only marked links, and a ToR's
+//! rule and routes for them, are touched.
 
 use std::collections::BTreeSet;
 use std::fs::File;

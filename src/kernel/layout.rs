@@ -2,7 +2,7 @@
 //! and for Mininet's nodes.
 //!
 //! Inside a ToR: `eps0`, `ocs0`, `ocs1`... (one a plane), `host0`, `host1`...; inside a host:
-//! `eth0`; inside the EPS and every OCS: `tor0`, `tor1`...; inside a switch of a graph: `tor3` for
+//! `eth0`. Inside the EPS and every OCS: `tor0`, `tor1`... Inside a switch of a graph: `tor3` for
 //! each rack at it, and `cable7` for each end of a link. Indexes are ours in our own namespaces; on
 //! Mininet's nodes they are looked up by name.
 

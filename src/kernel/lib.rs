@@ -1,16 +1,16 @@
 //! The emulated fabric on this machine's kernel: the only place that knows netlink, tc, BPF,
 //! namespaces and errno.
 //!
-//! Two mechanisms carry circuits, chosen by what the kernel allows and named in every result:
-//! [`timed`] (BPF programs that compare each circuit's times with their own clock) and [`switched`]
-//! (u32 and mirred filters, replaced by a thread that wakes for each change). Both live in the same
-//! namespaces, behind the same [`KernelFabric`].
+//! Two mechanisms carry circuits, chosen by what the kernel allows and named in every result.
+//! [`timed`] has BPF programs that compare each circuit's times with their own clock. [`switched`]
+//! has u32 and mirred filters, replaced by a thread that wakes for each change. Both live in the
+//! same namespaces, behind the same [`KernelFabric`].
 //!
-//! Five folders: [`netlink`] speaks to the kernel, [`optical`] has both mechanisms, [`graph`] the
-//! packet networks of several switches, [`mod@guard`] compares the network with what was built, and
-//! [`machine`] knows what this machine and this process may do. Beside them stand the BPF programs
-//! ([`bpf`]), the senders and receivers ([`traffic`]), and what builds, names, owns and removes a
-//! network.
+//! There are five folders. [`netlink`] speaks to the kernel, [`optical`] has both mechanisms, and
+//! [`graph`] the packet networks of several switches. [`mod@guard`] compares the network with what
+//! was built, and [`machine`] knows what this machine and this process may do. Beside them stand
+//! the BPF programs ([`bpf`]), the senders and receivers ([`traffic`]), and what builds, names,
+//! owns and removes a network.
 #![deny(unsafe_code)]
 
 use heliostat_base::{ids, paths, topology, units};

@@ -19,7 +19,7 @@ pub const NAMES: &str = "/run/netns";
 pub fn within<T: Send>(ns: BorrowedFd, f: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     std::thread::scope(|s| {
         s.spawn(|| {
-            sys::setns(ns, libc::CLONE_NEWNET)?;
+            sys::setns(ns, sys::Kind::Network)?;
             f()
         })
         .join()
@@ -46,9 +46,9 @@ pub fn create(forward: bool) -> io::Result<OwnedFd> {
 /// What the kernel refused.
 pub fn enter_new(nursery: Option<BorrowedFd>, forward: bool) -> io::Result<OwnedFd> {
     if let Some(n) = nursery {
-        sys::setns(n, libc::CLONE_NEWNET)?;
+        sys::setns(n, sys::Kind::Network)?;
     }
-    sys::unshare(libc::CLONE_NEWNET)?;
+    sys::own_network()?;
     // Old kernels and hardened ones may lack a key: only forwarding is vital.
     for key in ["ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"] {
         let _ = write_sysctl(key, "1");

@@ -10,15 +10,21 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use netlink_packet_route::RouteNetlinkMessage as Message;
-use netlink_packet_route::link::LinkAttribute;
 use serde::{Deserialize, Serialize};
 
+use leftovers::remove_leftovers;
+use locks::{held_by, is_held, make_lock, remove_directory};
+
 use super::network::Network;
-use super::nl::Netlink;
-use super::{detach, msg, names, netns, rights, sys};
+use super::{names, netns, rights, sys};
+
+mod leftovers;
+mod locks;
+
+pub(crate) use leftovers::fabric_of;
+pub use leftovers::{Cleaned, abandon, clean};
 
 /// How every mark begins.
 pub const PREFIX: &str = "heliostat:";
@@ -211,7 +217,7 @@ impl Owned {
             released: false,
             lock,
         };
-        // Another process that wants the name meanwhile is told which one has it.
+        // Another process that wants the name meanwhile can say which one has it.
         owned.put(&Note::starting(name)).map_err(io_error(owned.directory.display()))?;
         Ok(owned)
     }
@@ -407,83 +413,9 @@ pub fn make_base(base: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// How long a command that only looks may hold a lock.
-const LOOK: Duration = Duration::from_millis(200);
-
-/// Makes a fabric's directory and locks it. Its last owner may take it away meanwhile: a lock on
-/// what is gone counts nothing.
-fn make_lock(directory: &Path) -> io::Result<File> {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-    let begun = Instant::now();
-    loop {
-        fs::create_dir_all(directory)?;
-        // What others cannot enter they can neither lock nor read.
-        if fs::metadata(directory)?.mode() & 0o7777 != 0o700 {
-            fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
-        }
-        match lock(directory) {
-            Ok(held) if has_lock(directory, &held) => return Ok(held),
-            Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < LOOK => {
-                std::thread::sleep(LOOK / 20)
-            }
-            Err(e) => return Err(e),
-        }
-    }
-}
-
 /// Where the output goes of a fabric of this name that runs without a terminal.
 pub fn log_file(base: &Path, fabric: &str) -> PathBuf {
     base.join(format!("{fabric}.log"))
-}
-
-fn lock(directory: &Path) -> io::Result<File> {
-    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-    // A file that others can open they can lock as well.
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(directory.join("lock"))?;
-    if file.metadata()?.mode() & 0o7777 != 0o600 {
-        file.set_permissions(fs::Permissions::from_mode(0o600))?;
-    }
-    sys::try_lock(&file)?;
-    Ok(file)
-}
-
-/// Whether this open file is the lock of a fabric's directory, and not one that has been removed.
-fn has_lock(directory: &Path, lock: &File) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let there = fs::metadata(directory.join("lock")).map(|m| m.ino());
-    there.is_ok_and(|i| lock.metadata().is_ok_and(|m| m.ino() == i))
-}
-
-/// Removes a fabric's directory; the caller holds its lock. The lock goes last: from then on the
-/// directory, if it is still there, is that of the next process that locks it.
-fn remove_directory(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)?.flatten().filter(|e| e.file_name() != "lock") {
-        let path = entry.path();
-        let gone = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-        gone.or_else(unless_gone)?;
-    }
-    fs::remove_file(directory.join("lock")).or_else(unless_gone)?;
-    match fs::remove_dir(directory) {
-        Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-        done => done.or_else(unless_gone),
-    }
-}
-
-fn unless_gone(e: io::Error) -> io::Result<()> {
-    if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) }
-}
-
-/// Whether a process holds the lock of a fabric's directory. Many may look at the same time.
-fn is_held(directory: &Path) -> bool {
-    File::open(directory.join("lock"))
-        .is_ok_and(|f| sys::try_share(&f).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
 }
 
 /// Users who run a fabric of this name without root, by number: those whose directories are where
@@ -502,19 +434,6 @@ pub fn users_of(fabric: &str) -> Vec<u32> {
     found.sort_unstable();
     found.dedup();
     found
-}
-
-/// The owner of a fabric's directory, if a process holds its lock. The lock may be any file, set
-/// there by anyone: it is not waited for.
-fn held_by(directory: &Path) -> Option<u32> {
-    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
-        .open(directory.join("lock"))
-        .ok()?;
-    let held = sys::try_share(&file).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);
-    Some(file.metadata().ok()?.uid()).filter(|_| held)
 }
 
 fn read_note(directory: &Path) -> Option<Note> {
@@ -544,153 +463,6 @@ fn held_directories(base: &Path) -> impl Iterator<Item = PathBuf> {
 fn directories(base: &Path) -> impl Iterator<Item = PathBuf> {
     let is_fabric = |p: &PathBuf| p.is_dir() && p.file_name().is_some_and(|n| n != "attach");
     fs::read_dir(base).into_iter().flatten().flatten().map(|e| e.path()).filter(is_fabric)
-}
-
-/// What [`clean`] did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cleaned {
-    /// What was removed.
-    pub gone: Vec<String>,
-    /// What could not be, and why.
-    pub left: Vec<String>,
-}
-
-/// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not
-/// running, what is marked in nodes of Mininet's, and stale notes; of all of them, or of the fabric
-/// of that name `only`. What another process removes meanwhile is gone.
-pub fn clean(base: &Path, only: Option<&str>) -> Cleaned {
-    // Asked for each mark that is found: its fabric may have been started a moment ago.
-    let dead =
-        |fabric: &str| only.is_none_or(|name| name == fabric) && !is_held(&base.join(fabric));
-    let mut done = Cleaned { gone: detach::clean(dead), left: vec![] };
-    let stale: Vec<PathBuf> = directories(base)
-        .filter(|d| d.file_name().and_then(|n| n.to_str()).is_some_and(dead))
-        .collect();
-    // What lies under a mount shows no mark: the note says whose it is.
-    let noted: Vec<String> =
-        stale.iter().filter_map(|d| read_note(d)).flat_map(|n| names_in(&n)).collect();
-    for (name, fabric) in marked(base, &only.map_or_else(String::new, |name| format!("{name}-"))) {
-        if dead(&fabric) {
-            match take_dead(base, &name, &fabric) {
-                Ok(()) => done.gone.push(format!("namespace {name}")),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => done.left.push(format!("namespace {name}: {e}")),
-            }
-        }
-    }
-    let hidden = netns::hidden().into_iter().map(|h| h.0).filter(|name| noted.contains(name));
-    done.left.extend(hidden.map(|name| format!("namespace {name}: {HIDDEN}")));
-    if !done.left.is_empty() {
-        return done;
-    }
-    for d in stale {
-        if let Ok(held) = lock(&d)
-            && has_lock(&d, &held)
-        {
-            match remove_directory(&d) {
-                Ok(()) => done.gone.push(d.display().to_string()),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => done.left.push(format!("{}: {e}", d.display())),
-            }
-            drop(held);
-        }
-    }
-    done
-}
-
-/// The names that a fabric's namespaces were given.
-fn names_in(note: &Note) -> impl Iterator<Item = String> + use<> {
-    let fabric = note.fabric.clone();
-    note.nodes.clone().into_keys().map(move |node| format!("{fabric}-{node}"))
-}
-
-/// Takes a name of a dead fabric away, however often its namespace is mounted there.
-fn take_dead(base: &Path, name: &str, fabric: &str) -> io::Result<()> {
-    netns::unpublish(name, |path| fabric_of(path, base).as_deref() == Some(fabric))
-}
-
-/// Namespaces whose names begin so and that carry a mark of a fabric that keeps its note in `base`,
-/// and that fabric; also names that lead nowhere, since their process was killed while it gave or
-/// took them.
-fn marked(base: &Path, begin: &str) -> Vec<(String, String)> {
-    let names = fs::read_dir(netns::NAMES).into_iter().flatten().flatten();
-    let mut found: Vec<_> = names
-        .filter_map(|e| {
-            let name = e.file_name().into_string().ok().filter(|n| n.starts_with(begin))?;
-            let empty = || {
-                netns::mark_of(&e.path()).and_then(|mark| marked_by(&mark, base).map(str::to_owned))
-            };
-            let fabric = fabric_of(&e.path(), base).or_else(empty)?;
-            Some((name, fabric))
-        })
-        .collect();
-    found.sort();
-    found
-}
-
-/// The names of one fabric's namespaces. Others are not opened, however many there are on the
-/// machine.
-fn names_of(base: &Path, fabric: &str) -> impl Iterator<Item = String> {
-    marked(base, &format!("{fabric}-")).into_iter().filter(move |m| m.1 == fabric).map(|m| m.0)
-}
-
-/// The fabric of `base` whose mark a namespace carries, if any.
-pub(super) fn fabric_of(path: &Path, base: &Path) -> Option<String> {
-    let ns = sys::open_ns(path).ok()?;
-    let mut netlink = Netlink::open(ns.as_fd()).ok()?;
-    let mut fabric = None;
-    netlink
-        .dump(msg::link_dump(), |m| {
-            if let Message::NewLink(l) = m
-                && l.header.index == 1
-            {
-                let alias = l
-                    .attributes
-                    .iter()
-                    .find_map(|a| if let LinkAttribute::IfAlias(t) = a { Some(t) } else { None });
-                fabric = alias.and_then(|t| marked_by(t, base)).map(str::to_owned);
-            }
-        })
-        .ok()?;
-    fabric
-}
-
-/// The fabric in a mark, if it keeps its note in `base`.
-fn marked_by<'a>(alias: &'a str, base: &Path) -> Option<&'a str> {
-    let (fabric, place) = alias.strip_prefix(PREFIX)?.split_once(':')?;
-    (Path::new(place) == base).then_some(fabric)
-}
-
-/// Takes the names of a fabric's namespaces and its notes away while it runs, for a process that
-/// ends at once: the rest goes with the process. Gives what it could not remove.
-pub fn abandon(base: &Path, fabric: &str) -> Vec<String> {
-    let names = || names_of(base, fabric);
-    // The fabric may be removing them itself at the same time.
-    names().for_each(|n| drop(take_dead(base, &n, fabric)));
-    let mut left: Vec<String> = names().map(|n| format!("namespace {n}")).collect();
-    let directory = base.join(fabric);
-    if let Err(e) = remove_directory(&directory)
-        && e.kind() != io::ErrorKind::NotFound
-    {
-        left.push(format!("{}: {e}", directory.display()));
-    }
-    left
-}
-
-/// What a fabric of this name left when it was killed. The caller holds its lock.
-fn remove_leftovers(base: &Path, fabric: &str) {
-    let mut removed = 0;
-    for name in names_of(base, fabric) {
-        match take_dead(base, &name, fabric) {
-            Ok(()) => removed += 1,
-            Err(e) => {
-                tracing::warn!("namespace {name}, which a killed run of {fabric} had left: {e}")
-            }
-        }
-    }
-    if removed > 0 {
-        tracing::info!("removed {removed} namespaces that a killed run of {fabric} had left");
-    }
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@
 //! others, and its time is luck.
 //!
 //! A topology may give a kind of link queues of another length, marks, delay and loss
-//! ([`LinkSpec`]): then each class has, in the order in which packets pass them, a netem (delay,
+//! ([`LinkSpec`]). Then each class has, in the order in which packets pass them, a netem (delay,
 //! loss) and a RED that marks, or a FIFO.
 //!
-//! Sizes were chosen by measurement; the default leaf (1000 packets of up to 64 kB) would hold half
-//! a second; behind a full EPS queue without priority for acknowledgements, circuits carry 46 to 81
+//! Sizes were chosen by measurement. The default leaf (1000 packets of up to 64 kB) would hold half
+//! a second. Behind a full EPS queue without priority for acknowledgements, circuits carry 46 to 81
 //! % only.
 
 use std::net::Ipv4Addr;
@@ -33,9 +33,9 @@ pub fn gso_max(rate: BitRate) -> u32 {
     (rate.bytes_in(Span::micros(500)).0 as u32).clamp(9_000, 65_536)
 }
 
-/// The largest segment that hosts hand down for a kind of link: two fit into its queue, one is no
-/// longer than what is not marked yet, and where packets are lost each is lost by itself. With four
-/// to a queue, and bursts of one, coflows took five times as long on a busy machine.
+/// The largest segment that hosts hand down for a kind of link. Two fit into its queue, and one is
+/// no longer than what is not marked yet. Where packets are lost, each is lost alone. With four to
+/// a queue, and bursts of one, coflows took five times as long on a busy machine.
 fn grain(spec: &LinkSpec) -> u32 {
     let half = spec.buffer.map_or(u64::MAX, |b| b.0 / 2);
     let bytes =
@@ -98,8 +98,8 @@ impl Leaf {
         if self.cuts { half as u32 } else { tc::SEGMENT_TURN }
     }
 
-    /// What the port's class may send at once: where the topology says how long the queue is, no
-    /// more than half of that, so that little more than the queue holds gets past a busy link.
+    /// What the port's class may send at once. Where the topology says how long the queue is, it is
+    /// no more than half of that, so that little more than the queue holds gets past a busy link.
     fn burst(&self, rate: BitRate) -> u32 {
         if self.cuts {
             return rate.bytes_in(Span::millis(1)).0.clamp(4 * FRAME, 1 << 20) as u32;
@@ -119,8 +119,8 @@ fn bytes(b: Bytes) -> u32 {
 /// The limit of a virtual output queue: three milliseconds, and on slow circuits still room for the
 /// smallest windows of some flows (18 kB cost four flows a fifth of 100 Mb/s). Sixteen racks that
 /// rotate at 1 Gb/s use 84 % of their light with 1 ms, whose overflow throws windows back when a
-/// circuit comes up, 88 % with 2 or 3 ms, and 86 % with 4 ms, whose drain takes that time from the
-/// light.
+/// circuit comes up. They use 88 % with 2 or 3 ms, and 86 % with 4 ms, whose drain takes that time
+/// from the light.
 fn voq_limit(topology: &Topology, rate: BitRate) -> u32 {
     let least = || (rate.bytes_in(Span::millis(3)).0 as u32).max(64_000).max(2 * gso_max(rate));
     topology.links.ocs.buffer.map_or_else(least, bytes)
@@ -208,7 +208,7 @@ pub fn priority_class(priority: u8) -> u16 {
 const ASSURED: u64 = 1000;
 
 /// A port that serves strict priorities, each with a queue, and short packets before all of them.
-/// What carries no class goes with the last. HTB counts all of them to one link: a class of smaller
+/// What carries no class goes with the last. HTB counts all of them to one link. A class of smaller
 /// `prio` takes what its siblings leave of their assured rates first, and half of the link is
 /// assured to short packets, which never need it.
 fn strict_port(port: &Port) -> Vec<Request> {
@@ -245,7 +245,8 @@ pub fn eps_port(link: u32, rate: BitRate, leaf: Leaf, service: Service) -> Vec<R
 
 /// What a queue of the EPS holds: all that a flow had on its way over a circuit, which it throws at
 /// the EPS when the circuit ends. Sixteen racks that rotate used 69 % of their light with one queue
-/// of 150 kB for all racks, 84 % with one of 150 kB a rack, and 88 % with 400 or 700 kB a rack.
+/// of 150 kB for all racks. They used 84 % with one of 150 kB a rack, and 88 % with 400 or 700 kB a
+/// rack.
 fn eps_limit(topology: &Topology) -> u32 {
     topology
         .planes
@@ -343,8 +344,8 @@ pub fn rack_class(rack: usize) -> u16 {
 }
 
 /// The limit of a queue whose packets wait for their circuit. Sixteen racks that rotate at 1 Gb/s
-/// use 84 to 96 % of their light (`netlink`) with the queue of those that do not wait, 94 to 96 %
-/// with four times that, and no more with ten.
+/// use 84 to 96 % of their light (`netlink`) with the queue of those that do not wait. They use 94
+/// to 96 % with four times that, and no more with ten.
 pub fn waiting_limit(topology: &Topology, rate: BitRate) -> u32 {
     topology.links.ocs.buffer.map_or_else(|| voq_limit(topology, rate) * 4, bytes)
 }

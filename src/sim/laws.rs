@@ -471,7 +471,7 @@ proptest! {
         let (t, step) = (queued(&s, queues), 9_000_000);
         let run = |ns| play(&Script { resolution: Span(ns), ..s.clone() }, &t, step);
         let (mut exact, mut finest) = (run(0)?, run(1)?);
-        // Flows that end at one instant are told in another order.
+        // Flows that end at one instant are reported in another order.
         exact.0.sort();
         finest.0.sort();
         prop_assert_eq!(exact, finest);

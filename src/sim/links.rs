@@ -14,10 +14,10 @@ use crate::topology::{Core, Host, PortQueues, Rack, Topology};
 use crate::units::{BitRate, Span};
 
 /// Links in this order: every host's interface up and down, every rack's EPS uplink up and down,
-/// every circuit, every pod's link to the core up and down, the core switch; every cable of the EPS
-/// graph in both directions, the graph's switches of limited rate; a link without capacity; the
-/// queues of the racks' ports to the EPS, and those of the EPS's ports to the racks, if each port
-/// has one for every rack.
+/// every circuit, every pod's link to the core up and down, the core switch. Then every cable of
+/// the EPS graph in both directions, the graph's switches of limited rate, and a link without
+/// capacity. Last the queues of the racks' ports to the EPS, and those of the EPS's ports to the
+/// racks, if each port has one for every rack.
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,

@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 const MOST_WORDS: usize = 35;
 /// The most lines of README.md: for whom, why and how, in a minute.
 const README_LINES: usize = 110;
+/// The most words of a page of `docs`, beside its code blocks and tables.
+const PAGE_WORDS: usize = 1500;
+/// Pages that are longer still: they say of every setting of the papers what differs, and why.
+const LONGER: [&str; 2] = ["docs/experiments.md", "docs/joint.md"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -194,6 +198,41 @@ fn the_readme_is_read_in_a_minute() {
         lines <= README_LINES,
         "README.md has {lines} lines, {README_LINES} are allowed; move details to docs"
     );
+}
+
+/// The words of a page beside its code blocks and tables.
+fn page_words(text: &str) -> usize {
+    let mut fenced = false;
+    let prose = text.lines().map(str::trim).filter(|line| {
+        let fence = line.starts_with("```");
+        fenced ^= fence;
+        !(fenced || fence || line.starts_with('|'))
+    });
+    prose.flat_map(str::split_whitespace).count()
+}
+
+#[test]
+fn a_page_of_the_documents_is_read_in_one_sitting() {
+    let mut pages = vec![];
+    files("docs", ".md", &mut pages);
+    let long: Vec<String> = pages
+        .iter()
+        .filter(|page| !LONGER.contains(&page.as_str()))
+        .map(|page| (page, page_words(&text(page))))
+        .filter(|(_, words)| *words > PAGE_WORDS)
+        .map(|(page, words)| format!("{page}: {words} words"))
+        .collect();
+    assert!(
+        pages.len() > 50 && long.is_empty(),
+        "{PAGE_WORDS} words are allowed beside code blocks and tables; make two pages of one, or say \
+         less: {long:?}"
+    );
+}
+
+#[test]
+fn words_of_a_page_are_those_of_its_prose() {
+    let page = "# A page\n\nTwo words.\n\n| not | these |\n|---|---|\n\n```sh\nnor these\n```\n- one `more`\n";
+    assert_eq!(page_words(page), 8);
 }
 
 #[test]

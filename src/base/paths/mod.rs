@@ -321,9 +321,10 @@ impl Switches {
         list.0.iter().map(|&s| self.name(s)).collect()
     }
 
-    /// Whether a flow from one host to another can take a list: links join its switches, none is in
-    /// the list twice, it begins and ends at the hosts' switches and goes up and then down where
-    /// the network is layered. Capacities are left out: see [`Load::check`]. O(length x degree).
+    /// Whether a flow from one host to another can take a list. Links join its switches, and none
+    /// is in the list twice. It begins and ends at the hosts' switches, and goes up and then down
+    /// where the network is layered. Capacities are left out: see [`Load::check`]. O(length x
+    /// degree).
     ///
     /// # Errors
     /// The first thing that is wrong, from the front of the list.

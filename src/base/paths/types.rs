@@ -13,8 +13,8 @@ use crate::topology::Topology;
 use crate::topology::graph::Tier;
 use crate::topology::types::Types;
 
-/// The most switches that one search for a list looks at beyond the shortest walk's: where every
-/// walk of the given tiers that is left crosses a switch twice, looking at all of them could take
+/// The most switches that one search for a list looks at beyond the shortest walk's. Where every
+/// walk of the given tiers that is left crosses a switch twice, to look at all of them could take
 /// for ever.
 const MAX_STEPS: u32 = 100_000;
 

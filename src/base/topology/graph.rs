@@ -253,7 +253,7 @@ impl Routes {
     }
 
     /// The way of all flows from one rack to another: a shortest one. Where several next hops are
-    /// equally short they are shared by a hash of the two racks (equal-cost multipath): with h =
+    /// equally short, a hash of the two racks chooses one (equal-cost multipath). With h =
     /// [`spread`]`(from, to)`, hop h mod n of the n in the order of their cables is taken, and h
     /// becomes h / n. Empty if there is no way. O(length x degree).
     pub fn way(&self, from: RackId, to: RackId) -> Vec<Hop> {

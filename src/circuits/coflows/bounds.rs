@@ -10,9 +10,9 @@ pub fn payload_rate(rate: BitRate) -> BitRate {
     BitRate((u128::from(rate.0) * u128::from(PAYLOAD.0) / u128::from(PAYLOAD.1)) as u64)
 }
 
-/// No schedule on this network finishes `coflow` sooner: every host must pass its bytes through its
-/// NIC, and every rack its bytes through its EPS uplink and all its circuits together, delta not
-/// counted because a circuit may already be up.
+/// No schedule on this network finishes `coflow` sooner. Every host must pass its bytes through its
+/// NIC, and every rack its bytes through its EPS uplink and all its circuits together. Delta is not
+/// counted, because a circuit may already be up.
 ///
 /// O(flows + R), and O(ends + flows within racks + R) of a shuffle. Flows within one host count
 /// nothing, unless hosts have a loopback.

@@ -21,8 +21,8 @@ const MOST: i64 = 1 << 44;
 ///
 /// The matrix is stuffed to equal sums. Each configuration is the vertex that a Frank-Wolfe step
 /// along the barrier's gradient finds: the permutation with the least sum of `1 / rest` over its
-/// cells, which is one without thin cells, but with an eye on all of them and not only on the
-/// thinnest. It lasts as long as all its cells do (Birkhoff's step).
+/// cells. It has no thin cells, but looks at all cells and not only at the thinnest. It lasts as
+/// long as all its cells do (Birkhoff's step).
 ///
 /// # Arguments
 /// Those of [`super::bvn()`].

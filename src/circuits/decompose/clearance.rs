@@ -14,8 +14,8 @@ const NONE: u32 = u32::MAX;
 /// optimum when delta is 0.
 ///
 /// A port whose rest equals the time that is left is tight: it must not rest. Each configuration
-/// joins every tight port (a matching like this always exists), keeps the circuits of the one
-/// before where it can, adds the thickest cells that are still free, and lasts until a cell is
+/// joins every tight port (a matching like this always exists). It keeps the circuits of the one
+/// before where it can, and adds the thickest cells that are still free. It lasts until a cell is
 /// empty or another port becomes tight. Nothing is stuffed, so no circuit is set for nothing.
 ///
 /// # Arguments
@@ -97,9 +97,9 @@ impl Shop {
         self.rest.get(RackId(i), RackId(j))
     }
 
-    /// Joins the tight port `p` (an output if `from_output`) along an alternating path to a free
-    /// port of the other side, or to a port of its own side that is not tight, which gives way.
-    /// Ports of the other side that are joined stay so: what is covered stays.
+    /// Joins the tight port `p` (an output if `from_output`) along an alternating path. The path
+    /// ends at a free port of the other side, or at a port of its own side that is not tight, which
+    /// gives way. Ports of the other side that are joined stay so: what is covered stays.
     fn cover(&mut self, p: u32, from_output: bool) {
         let (own, other) =
             if from_output { (&self.row, &self.column) } else { (&self.column, &self.row) };

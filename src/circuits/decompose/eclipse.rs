@@ -21,11 +21,11 @@ const LOOKS: usize = 256;
 /// over where its ends prove that it holds none that is a 64th better than the best so far. The
 /// paper bisects them too, but follows one side only, which may miss the best where the ratio has
 /// several peaks. Without dark time no ratio grows with the duration, and the best would be the
-/// shortest rest, down to a nanosecond in the end: the longest duration whose ratio is within a
-/// 64th of the best is taken instead, which is found by halving. When the best does not fit any
-/// more, what is left of the window is filled in the same way with what fits, or with one matching,
-/// whichever carries more; and where one matching for the whole window carries more than all of
-/// this, it is that.
+/// shortest rest, down to a nanosecond in the end. So the longest duration whose ratio is within a
+/// 64th of the best is taken, which is found by halving. When the best does not fit any more, what
+/// is left of the window is filled in the same way with what fits, or with one matching, whichever
+/// carries more. Where one matching for the whole window carries more than all of this, that one is
+/// taken.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`; `rate`: of a circuit; `delta`: dark time before
@@ -40,7 +40,7 @@ const LOOKS: usize = 256;
 /// # Complexity
 /// A maximum weight matching, O(R^3) at worst, for each duration looked at: mostly some ten a
 /// configuration, never more than 256. Each configuration but the last two is held until a cell is
-/// through, so there are at most E + 2 for E cells.
+/// empty, so there are at most E + 2 for E cells.
 ///
 /// # Example
 /// ```
@@ -183,9 +183,9 @@ impl Plan {
         Some(best)
     }
 
-    /// The choice, held at least until one of its circuits is through, or as long as may be: until
-    /// then all have light, so it carries no less for its time. Without this, rests that are cut
-    /// from each other could become ever shorter, down to a nanosecond.
+    /// The choice, held at least until one of its circuits has carried its demand, or as long as
+    /// may be: until then all have light, so it carries no less for its time. Without this, rests
+    /// that are cut from each other could become ever shorter, down to a nanosecond.
     fn until_one_is_through(&self, c: Choice, most: u64) -> Choice {
         let rests = c.matching.pairs().map(|(i, j)| self.rest.get(i, j));
         let time = rests.min().unwrap_or(0).min(most);

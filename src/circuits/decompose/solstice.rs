@@ -10,9 +10,10 @@ use crate::{Ask, Decision, Scheduler, Slot};
 /// Configurations that leave of `demand` no more than the electrical network carries meanwhile.
 ///
 /// The matrix is stuffed to equal sums (QuickStuff), then cut along perfect matchings whose cells
-/// are all at least a threshold, a power of two that halves whenever there is none (BigSlice), each
-/// for as long as all its cells last. It ends when every rack's rest, both ways, fits into the
-/// electrical network in the time of the configurations so far, dark time included.
+/// are all at least a threshold (BigSlice). The threshold is a power of two that halves whenever
+/// there is no such matching. Each lasts as long as all its cells do. It ends when every rack's
+/// rest, both ways, fits into the electrical network in the time of the configurations so far, dark
+/// time included.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`; `rate`: of a circuit; `delta`: dark time before

@@ -317,10 +317,10 @@ impl Stuffed {
         Some((self.take(self.threshold), self.threshold))
     }
 
-    /// [`Self::cut`] with thresholds that are powers of two, as in Solstice's BigSlice: along a
-    /// perfect matching whose cells are all at least the largest power of two for which there is
-    /// one, for as long as all of them last. O(R) for a circuit that has to be replaced, as a rule;
-    /// O(R^2 / 64) at worst, and O(R^2) whenever the threshold comes down.
+    /// [`Self::cut`] with thresholds that are powers of two, as in Solstice's BigSlice. It cuts
+    /// along a perfect matching whose cells are all at least the largest power of two for which
+    /// there is one, for as long as all of them last. O(R) for a circuit that has to be replaced,
+    /// as a rule; O(R^2 / 64) at worst, and O(R^2) whenever the threshold comes down.
     pub(super) fn cut_power(&mut self) -> Option<(Matching, u64)> {
         if self.sum == 0 {
             return None;

@@ -127,7 +127,7 @@ impl EstimatorState {
                     &mut self.shares,
                 );
             }
-            // Recordings made before flows were told have none.
+            // Recordings of versions that did not record flows have none.
             (Estimator::Hedera | Estimator::HederaRacks, _) => {
                 let gained = self.counters.update(inputs.sent);
                 return hedera::between_racks(

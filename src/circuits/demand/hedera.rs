@@ -204,7 +204,7 @@ pub fn between_hosts(
 ///
 /// # Arguments
 /// - `sent`: bytes of the last interval, `R x R`; `backlog`: bytes that wait now, `R x R`.
-/// - `topology`, `interval`, `shares`: as of [`between_hosts`].
+/// - `topology`, `interval`, `shares`: as in [`between_hosts`].
 ///
 /// # Panics
 /// If the matrices and the topology differ in size.

@@ -29,10 +29,11 @@ use crate::ids::RackId;
 /// If the ends of `flows`, `out` and `into` are not equally many.
 ///
 /// # Complexity
-/// O(N^2) at most, or O(N + P) for P pairs that are few, and a round goes over the pairs of each
-/// end at which something has changed in the round before: several times, once more than its flows
-/// have limits below its level at most; several pairs at a time where most ends have flows to most
-/// others. There are as many rounds as destinations are cut one after the other, O(N) at most.
+/// O(N^2) at most, or O(N + P) for P pairs that are few. A round goes over the pairs of each end at
+/// which something has changed in the round before. It does so several times: once more than its
+/// flows have limits below its level, at most. Where most ends have flows to most others, it takes
+/// several pairs at a time. There are as many rounds as destinations are cut one after the other,
+/// O(N) at most.
 ///
 /// # Source
 /// Hedera, NSDI 2010, figures 7 and 8.
@@ -212,8 +213,8 @@ impl<'a, T: Amount> Side<'a, T> {
     }
 
     /// The level of an end: the most that each of its flows may have beside its own limit, by its
-    /// other end, so that all fit; looked for from a level that is none too high. `None`: all fit
-    /// with their limits. `room` is for their limits.
+    /// other end, so that all fit. The search begins at a level that is not too high. `None`: all
+    /// fit with their limits. `room` is for their limits.
     fn level(&self, k: usize, limits: &[T], capacity: T, from: T, room: &mut Vec<T>) -> Option<T> {
         let own = self.own(k);
         let limits = if self.others.is_empty() {

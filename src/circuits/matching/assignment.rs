@@ -2,9 +2,9 @@
 //! [`super::edmonds()`].
 //!
 //! R. Jonker and A. Volgenant, *A shortest augmenting path algorithm for dense and sparse linear
-//! assignment problems*, Computing 38 (1987): column reduction, reduction transfer, two passes of
-//! augmenting row reduction, then one shortest augmenting path for each row still free. Written for
-//! profits (largest sum) instead of costs.
+//! assignment problems*, Computing 38 (1987). Its steps are column reduction, reduction transfer,
+//! two passes of augmenting row reduction, then one shortest augmenting path for each row still
+//! free. Written for profits (largest sum) instead of costs.
 
 use super::num::Num;
 use crate::steps;

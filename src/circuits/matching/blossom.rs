@@ -145,7 +145,7 @@ pub(super) struct Machine<'a, N: Symmetric, G: Graph<N>> {
     labels: Vec<Label>,
     /// By how much outer duals have sunk in this search.
     clock: N,
-    /// What may happen next. Events that no longer hold are told when they come out.
+    /// What may happen next. Events that no longer hold are recognised when they come out.
     events: BinaryHeap<Reverse<Event<N>>>,
     /// The first outer vertex to reach zero, and when.
     end: (N, u32),

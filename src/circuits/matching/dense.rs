@@ -1,8 +1,9 @@
 //! The assignment problem on dense 64-bit weights: [`super::assignment`] made fast.
 //!
 //! The same method (Jonker and Volgenant, Computing 38, 1987), laid out for vector scans
-//! ([`super::simd`]): no list of open columns but a price that shuts a column out, so that every
-//! scan runs over whole rows; and weights straight from the demand, without a table of their own.
+//! ([`super::simd`]). There is no list of open columns but a price that shuts a column out, so that
+//! every scan runs over whole rows. Weights come straight from the demand, without a table of their
+//! own.
 //!
 //! All numbers are multiples of a power of two. Where there is room, a price has its column's
 //! number in its spare bits, so that the best of a row says where it is; else it is looked for. In
@@ -120,7 +121,7 @@ impl Dense {
         }
     }
 
-    /// Duals in the unit of the cells that [`Weights::new`] was given, shifted as it was told.
+    /// Duals in the unit of the cells that [`Weights::new`] was given, shifted by its shift.
     pub(super) fn assignment(&self, w: &Weights) -> Assignment<i64> {
         let u = self
             .column
@@ -181,8 +182,8 @@ impl Dense {
     }
 
     /// Raises prices that have no numbers until rows like no column better than their own, or until
-    /// [`LIFTS`] passes are over: of each column to what it is worth to any row, less what this row
-    /// has of its own.
+    /// [`LIFTS`] passes are over. The price of each column rises to what it is worth to any row,
+    /// less what this row has of its own.
     ///
     /// If the old matching is still the best one, the least prices that prove it are the longest
     /// paths over the old prices. These are mostly of few steps. Otherwise rows that gain by going
@@ -362,7 +363,7 @@ impl Dense {
     /// none.
     ///
     /// After a cold start no row's best is more than zero, since prices begin at the columns' best
-    /// weights and only rise. So a row with a free column worth zero is through without a look at
+    /// weights and only rise. So a row with a free column worth zero is done without a look at
     /// the others.
     fn give_away(&mut self, w: &Weights) {
         self.left.clear();

@@ -147,8 +147,8 @@ pub(super) fn begin<'a, N: Symmetric, G: Graph<N>>(
 }
 
 /// The duals and a matching of tight edges, from any optimal assignment of the symmetric weights.
-/// It is made of cycles and of paths; the racks at a path's two ends have dual zero, since by
-/// symmetry a rack that is alone as a row may as well be alone as a column.
+/// It is made of cycles and of paths. The racks at a path's two ends have dual zero: by symmetry, a
+/// rack that is alone as a row may as well be alone as a column.
 fn matched_cycles<N: Symmetric, G: Graph<N>>(w: &G, a: &Assignment<N>) -> (Vec<N>, Vec<u32>) {
     let n = a.column.len();
     let y: Vec<N> = a.u.iter().zip(&a.v).map(|(&u, &v)| u + v).collect();

@@ -234,9 +234,9 @@ fn up_to_names(base: u64) -> u64 {
     })
 }
 
-/// Number of sets of matrices that differ only in names, by Burnside's lemma: the mean over all
-/// renamings of the matrices that it leaves as they are, for which all cells of a cycle must be
-/// equal.
+/// Number of sets of matrices that differ only in names, by Burnside's lemma. It is the mean, over
+/// all renamings, of the number of matrices that a renaming leaves as they are. For these all cells
+/// of a cycle must be equal.
 fn sets(base: u64) -> u64 {
     let cycles = |o: &[usize; R]| {
         let mut seen = [[false; R]; R];

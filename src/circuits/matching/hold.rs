@@ -11,8 +11,8 @@ use crate::{Ask, Decision, Matching, Scheduler};
 /// counted.
 ///
 /// A circuit that is up carries at most `rate x interval`, a new one at most `rate x (interval -
-/// delta)`, and neither more than its demand: these are the weights of a maximum weight matching
-/// (of pairs, on a duplex plane), so a change is made if and only if the bytes that it gains are
+/// delta)`, and neither more than its demand. These are the weights of a maximum weight matching
+/// (of pairs, on a duplex plane). So a change is made if and only if the bytes that it gains are
 /// more than those that its dark time costs. On an all-stop plane every circuit pays, so the best
 /// change as a whole is weighed against no change at all, which wins when they are equal.
 ///

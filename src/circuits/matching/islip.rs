@@ -15,9 +15,9 @@ pub struct Pointers {
     accept: Vec<usize>,
 }
 
-/// A maximal matching of pairs with demand, found in rounds: every free output grants the next
-/// input at or after its pointer that asks for it, and every free input accepts the next grant at
-/// or after its own.
+/// A maximal matching of pairs with demand, found in rounds. Every free output grants the next
+/// input at or after its pointer that asks for it. Every free input accepts the next grant at or
+/// after its own pointer.
 ///
 /// The pointers move one beyond what was accepted, in the first round only, which is what keeps any
 /// pair from starving: a pair that always has demand is joined at least once in R^2 calls.

@@ -58,9 +58,9 @@ pub use islip::{Islip, Pointers, islip};
 pub use manual::Manual;
 pub use round_robin::{RoundRobin, round_robin, rounds, tournament};
 
-/// Asks `one` for a matching of each plane (its number, the demand that usable ports may carry and
-/// that earlier planes leave), in order; with `pairs`, on every plane only of racks whose ports may
-/// be used both ways. O(R^2) a plane besides `one`.
+/// Asks `one` for a matching of each plane, in order. It gets the plane's number, and the demand
+/// that usable ports may carry and that earlier planes leave. With `pairs`, every plane has only
+/// racks whose ports may be used both ways. O(R^2) a plane besides `one`.
 pub fn plane_by_plane(
     ask: &Ask,
     pairs: bool,

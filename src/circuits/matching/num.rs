@@ -71,9 +71,9 @@ pub(crate) fn places(racks: usize) -> u32 {
     racks.next_power_of_two().trailing_zeros()
 }
 
-/// How weights are turned into the solvers' integers: `weight * factor + bonus`, where the bonus of
-/// a circuit that is up decides between matchings of equal weight and, being less than one unit in
-/// sum, never between unequal ones.
+/// How weights are turned into the solvers' integers: `weight * factor + bonus`. The bonus of a
+/// circuit that is up decides between matchings of equal weight. In sum it is less than one unit,
+/// so it never decides between unequal ones.
 pub(crate) struct Scale {
     racks: usize,
     largest: u128,

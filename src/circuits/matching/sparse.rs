@@ -1,9 +1,9 @@
 //! The partial assignment problem on few cells: the engine of [`super::bipartite()`] and of
 //! [`super::edmonds()`] where most pairs of racks have no demand.
 //!
-//! The same shortest augmenting paths as in [`super::assignment`], but a row may stay without a
-//! column at value zero, only cells with weight exist, and a search never looks further than the
-//! cheapest way to leave some row out. Racks that are idle cost nothing.
+//! The same shortest augmenting paths as in [`super::assignment`], with three differences. A row
+//! may stay without a column at value zero; only cells with weight exist; and a search never looks
+//! further than the cheapest way to leave some row out. Racks that are idle cost nothing.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,11 +1,11 @@
 //! [`sunflow`](super::sunflow()) as far ahead as it is needed, and no further.
 //!
 //! Reservations are made again whenever a coflow comes or ends, so most of what a plan to the end
-//! says is never carried out. What happens before an instant depends on little beyond it: a coflow
-//! must know of those before it only what they start within a dark time from now, or its own
-//! circuit would not be worth its set-up. So the last coflow is planned up to the horizon, the one
-//! before it a dark time further, and so on; what starts before the horizon is then exactly what a
-//! plan to the end has.
+//! says is never carried out. What happens before an instant depends on little beyond it. Of those
+//! before it, a coflow must know only what they start within a dark time from now; beyond that its
+//! own circuit would not be worth its set-up. So the last coflow is planned up to the horizon, the
+//! one before it a dark time further, and so on. What starts before the horizon is then exactly
+//! what a plan to the end has.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -44,7 +44,7 @@ pub struct Circuit {
 pub struct Window {
     /// All circuits that begin before the horizon, coflow by coflow.
     pub circuits: Vec<Circuit>,
-    /// Time up to which they are exact: the horizon, or when the first coflow is through if that is
+    /// Time up to which they are exact: the horizon, or the end of the first coflow if that is
     /// sooner.
     pub horizon: Time,
 }
@@ -146,7 +146,7 @@ impl Sweep {
         }
     }
 
-    /// Plans up to `limit`; returns when the coflow is through, if it is by then.
+    /// Plans up to `limit`; returns when the coflow ends, if it does by then.
     fn run(&mut self, shared: &Shared, held: &[Held], limit: Time) -> Option<Time> {
         self.pass(shared.at, shared);
         self.go_on(shared, held);

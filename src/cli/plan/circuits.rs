@@ -24,8 +24,8 @@ use crate::units::{BitRate, Bytes, Span, Time};
 /// their ratio
 ///
 /// Algorithms that plan ahead (bvn, solstice, eclipse, sunflow and their kin) are asked once for
-/// the whole matrix, all others again and again until the demand is through. So are those that plan
-/// ahead on duplex planes, and sunflow on all-stop ones. All ports are dark at first.
+/// the whole matrix, all others again and again until the demand has been carried. So are those
+/// that plan ahead on duplex planes, and sunflow on all-stop ones. All ports are dark at first.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Bytes by sending and receiving rack: CSV, JSON, or the binary .dm form (docs/circuits.md)

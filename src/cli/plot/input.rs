@@ -88,8 +88,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// Whether another input differs in its seed alone, and in what is pooled, and tells of the
-    /// same things.
+    /// Whether another input differs in its seed alone, and in what is pooled, and has the same
+    /// things.
     pub fn is_like(&self, other: &Self) -> bool {
         self.keys == other.keys && self.ccts.is_some() == other.ccts.is_some()
     }
@@ -106,7 +106,7 @@ impl Input {
                 mine.extend(theirs.unwrap_or_default());
             }
         }
-        // What is told over time, is told of one run.
+        // Only one run can be drawn over time.
         (self.circuits, self.demand, self.utilisation, self.timeline) = (None, None, None, None);
         self.runs += other.runs;
         self.caveats.extend(other.caveats);

@@ -303,8 +303,8 @@ proptest! {
     }
 }
 
-/// What the event log of a run says of its circuits is a timetable: on a plane no port has two
-/// circuits, nor one that is lit while another is set up there, whichever scheduler wrote it. So is
+/// What the event log of a run says of its circuits is a timetable, whichever scheduler wrote it.
+/// On a plane no port has two circuits, nor one that is lit while another is set up there. So is
 /// the chart of it.
 #[test]
 fn an_event_log_says_when_each_circuit_ends() {

@@ -41,7 +41,7 @@ struct Missing {
 }
 
 impl EventFile {
-    /// Writes every event that the controller tells of from now on: a line of JSON each, as
+    /// Writes every event of the controller from now on: a line of JSON each, as
     /// `simulate --events` does. Where the disk refuses, the failure is shown as the controller's
     /// others are, and later events are written once it takes them again. At each change of
     /// `reopen` the file is opened by its name again. What the file holds is dropped, unless the
@@ -195,7 +195,7 @@ fn reopened(file: &mut LineFile, tell: &mut impl FnMut(Option<String>)) -> Optio
     Some(Instant::now())
 }
 
-/// The same after a try that failed, whose reason was told.
+/// The same after a try that failed, whose reason has been reported.
 fn reopened_late(file: &mut LineFile, tell: &mut impl FnMut(Option<String>)) -> Option<Instant> {
     if file.reopen().is_ok() { goes_on(file, tell) } else { Some(Instant::now()) }
 }

@@ -9,7 +9,7 @@ use crate::runtime::emulation::Emulation;
 use crate::runtime::journal::{Journal, JournalError, Writing};
 use crate::topology::Topology;
 
-/// Damaged lines that are told one by one.
+/// Damaged lines that are reported one by one.
 const SHOWN: usize = 5;
 
 /// Opens the journal in a directory, and says what it holds.

@@ -12,7 +12,7 @@ use crate::topology::Topology;
 /// them.
 ///
 /// # Errors
-/// There are such links.
+/// There are links like this.
 pub fn check_links(file: &Path, topology: &Topology) -> Result<(), CliError> {
     let missing = missing::lacks(topology)
         .map_err(|e| CliError::Failed(format!("try what links need: {e}")))?;

@@ -13,7 +13,7 @@ use crate::units::Time;
 /// Tells the service manager that started this process of a network, until it is dropped: that is
 /// before the network is taken down. Nothing happens where there is none.
 pub struct Manager {
-    /// The thread that tells that the network is under control, where that is to be told; it ends
+    /// The thread that reports that the network is under control, where that is wanted; it ends
     /// when nothing can be sent to it.
     watchdog: Option<(Sender<()>, JoinHandle<()>)>,
 }
@@ -47,8 +47,8 @@ impl Drop for Manager {
 }
 
 /// Says once a `period` that the network is under control, if the control loop has shown its state
-/// since then: `shown` is the time of the newest snapshot, and a loop that hangs makes no others.
-/// Ends when the other side of `end` is gone.
+/// since then. `shown` is the time of the newest snapshot; a loop that hangs makes no others. Ends
+/// when the other side of `end` is gone.
 fn tell(period: Duration, end: &Receiver<()>, shown: impl Fn() -> Time, mut say: impl FnMut()) {
     let mut heard = shown();
     while end.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {

@@ -47,7 +47,7 @@ pub struct Play<'a> {
 pub struct Listeners<'a> {
     /// Is told how far it is.
     pub watch: Option<&'a dyn Fn(of_jobs::Progress)>,
-    /// Takes what both machines are told and want.
+    /// Takes what both machines hear and want.
     pub record: Option<&'a Recorder>,
     /// Takes what ends.
     pub rows: Option<Rows<'a>>,

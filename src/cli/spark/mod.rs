@@ -13,16 +13,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use serde::Deserialize as _;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::changes::Changes;
 use super::log::say;
-use super::{CliError, can_write, files, print, read_policy_with, read_topology_with, write_text};
+use super::{
+    CliError, can_write, files, print, read_policy_with, read_topology_with, running, write_text,
+};
+use crate::api::wire;
 use crate::coflows::elephants::Admit;
-use crate::config;
-use crate::kernel::ownership;
-use crate::topology::Topology;
+use crate::kernel::ownership::{self, Note};
 use crate::units::Bytes;
+use crate::{client, config};
 
 mod network;
 mod plugin;
@@ -48,8 +51,11 @@ const LOOK: Duration = Duration::from_millis(50);
 )]
 pub struct Args {
     /// The topology: a file (YAML), or the name of a shipped one
-    #[arg(required_unless_present = "jar")]
+    #[arg(required_unless_present_any = ["jar", "network"])]
     topology: Option<PathBuf>,
+    /// Runs on this network instead, which is up and stays up; several applications may at once
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["topology", "policy", "baseline", "set", "name"])]
+    network: Option<String>,
     /// The policy: a file (YAML), or the name of a shipped one; it must admit all traffic, since
     /// Spark marks none
     #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_POLICY)]
@@ -127,38 +133,25 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         let jar = Spark::find(args.python.as_deref())?.plugin()?;
         return fs::copy(&jar, to).map(drop).map_err(|e| files::failed(to, &e));
     }
-    let file = args.topology.as_deref().unwrap_or(Path::new(""));
-    let topology = read_topology_with(file, &args.changes.all)?;
-    let policy = read_policy_with(&args.policy, &args.changes.all)?;
-    config::fit(&topology, &policy)?;
-    if policy.run.admit != Admit::All {
-        let why =
-            format!("{} admits marked traffic only, and Spark marks none", args.policy.display());
+    let place = args.network.as_ref().map_or_else(|| Place::new(args), |name| Place::up(name))?;
+    if place.admit != Admit::All {
         return Err(CliError::Invalid(format!(
-            "{why}; take a policy with `elephants: {{admit: all}}`, or --set elephants.admit=all"
+            "the policy {} admits marked traffic only, and Spark marks none; take one with \
+             `elephants: {{admit: all}}`, or --set elephants.admit=all",
+            place.policy
         )));
     }
-    let hosts = hosts(&topology, args.executors)?;
+    let hosts = place.hosts(args.executors)?;
     let spark = Spark::find(args.python.as_deref())?;
     let jar = spark.plugin()?;
     let stop = Arc::new(AtomicBool::new(false));
-    let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
     listen(&stop)?;
     let mut outcomes = vec![];
     for (mode, circuits) in
         args.baseline.then_some((Mode::Off, false)).into_iter().chain([(args.mode, true)])
     {
-        let plan = Plan {
-            args,
-            spark: &spark,
-            jar: &jar,
-            hosts: &hosts,
-            mode,
-            name: &name,
-            policy: &policy.policy.name,
-            circuits,
-        };
-        outcomes.push(one(&plan, file, &stop)?);
+        let plan = Plan { args, spark: &spark, jar: &jar, hosts, mode, place: &place, circuits };
+        outcomes.push(one(&plan, &stop)?);
         if stop.load(Relaxed) || outcomes.iter().any(|o| o.failed.is_some()) {
             break;
         }
@@ -175,25 +168,90 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     outcomes.into_iter().find_map(|o| o.failed).map_or(Ok(()), |why| Err(CliError::Failed(why)))
 }
 
-/// The hosts that get an executor: the first of every rack, then the second of every rack, and so
-/// on.
-fn hosts(topology: &Topology, executors: Option<u32>) -> Result<Vec<String>, CliError> {
-    let mut all: Vec<_> =
-        topology.hosts.iter().map(|h| (h.index, h.rack, topology.host_name(h.id))).collect();
-    all.sort_unstable();
-    let n = executors.map_or(all.len(), |n| n as usize);
-    if n > all.len() {
-        return Err(CliError::Usage(format!(
-            "--executors {n}: {} has {} hosts, and a host has one executor",
-            topology.name,
-            all.len()
-        )));
+/// Where an application runs.
+struct Place {
+    /// The network's name.
+    name: String,
+    /// Its policy's name.
+    policy: String,
+    /// Which traffic the policy lets onto circuits.
+    admit: Admit,
+    /// Names of its hosts, the first of every rack, then the second of every rack, and so on.
+    hosts: Vec<String>,
+    /// The network, if it is up already.
+    up: Option<Note>,
+}
+
+impl Place {
+    /// A network of its own.
+    ///
+    /// # Errors
+    /// Files that cannot be read, or do not fit each other.
+    fn new(args: &Args) -> Result<Self, CliError> {
+        let file = args.topology.as_deref().unwrap_or(Path::new(""));
+        let topology = read_topology_with(file, &args.changes.all)?;
+        let policy = read_policy_with(&args.policy, &args.changes.all)?;
+        config::fit(&topology, &policy)?;
+        let hosts = topology.hosts.iter().map(|h| (h.rack.0, topology.host_name(h.id)));
+        Ok(Self {
+            name: args.name.clone().unwrap_or_else(|| topology.name.clone()),
+            admit: policy.run.admit,
+            policy: policy.policy.name,
+            hosts: rack_by_rack(hosts),
+            up: None,
+        })
     }
-    Ok(all.into_iter().take(n).map(|h| h.2).collect())
+
+    /// A network that is up.
+    ///
+    /// # Errors
+    /// There is none of this name, or it does not answer.
+    fn up(name: &str) -> Result<Self, CliError> {
+        let note = running::choose(Some(name))?;
+        let client = network::client(&note);
+        let topology: wire::Topology = client::parse(&client.get("/api/v1/topology")?)?;
+        let policy: serde_json::Value = client::parse(&client.get("/api/v1/policy")?)?;
+        let admit = Admit::deserialize(&policy["elephants"]["admit"])
+            .map_err(|e| CliError::Failed(format!("the policy of {name}: {e}")))?;
+        Ok(Self {
+            name: name.into(),
+            policy: policy["name"].as_str().unwrap_or_default().into(),
+            admit,
+            hosts: rack_by_rack(topology.hosts.into_iter().map(|h| (h.rack, h.name))),
+            up: Some(note),
+        })
+    }
+
+    /// The hosts that get an executor.
+    fn hosts(&self, executors: Option<u32>) -> Result<&[String], CliError> {
+        let n = executors.map_or(self.hosts.len(), |n| n as usize);
+        self.hosts.get(..n).ok_or_else(|| {
+            CliError::Usage(format!(
+                "--executors {n}: {} has {} hosts, and a host has one executor",
+                self.name,
+                self.hosts.len()
+            ))
+        })
+    }
+}
+
+/// Hosts of a list that goes rack by rack: the first of every rack, then the second of every rack,
+/// and so on.
+fn rack_by_rack(hosts: impl Iterator<Item = (u32, String)>) -> Vec<String> {
+    let mut seen = BTreeMap::<u32, u32>::new();
+    let mut all: Vec<_> = hosts
+        .map(|(rack, name)| {
+            let before = seen.entry(rack).or_default();
+            *before += 1;
+            (*before, rack, name)
+        })
+        .collect();
+    all.sort_unstable();
+    all.into_iter().map(|h| h.2).collect()
 }
 
 /// Has `stop` become true at the first signal that asks to end. At the second this process ends at
-/// once; the network and Spark are told by the kernel then.
+/// once; the kernel then signals the network and Spark.
 fn listen(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
     let failed = |e: std::io::Error| CliError::Failed(format!("listen to signals: {e}"));
     let runtime =
@@ -238,10 +296,8 @@ struct Plan<'a> {
     hosts: &'a [String],
     /// What Spark and the controller say to each other.
     mode: Mode,
-    /// The network's name.
-    name: &'a str,
-    /// The policy's name.
-    policy: &'a str,
+    /// Where it runs.
+    place: &'a Place,
     /// Whether there are circuits.
     circuits: bool,
 }
@@ -252,7 +308,7 @@ fn program() -> PathBuf {
 }
 
 /// Runs the application once.
-fn one(plan: &Plan<'_>, topology: &Path, stop: &AtomicBool) -> Result<Outcome, CliError> {
+fn one(plan: &Plan<'_>, stop: &AtomicBool) -> Result<Outcome, CliError> {
     let scratch = tempfile::Builder::new().prefix("heliostat-spark-").tempdir();
     let scratch =
         scratch.map_err(|e| CliError::Failed(format!("make a temporary directory: {e}")))?;
@@ -266,10 +322,13 @@ fn one(plan: &Plan<'_>, topology: &Path, stop: &AtomicBool) -> Result<Outcome, C
     for dir in [&logs, &scratch.path().join("conf")] {
         fs::create_dir_all(dir).map_err(|e| files::failed(dir, &e))?;
     }
-    let network = Network::start(topology, plan, &logs)?;
+    let network = match &plan.place.up {
+        Some(note) => Network::up(note.clone())?,
+        None => Network::start(plan, &logs)?,
+    };
     let mut outcome = Outcome::new(plan);
     let submitted = submit::submit(plan, scratch.path(), &logs, &mut outcome, stop);
-    outcome.total(&network);
+    outcome.total(network.carried());
     let ended = network.end();
     if let Err(why) | Ok(Some(why)) = &submitted {
         outcome.failed = Some(kept(why, scratch, plan.args.logs.as_deref()));
@@ -293,14 +352,14 @@ fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static s
     let off = || "false".to_owned();
     BTreeMap::from([
         ("spark.heliostat.program", program().display().to_string()),
-        ("spark.heliostat.network", plan.name.to_owned()),
+        ("spark.heliostat.network", plan.place.name.clone()),
         ("spark.heliostat.hosts", plan.hosts.join(",")),
         ("spark.heliostat.logs", logs.display().to_string()),
         ("spark.heliostat.mode", plan.mode.name().to_owned()),
         ("spark.heliostat.report", scratch.join("report.jsonl").display().to_string()),
         (
             "spark.heliostat.controller",
-            format!("unix:{}", ownership::base().join(plan.name).join("api.sock").display()),
+            format!("unix:{}", ownership::base().join(&plan.place.name).join("api.sock").display()),
         ),
         ("spark.driver.host", driver.clone()),
         ("spark.driver.bindAddress", driver),

@@ -1,5 +1,5 @@
 //! The network of an application: `heliostat run` in a process of its own, which ends with this
-//! one.
+//! one, or one that was up before and stays up.
 
 use std::io;
 use std::path::Path;
@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::{LOOK, Plan, program};
+use crate::api::wire;
 use crate::cli::{CliError, files, log};
-use crate::client::{Client, TIMEOUT};
+use crate::client::{self, Client, TIMEOUT};
 use crate::kernel::ownership::{self, Note};
 use crate::kernel::programs;
 use crate::kernel::sys::{self, Process};
@@ -21,8 +22,18 @@ const GOING: Duration = Duration::from_secs(15);
 
 /// A network that is up.
 pub struct Network {
-    child: Child,
+    /// The process that ends with the application.
+    child: Option<Child>,
     note: Note,
+    /// Bytes between racks that ToRs counted before the application began, and bytes over circuits
+    /// among them.
+    before: (u64, u64),
+}
+
+/// A client of a network's API.
+pub fn client(note: &Note) -> Client {
+    let socket = ownership::socket(&ownership::base(), note);
+    Client::of_socket(socket, note.api.as_deref().unwrap_or_default(), None, TIMEOUT)
 }
 
 impl Network {
@@ -30,12 +41,12 @@ impl Network {
     ///
     /// # Errors
     /// It does not come up; what it said goes to stderr.
-    pub fn start(topology: &Path, plan: &Plan<'_>, logs: &Path) -> Result<Self, CliError> {
+    pub fn start(plan: &Plan<'_>, logs: &Path) -> Result<Self, CliError> {
         let log = logs.join("network.log");
         let out = open::to_write(&log, false).map_err(|e| files::failed(&log, &e))?;
         let mut command = Command::new(program());
-        command.arg("run").arg(topology).arg("--policy").arg(&plan.args.policy);
-        command.args(["--name", plan.name, "--listen", "127.0.0.1:0"]);
+        command.arg("run").args(&plan.args.topology).arg("--policy").arg(&plan.args.policy);
+        command.args(["--name", &plan.place.name, "--listen", "127.0.0.1:0"]);
         for change in &plan.args.changes.all {
             command.args(["--set", &format!("{}={}", change.key, change.text)]);
         }
@@ -52,37 +63,46 @@ impl Network {
                 log::write(&open::text(&log, MOST).unwrap_or_default());
                 return Err(CliError::of_code(
                     status.code(),
-                    format!("{} did not come up; what it said is above", plan.name),
+                    format!("{} did not come up; what it said is above", plan.place.name),
                 ));
             }
-            let up = |n: &Note| n.fabric == plan.name && n.pid == child.id() && n.api.is_some();
+            let up =
+                |n: &Note| n.fabric == plan.place.name && n.pid == child.id() && n.api.is_some();
             if let Some(note) = ownership::running(&base).into_iter().find(up) {
-                return Ok(Self { child, note });
+                return Ok(Self { child: Some(child), note, before: (0, 0) });
             }
             std::thread::sleep(LOOK);
         }
     }
 
-    /// The answer of its API.
+    /// One that is up already, and stays up.
     ///
     /// # Errors
     /// It does not answer.
-    pub fn get(&self, path: &str) -> Result<String, CliError> {
-        let socket = ownership::socket(&ownership::base(), &self.note);
-        Ok(Client::of_socket(socket, self.note.api.as_deref().unwrap_or_default(), None, TIMEOUT)
-            .get(path)?)
+    pub fn up(note: Note) -> Result<Self, CliError> {
+        let before = counted(&note)?;
+        Ok(Self { child: None, note, before })
     }
 
-    /// Ends what runs in its hosts, and then the network; nothing is left.
+    /// Bytes between racks that ToRs have counted since the application began, other traffic
+    /// included, and bytes over circuits among them; if the network still answers.
+    pub fn carried(&self) -> Option<(u64, u64)> {
+        let (sent, over_ocs) = counted(&self.note).ok()?;
+        Some((sent - self.before.0, over_ocs - self.before.1))
+    }
+
+    /// Ends what runs in its hosts, and then the network, if it was made for the application;
+    /// nothing is left.
     ///
     /// # Errors
     /// What could not be ended.
-    pub fn end(mut self) -> Result<(), CliError> {
+    pub fn end(self) -> Result<(), CliError> {
+        let Some(mut child) = self.child else { return Ok(()) };
         let base = ownership::base();
         let programs: Vec<_> =
             programs::all(&base).into_iter().filter(|p| p.fabric == self.note.fabric).collect();
         let mut left = programs::end(&programs);
-        let died = self.child.try_wait().ok().flatten();
+        let died = child.try_wait().ok().flatten();
         if let Some(status) = died {
             // It was killed, or broke: what it built is still there.
             log::write(&format!(
@@ -91,16 +111,12 @@ impl Network {
             left.extend(ownership::clean(&base, Some(&self.note.fabric)).left);
         } else {
             let failed = |e: io::Error| CliError::Failed(format!("end the network: {e}"));
-            let process = Process::open(self.child.id()).map_err(failed)?;
+            let process = Process::open(child.id()).map_err(failed)?;
             process.terminate().map_err(failed)?;
             if !process.ends_within(GOING).map_err(failed)? {
-                left.push(format!(
-                    "{} (process {}) does not end",
-                    self.note.fabric,
-                    self.child.id()
-                ));
+                left.push(format!("{} (process {}) does not end", self.note.fabric, child.id()));
             } else {
-                let _ = self.child.wait();
+                let _ = child.wait();
             }
         }
         if left.is_empty() {
@@ -109,4 +125,11 @@ impl Network {
             Err(CliError::Failed(format!("not ended: {}", left.join("; "))))
         }
     }
+}
+
+/// Bytes between racks that ToRs have counted, and bytes over circuits among them.
+fn counted(note: &Note) -> Result<(u64, u64), CliError> {
+    let demand: wire::Demand = client::parse(&self::client(note).get("/api/v1/demand")?)?;
+    let sum = |m: &[Vec<u64>]| m.iter().flatten().sum();
+    Ok((sum(&demand.sent_bytes), sum(&demand.over_ocs_bytes)))
 }

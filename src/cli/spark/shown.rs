@@ -2,11 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::network::Network;
 use super::{Mode, Plan, note};
 use crate::api::wire;
 use crate::cli::tables::{self, Rows};
-use crate::client;
 use crate::units::{Bytes, Span};
 
 /// The most pairs of racks that a line shows.
@@ -96,7 +94,7 @@ pub struct Outcome {
     jobs_ns: Span,
     /// Time in which a stage read a shuffle.
     shuffles_ns: Span,
-    /// What the ToRs counted between racks.
+    /// What the ToRs counted between racks meanwhile, other traffic included.
     sent_bytes: u64,
     over_ocs_bytes: u64,
     shuffles: Vec<Shuffle>,
@@ -169,7 +167,7 @@ impl Outcome {
     /// Of a run that begins.
     pub fn new(plan: &Plan<'_>) -> Self {
         Self {
-            policy: plan.policy.to_owned(),
+            policy: plan.place.policy.clone(),
             mode: plan.mode,
             circuits: plan.circuits,
             jobs_ns: Span::ZERO,
@@ -197,14 +195,9 @@ impl Outcome {
             covered(self.shuffles.iter().map(|s| (s.started_ms, s.started_ms + s.took_ms)));
     }
 
-    /// Reads the totals of the network, if it still answers.
-    pub fn total(&mut self, network: &Network) {
-        let demand =
-            network.get("/api/v1/demand").ok().and_then(|a| client::parse::<wire::Demand>(&a).ok());
-        let sum = |m: &[Vec<u64>]| m.iter().flatten().sum();
-        if let Some(d) = demand {
-            (self.sent_bytes, self.over_ocs_bytes) = (sum(&d.sent_bytes), sum(&d.over_ocs_bytes));
-        }
+    /// Takes the bytes that the network carried meanwhile, if they are known.
+    pub fn total(&mut self, carried: Option<(u64, u64)>) {
+        (self.sent_bytes, self.over_ocs_bytes) = carried.unwrap_or_default();
     }
 
     fn title(&self) -> String {

@@ -66,7 +66,7 @@ fn command(plan: &Plan<'_>, scratch: &Path, conf: &Path, logs: &Path) -> Command
     let (driver, spark) = (&plan.hosts[0], plan.spark);
     let mut command = Command::new(program());
     command
-        .args(["exec", "--name", plan.name, driver, "--"])
+        .args(["exec", "--name", &plan.place.name, driver, "--"])
         .arg(spark.home.join("bin/spark-submit"));
     command.args(["--master", "spark-heliostat", "--driver-class-path"]).arg(plan.jar);
     for (key, value) in super::settings(plan, scratch, logs) {

@@ -15,7 +15,7 @@ use crate::{Action, Trouble};
 const IDLE: u64 = 64;
 
 impl Controller {
-    /// Takes note of what an observation tells of damage, and probes circuits that should carry
+    /// Takes note of what an observation says about damage, and probes circuits that should carry
     /// something and do not.
     pub(super) fn look_at_the_world(&mut self, seen: &Observation, now: crate::units::Time) {
         match self.world.look(&seen.damage, now) {

@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_millis(250);
 /// The most jobs of one report, some 165 bytes each: a daemon takes bodies of 4 MiB.
 const JOBS: usize = 5000;
 
-/// A thread that reports. A daemon that answers slowly does not hold up the scheduler: it is told
+/// A thread that reports. A daemon that answers slowly does not hold up the scheduler: it hears
 /// less often.
 pub struct Reporter {
     to: Option<SyncSender<Snapshot>>,
@@ -24,7 +24,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Of jobs that work on `slots` slots. Without a thread nothing is told.
+    /// Of jobs that work on `slots` slots. Without a thread nothing is sent.
     pub fn new(client: Arc<Client>, workload: &str, slots: u64) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut work = Work {
@@ -62,13 +62,13 @@ impl Reporter {
     }
 }
 
-/// What the daemon has been told of the jobs of a run.
+/// What the daemon has heard of the jobs of a run.
 struct Work {
     client: Arc<Client>,
     run: u64,
     workload: String,
     slots: u64,
-    /// By number, as they were told.
+    /// By number, as they were sent.
     told: BTreeMap<u32, Job>,
 }
 
@@ -82,7 +82,7 @@ impl Work {
             .map(job)
             .filter(|j| self.told.get(&j.id) != Some(j))
             .collect();
-        // One without a job tells of the slots.
+        // One without a job is about the slots.
         let parts =
             changed.chunks(JOBS).map(<[Job]>::to_vec).chain(changed.is_empty().then(Vec::new));
         for jobs in parts.collect::<Vec<_>>() {

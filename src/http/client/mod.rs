@@ -106,8 +106,8 @@ impl Client {
         &self.base
     }
 
-    /// From now on every request fails at once, and is not tried again: for a caller that knows by
-    /// itself that the daemon has broken, and need not wait for an answer that does not come. The
+    /// From now on every request fails at once, and is not tried again. This is for a caller that
+    /// knows that the daemon has broken, and need not wait for an answer that does not come. The
     /// first reason stays. A request that is under way is not cut off.
     pub fn give_up(&self, why: &str) {
         self.broken.get_or_init(|| why.to_owned());

@@ -190,7 +190,8 @@ fn each_of_many_coflows_is_seen_to_end() {
     assert!(all.iter().all(|p| p.kept as u64 == p.posted), "young ones are kept");
 }
 
-/// `cargo test --release --lib client::tests -- --ignored --nocapture`: docs/api.md has its table.
+/// `cargo test --release --lib client::tests -- --ignored --nocapture`:
+/// docs/reliability-measured.md has its table.
 #[test]
 #[ignore = "takes minutes"]
 fn a_hundred_thousand_coflows_cost_at_the_end_what_they_cost_at_the_start() {

@@ -1,8 +1,8 @@
 //! HDFS's default placement of replicas: what every baseline does with data, and the planners with
 //! what they do not guide.
 //!
-//! The first replica goes to a host that is drawn (the writer is outside the cluster), the second
-//! to a host of another rack, the third to another host of the second's rack (Hadoop 3,
+//! The first replica goes to a host that is drawn (the writer is outside the cluster). The second
+//! goes to a host of another rack, the third to another host of the second's rack (Hadoop 3,
 //! `BlockPlacementPolicyDefault`). Hosts that are down get none.
 
 use rand::{Rng, SeedableRng};
@@ -27,7 +27,7 @@ pub fn blocks(view: &dyn View, job: JobId, seed: u64) -> Vec<Vec<Block>> {
     by_stage(view, job, |_| block(view.topology(), &up, &mut rng))
 }
 
-/// Blocks by stage, each drawn by `draw`, which is told the task.
+/// Blocks by stage, each drawn by `draw`, which gets the task.
 pub fn by_stage(
     view: &dyn View,
     job: JobId,

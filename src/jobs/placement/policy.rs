@@ -4,7 +4,7 @@
 //! The scheduler keeps the books (slots, queues, tasks, blocks, shuffles) and knows no strategy; a
 //! [`Placement`] knows one and keeps only what it needs for it. It is asked at five moments: before
 //! the run (offline planning of recurring jobs), when a job's data is placed, when a rack has a
-//! free slot, when a shuffle could start, and when the cluster changes.
+//! free slot, when a shuffle could start, when the cluster changes.
 
 use super::advisor::Request;
 pub use super::locality::Locality;
@@ -198,9 +198,9 @@ pub trait View {
     fn counts(&self, job: JobId, stage: usize) -> StageCounts;
     /// Where the tasks of a stage are, by number.
     fn tasks(&self, job: JobId, stage: usize) -> Box<dyn Iterator<Item = TaskAt> + '_>;
-    /// Whether a task of the stage may start now, were there a slot: the job's data is placed,
-    /// enough of the stages before this one has finished, and no slot was taken from the stage at
-    /// this instant since nothing moved.
+    /// Whether a task of the stage could start now if there were a slot. The job's data is placed,
+    /// and enough of the stages before this one has finished. No slot was taken from the stage at
+    /// this instant since anything moved.
     fn may_start(&self, job: JobId, stage: usize) -> bool;
     /// Whether tasks before those of the stage wait for slots: only under [`ReduceStart::RampUp`]
     /// may it start then.
@@ -260,8 +260,8 @@ pub trait View {
     /// Flows on their way out of the host, in the order of coflow and flow. O(flows log coflows).
     fn flows_out_of(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_>;
     /// How fast the host receives: a moving average over the time in which something is on its way
-    /// to it, which begins at what its NIC can carry of payload and never falls below a hundredth
-    /// of that. O(1).
+    /// to it. It begins at what its NIC can carry of payload, and never falls below a hundredth of
+    /// that. O(1).
     fn receive_rate(&self, host: HostId) -> BitRate;
     /// All input of a task, wherever it is: its block, and its share of the shuffles into its
     /// stage. O(incoming edges).

@@ -96,9 +96,9 @@ fn two_racks(first: RackId, racks: usize, rng: &mut ChaCha8Rng) -> Replicas {
 
 /// JobPacker (section 4.4): the first replica of each block in a random rack of the job's map
 /// racks, the other two in one of the other racks (besides the map racks, unless those are all).
-/// Every map rack gets as many blocks as the schedule gives it map tasks, `(rack, tasks)`: drawn
-/// rack by rack, some racks would have fewer blocks than tasks, which then read over the core; and
-/// so they would if a map rack took blocks of another for near. O(blocks + racks).
+/// Every map rack gets as many blocks as the schedule gives it map tasks, `(rack, tasks)`. Drawn
+/// rack by rack, some racks would have fewer blocks than tasks, which then read over the core. So
+/// it would be, too, if a map rack took blocks of another for near. O(blocks + racks).
 pub fn jobpacker(maps: &[(RackId, u32)], racks: usize, seed: u64) -> Vec<Replicas> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut firsts: Vec<RackId> =

@@ -1,8 +1,8 @@
 //! The [`Scheduler`]: events in, actions out.
 //!
 //! Events only change the books. What follows from them (tasks for free slots, reads and shuffles
-//! that may begin) is decided when the next action is asked for, so that everything that happens at
-//! one instant is seen together: tasks that start together read together, as one coflow.
+//! that may begin) is decided when the next action is asked for. So everything that happens at one
+//! instant is seen together: tasks that start together read together, as one coflow.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -102,8 +102,8 @@ impl Scheduler {
         holds.into_iter().chain(self.policy.wake_at()).min().map(|t| t.max(self.state.now))
     }
 
-    /// Whether the scheduler wants [`Event::Progress`] before it decides about what was told by
-    /// `now`.
+    /// Whether the scheduler wants [`Event::Progress`] before it decides about what it has heard
+    /// by `now`.
     pub fn wants_progress(&self, now: Time) -> bool {
         self.stirred && self.state.net.is_due(now)
     }

@@ -73,7 +73,7 @@ pub struct TaskRef {
     pub task: u32,
 }
 
-/// What the scheduler is told.
+/// What the scheduler hears.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
     /// A job is submitted; ids come in their order from zero.

@@ -39,7 +39,7 @@ struct Flow {
     inputs: Vec<u32>,
     /// Its only task, where each has flows of its own.
     task: Option<u32>,
-    /// The strict priority that the network was told; none yet.
+    /// The strict priority that the network has; none yet.
     priority: Option<u8>,
 }
 

@@ -132,7 +132,7 @@ impl Queues {
         }
     }
 
-    /// Whether the order looks at the work of jobs: [`Self::set_work`] must be told of every
+    /// Whether the order looks at the work of jobs: [`Self::set_work`] must be called at every
     /// change.
     pub fn by_work(&self) -> bool {
         self.order == Order::Srpt || self.orders.contains(&Order::Srpt)

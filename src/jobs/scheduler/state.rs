@@ -247,7 +247,8 @@ impl State {
     }
 
     /// What a task that holds a slot has still to ask for: all of its block, or of its shuffles
-    /// what is beyond its cursors; nothing, and what is beyond `upto`, if that is on its way now.
+    /// what is beyond its cursors. What is on its way now is left out, and so is what is beyond
+    /// `upto`.
     pub fn foresee(
         &mut self,
         (job, stage, shuffle): (JobId, usize, bool),
@@ -285,9 +286,9 @@ impl State {
         if block.is_none_or(|b| b.iter().any(near)) { 0 } else { self.block_of(job, stage, task) }
     }
 
-    /// Bytes of shuffles that a task would fetch over the network on a host: of outputs beyond its
-    /// cursors or beyond `upto`, as many in a hundred from elsewhere as of all; outputs that are
-    /// not ready yet will be elsewhere. O(incoming edges).
+    /// Bytes of shuffles that a task would fetch over the network on a host. Of outputs beyond its
+    /// cursors or beyond `upto`, as many in a hundred come from elsewhere as of all. Outputs that
+    /// are not ready yet will be elsewhere. O(incoming edges).
     fn shuffle_from_afar(
         &self,
         job: JobId,

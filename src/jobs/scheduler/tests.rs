@@ -1,5 +1,5 @@
-//! The scheduler over a world that does what it is told: computing takes its time, a byte of the
-//! network takes one nanosecond.
+//! The scheduler over a world that does what it is asked to do: computing takes its time, a byte of
+//! the network takes one nanosecond.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -488,7 +488,7 @@ mod tests {
         (0u64..9999, ports(), prop::collection::vec((0u64..40, 0u64..1 << 40), 1..9))
     }
 
-    /// Flow after flow, as the format is told: what every mapper sends of what is left of a
+    /// Flow after flow, as the format defines it: what every mapper sends of what is left of a
     /// reducer's bytes.
     fn one_by_one(
         c: &TraceCoflow,

@@ -12,9 +12,9 @@
 //! executors it has the times of all tasks of a stage: those of the first wave and the rest. The
 //! times contain what Spark's shuffles took on the measured cluster.
 //!
-//! The file says nothing of bytes between stages, so they are a model: the stages without parents
-//! read the input size, each in proportion to its tasks; a stage passes on `selectivity` per cent
-//! of what it received, evenly to its children; a stage without children writes that for good.
+//! The file says nothing of bytes between stages, so they are a model. The stages without parents
+//! read the input size, each in proportion to its tasks. A stage passes on `selectivity` per cent
+//! of what it received, evenly to its children. A stage without children writes that for good.
 
 use std::collections::BTreeMap;
 

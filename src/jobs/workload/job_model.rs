@@ -2,9 +2,9 @@
 //! with tasks and times.
 //!
 //! - A map task reads one block: `maps = ceil(input / block)`, at least one.
-//! - Reduce tasks: one for every `reduce_bytes` of shuffle, or a share of the map tasks (of the
-//!   shuffle's blocks, where the shuffle is larger than the input: else a job that makes its data
-//!   would have one endless reduce task); none without a shuffle, else at least one.
+//! - Reduce tasks: one for every `reduce_bytes` of shuffle, or a share of the map tasks. Where the
+//!   shuffle is larger than the input it is a share of the shuffle's blocks: else a job that makes
+//!   its data would have one endless reduce task. None without a shuffle, else at least one.
 //! - A port of a trace of coflows is cut into tasks of at most `port_block`
 //!   ([`trace_jobs`](super::trace_jobs)).
 //! - A stage has at most `max_tasks` tasks; its tasks then are larger.

@@ -2,10 +2,10 @@
 //!
 //! W1 is two terasorts (300 and 100 GB) and 28 small query jobs. W2 is benchmarks of PUMA: the same
 //! terasorts, a wordcount of 50 GB, three greps of 5 GB, three of 1 GB, ten teragens of 100 MB and
-//! ten of 10 MB; the paper says that these are 30, and they are 29.
+//! ten of 10 MB. The paper says that these are 30, and they are 29.
 //!
-//! Ours, where the paper is silent: a query reads 5 GB; what all but terasort shuffle is a light
-//! job's part of its input, as in [`puma`](super::puma); a reducer of a terasort, whose data the
+//! Ours, where the paper is silent: a query reads 5 GB. What all but terasort shuffle is a light
+//! job's part of its input, as in [`puma`](super::puma). A reducer of a terasort, whose data the
 //! paper skews, has one to three parts of it.
 
 use rand::{Rng, SeedableRng};

@@ -1,7 +1,7 @@
 //! A synthesiser of coflows with the mix of Facebook's cluster, from a seed.
 //!
 //! Varys (Chowdhury et al., SIGCOMM 2014, table 3) sorts coflows into four classes: short or long
-//! (is the longest flow above 5 MB?) and narrow or wide (more than 50 flows?), and finds 52 %
+//! (is the longest flow above 5 MB?) and narrow or wide (more than 50 flows?). It finds 52 %
 //! short-narrow, 16 % long-narrow, 15 % short-wide and 17 % long-wide. Within a class, sizes are
 //! spread evenly over their powers of two, which gives the heavy tail. Arrivals are a Poisson
 //! process. Everything is integer arithmetic on a ChaCha stream, so one seed gives one trace on

@@ -2,14 +2,14 @@
 //! what groups and sorts their result.
 //!
 //! Published, by the benchmark's specification (TPC, revision 2.17 and 3.0, sections 2.4 and
-//! 4.2.5): which tables a query reads, those of its subqueries too; whether it has groups and an
-//! order; the sizes of the tables. A stage reads each table, which gives a query of t tables t
-//! stages that read, t - 1 joins, one stage if its result has groups and one if it has an order or
-//! no groups: 2 to 18 stages. Measured on Spark (Decima's file, [`super::decima`]) they are 2 to 18
-//! as well, at most three more or fewer of a query.
+//! 4.2.5), is which tables a query reads, those of its subqueries too; whether it has groups and an
+//! order; the sizes of the tables. A stage reads each table. So a query of t tables has t stages
+//! that read, t - 1 joins, one stage if its result has groups and one if it has an order or no
+//! groups: 2 to 18 stages. Measured on Spark (Decima's file, [`super::decima`]) they are 2 to 18 as
+//! well, at most three more or fewer of a query.
 //!
 //! Ours, drawn from the seed where nothing is published: in which order the tables are joined (any
-//! two of what is there, so that trees are bushy as Spark's); a read table passes on a 32nd to a
+//! two of what is there, so that trees are bushy as Spark's). A read table passes on a 32nd to a
 //! half of its bytes, a join a quarter to all of what it receives, groups a hundredth. A table is
 //! read whole.
 

@@ -3,8 +3,8 @@
 //! A port of Facebook's trace is a rack of a cluster of 3,000 machines: what its tasks send and
 //! receive is summed. So a port is cut into tasks of at most [`JobModel::port_block`] bytes: a
 //! mapper has its even part of the shuffle, a reducer what the trace gives it. The job is submitted
-//! when the coflow comes. What the trace does not hold comes from a [`JobModel`]: a job reads as
-//! many bytes as it shuffles, a map task computes for its even part of them, and a reduce task for
+//! when the coflow comes. What the trace does not hold comes from a [`JobModel`]. A job reads as
+//! many bytes as it shuffles; a map task computes for its even part of them, and a reduce task for
 //! its own bytes. Where tasks run is decided by placement: ports are forgotten.
 
 use rand::SeedableRng;

@@ -1,13 +1,13 @@
 //! The two programs of the `timed` mechanism, and the layout of the arrays that they share with the
 //! daemon.
 //!
-//! Every OCS port holds a ring of [`SLOTS`] circuits with their times; the programs compare them
+//! Every OCS port holds a ring of [`SLOTS`] circuits with their times. The programs compare them
 //! with their own clock (CLOCK_MONOTONIC), so that a circuit goes up and down at its nanosecond
 //! whatever the daemon does then. A slot is written while its `until` is zero or past, `until`
 //! last; programs read `until` first. That order suffices where loads are not reordered among
 //! themselves, nor stores (x86-64). Elsewhere (aarch64) a program could read the `until` of a
 //! slot's next circuit beside the `from` and `out` of its last one, in the nanoseconds in which it
-//! is written, and light that one again: `timed` is meant for x86-64.
+//! is written. It would light that one again, so `timed` is meant for x86-64.
 
 use std::os::fd::OwnedFd;
 
@@ -182,10 +182,10 @@ const NEXT_HOP: i32 = -40;
 const HEADER: i16 = -64;
 const HEADER_BYTES: i32 = 20;
 
-/// To the label `pass` with what the kernel's routes would drop or answer: frames with another MAC
-/// than the ToR's or with a VLAN tag, and packets whose header is broken or whose time is over. So
-/// both mechanisms carry the same. The header is on the stack then; the sum of one with options is
-/// left to the kernel behind the circuit.
+/// To the label `pass` with what the kernel's routes would drop or answer. That is frames with
+/// another MAC than the ToR's or with a VLAN tag, and packets whose header is broken or whose time
+/// is over. So both mechanisms carry the same. The header is on the stack then; the sum of one with
+/// options is left to the kernel behind the circuit.
 fn only_sound(a: &mut Asm) {
     a.load(Word, R1, R6, PACKET_TYPE).jump_if(R1, Ne, 0, "pass");
     a.load(Word, R1, R6, TAGGED).jump_if(R1, Ne, 0, "pass");
@@ -210,9 +210,9 @@ fn only_sound(a: &mut Asm) {
     a.jump_if(R0, Ne, 0xffff, "pass").label("sound");
 }
 
-/// The program on every host port of a ToR: counts bytes by destination rack; packets that may use
+/// The program on every host port of a ToR: counts bytes by destination rack. Packets that may use
 /// a circuit that is up go to the OCS port, class 1:(0x100 + rack), short ones ([`SHORT`]) class
-/// 1:2; all others fall through to the kernel's routes, that is to the EPS.
+/// 1:2. All others fall through to the kernel's routes, that is to the EPS.
 pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
     let racks = arrays.racks as i32;
     let mut a = Asm::default();

@@ -2,8 +2,8 @@
 //!
 //! Every packet carries the number of its path in its destination MAC ([`LABEL`]). The first switch
 //! looks the number up by the packet's hosts, and by its ports if flows between these hosts have
-//! paths of their own, and writes it; every switch finds itself in the path's record, which says
-//! where the packet goes out; the last one writes the MAC of the rack's ToR. A record never changes
+//! paths of their own, and writes it. Every switch finds itself in the path's record, which says
+//! where the packet goes out. The last one writes the MAC of the rack's ToR. A record never changes
 //! while a packet may carry its number, so that no packet sees two lists.
 
 use std::os::fd::OwnedFd;
@@ -65,9 +65,9 @@ pub struct Arrays {
     pub racks: usize,
     /// Places for hosts in a rack.
     pub places: usize,
-    /// By pair of places ([`Arrays::pair`]): the number of its path, 0 for that of its racks,
-    /// `from * R + to`; and in the upper half the set of its flows that have paths of their own, 0
-    /// for none.
+    /// By pair of places ([`Arrays::pair`]): the number of its path, 0 for that of its racks, `from
+    /// * R + to`. In the upper half is the set of its flows that have paths of their own, 0 for
+    /// none.
     pub pairs: SharedArray,
     /// By set: flows and the numbers of their paths ([`flow_cell`]); 0: nothing.
     pub flows: SharedArray,
@@ -137,9 +137,9 @@ const HEADER_BYTES: i32 = 20;
 /// In a frame: where that header begins.
 const HEADER_AT: i32 = 14;
 
-/// The program on a port of switch `own` to rack `rack`: packets get the number of their path, and
-/// go on where its record says; or all to the link `divert`, through which the switch sends what it
-/// carries in all, and behind which [`next`] takes them on.
+/// The program on a port of switch `own` to rack `rack`. Packets get the number of their path, and
+/// go on where its record says. With `divert` all go to that link, through which the switch sends
+/// what it carries in all, and behind which [`next`] takes them on.
 pub fn first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> Vec<u64> {
     let mut a = Asm::default();
     a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(
@@ -186,8 +186,8 @@ pub fn first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> Vec
 }
 
 /// The number of the path of the packet's flow into R9 and on to the label `steered`, if the pair
-/// of hosts whose cell R9 holds has a set in which the flow is; else on to `pair`. What is no whole
-/// TCP or UDP packet is of no flow: only the first fragment has ports.
+/// of hosts whose cell R9 holds has a set with that flow. Else on to `pair`. What is no whole TCP
+/// or UDP packet is of no flow: only the first fragment has ports.
 fn flow(a: &mut Asm, arrays: &Arrays) {
     const FRAGMENT: i32 = 0xff3f;
     a.copy(R1, R9).shr(R1, 32).jump_if(R1, Eq, 0, "pair").store(Word, FP, KEY, R1);

@@ -316,9 +316,9 @@ impl Book {
     }
 
     /// One more pair has the path with this record: its number, and whether the record is new.
-    /// `missing` says how many packets of a number never came out; `free` whether a number that was
-    /// left may get another record, by the packets of it that were lost before, itself, and since
-    /// when no pair has it. O(log paths + those left lately).
+    /// `missing` says how many packets of a number never came out. `free` says whether a number
+    /// that was left may get another record: by the packets of it that were lost before, itself,
+    /// and since when no pair has it. O(log paths + those left lately).
     fn take(
         &mut self,
         record: &[Entry],

@@ -1,7 +1,7 @@
 //! Lists of switches by rules and routes, for kernels that refuse bpf().
 //!
 //! At every switch a rule sends packets from a rack to a table of that rack, which holds its
-//! default ways to the other racks; a rule for a host with a list of its own comes before it, and
+//! default ways to the other racks. A rule for a host with a list of its own comes before it, and
 //! before that a rule for a flow with one. A change is made from the last switch to the first, so
 //! that wherever a packet meets the new list, all of the rest is there: none is lost and none goes
 //! in a circle. A packet on its way meanwhile may cross the beginning of the old list and the end

@@ -22,9 +22,9 @@ pub type Request = (RouteNetlinkMessage, u16);
 
 /// Make; refuse if it exists.
 pub const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
-/// Make, or put in the place of what exists.
+/// Make, or replace what exists.
 pub const REPLACE: u16 = NLM_F_CREATE | NLM_F_REPLACE;
-/// Put in the place of a `tc` filter with the same handle (what `tc filter replace` sends).
+/// Replace a `tc` filter with the same handle (what `tc filter replace` sends).
 pub const REPLACE_FILTER: u16 = NLM_F_CREATE;
 
 /// Messages that go into one datagram: their refusals must fit into the receive buffer.

@@ -219,8 +219,8 @@ const CUT_BURST: u32 = 6_000;
 const CUT_RATE: u64 = 12_500_000_000;
 
 /// A byte-limited FIFO of this handle under a parent that cuts segments into frames when they come
-/// in: a token bucket, which does so with what is longer than its burst, and which holds nothing
-/// up.
+/// in. It is a token bucket, which does so with what is longer than its burst, and which holds
+/// nothing up.
 pub fn cutter(link: u32, (parent, own): (u32, u32), limit: u32) -> Message {
     token_bucket(link, (parent, own), (CUT_RATE, 0), limit, (CUT_BURST, true))
 }
@@ -234,8 +234,8 @@ const SHUT_BURST: u32 = 65_500;
 /// What a shut gate gets, in bytes/s: it looks again whenever what it lacks has come, every 10 ms.
 const SHUT_RATE: u64 = (SHUT_COST as u64 - SHUT_BURST as u64) * 100;
 
-/// A gate under class 1:`minor`, a token bucket of at most `limit` bytes: `open`, packets leave as
-/// fast as classes of `rate` ask for them; shut, packets come in and none leaves, because the least
+/// A gate under class 1:`minor`, a token bucket of at most `limit` bytes. Open, packets leave as
+/// fast as classes of `rate` ask for them. Shut, packets come in and none leaves, because the least
 /// cost of one is above what the bucket holds. (The kernel compares a packet's true length when it
 /// comes in.) Sent again it changes the gate, and what waits in it stays.
 pub fn gate(link: u32, minor: u16, rate: BitRate, limit: u32, open: bool) -> Message {

@@ -2,9 +2,9 @@
 //! for a function that receives.
 //!
 //! A dump is complete or an error, never a part. So answers are taken by the request's sequence
-//! number only, a list that changed while the kernel made it (`NLM_F_DUMP_INTR`) or that had no
-//! room in the socket (`ENOBUFS`) is no answer, and what cannot be read fails the dump after all of
-//! it was received: what is left in the socket would make the kernel refuse the next dump.
+//! number only. A list that changed while the kernel made it (`NLM_F_DUMP_INTR`) or that had no
+//! room in the socket (`ENOBUFS`) is no answer. What cannot be read fails the dump after all of it
+//! was received: what is left in the socket would make the kernel refuse the next dump.
 
 use std::io;
 
@@ -185,7 +185,7 @@ pub fn attribute(mut attributes: &[u8], kind: u16) -> &[u8] {
 
 /// Receives the answers to the dump that was asked for with this sequence number, all up to its
 /// end. `receive` fills the buffer with one datagram and gives its length; it must not wait when it
-/// is told not to. `read` makes something of an answer's kind and body.
+/// is asked not to. `read` makes something of an answer's kind and body.
 ///
 /// # Errors
 /// What the kernel refused, an answer that cannot be read, or a socket that fails.

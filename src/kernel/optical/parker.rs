@@ -95,7 +95,7 @@ mod tests {
     }
 
     /// A thread of real-time priority that wakes by its timer, and one of none that rings now and
-    /// then, on one processor: now and then the first takes it from the second in the middle of a
+    /// then, on one processor. Now and then the first takes it from the second in the middle of a
     /// call. A channel of the standard library then spins for 0.95 s.
     #[test]
     fn a_thread_of_priority_never_spins_behind_one_of_none() {

@@ -1,3 +1,4 @@
+use super::leftovers::marked_by;
 use super::*;
 
 #[test]

@@ -248,7 +248,7 @@ impl Traffic {
     }
 }
 
-/// Held by the task of a flow: tells of its panic, of which its coflow would never hear.
+/// Held by the task of a flow: reports its panic, of which its coflow would never hear.
 struct Alarm(Arc<Shared>);
 
 impl Drop for Alarm {
@@ -288,7 +288,7 @@ fn start_opener(
     })?;
     let thread = std::thread::Builder::new().name("opener".into()).spawn(move || {
         for r in rx {
-            let opened = sys::setns(hosts[r.host].as_fd(), libc::CLONE_NEWNET)
+            let opened = sys::setns(hosts[r.host].as_fd(), sys::Kind::Network)
                 .and_then(|()| socket(&congestion));
             let _ = r.reply.send(opened);
         }

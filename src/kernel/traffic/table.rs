@@ -322,7 +322,7 @@ struct Table {
     early: Early,
 }
 
-/// Who is told.
+/// Who hears of it.
 type Tell = Box<dyn FnMut(TrafficEvent) + Send>;
 
 /// What senders, receivers and askers share.

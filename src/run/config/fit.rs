@@ -117,11 +117,11 @@ fn sums(topology: &Topology, plan: &RunPlan) -> Option<Flaw> {
     Some(Flaw { path: vec![Step::Key("within".into())], message, allowed })
 }
 
-/// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits
-/// (none of more than 1,024 racks) and twelve with; what the model keeps ([`Model::bytes`]); and
-/// what is kept of each flow and task (where coflows are known by their sums, of each sender and
-/// receiver of a coflow, and of the flows of the largest one, which are a list while it comes).
-/// docs/memory.md has what was measured.
+/// What a simulation takes of memory, about. Matrices of all pairs of racks are seven without
+/// circuits (none of more than 1,024 racks) and twelve with. Then come what the model keeps
+/// ([`Model::bytes`]) and what is kept of each flow and task. Where coflows are known by their
+/// sums, that is of each sender and receiver of a coflow, and of the flows of the largest one,
+/// which are a list while it comes. docs/memory.md has what was measured.
 pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
     const CELL: u64 = 8;

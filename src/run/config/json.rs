@@ -1,4 +1,4 @@
-//! JSON of which people shall hear what is wrong, as of YAML: with line, column and the path of the
+//! JSON, with what is wrong reported as for YAML: with line, column and the path of the
 //! key, in plain words.
 
 use serde::de::DeserializeOwned;

@@ -131,7 +131,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Options and changed keys, by which its run is told from others of its topology, policy, load
+    /// Options and changed keys, by which its run differs from others of its topology, policy, load
     /// and seed.
     pub fn choices(&self) -> impl Iterator<Item = &(String, String)> {
         self.options.iter().chain(&self.set)

@@ -131,7 +131,7 @@ struct RawEps {
     /// Any network of switches, in a simulation, instead of `pods` and `core`.
     graph: Option<RawGraph>,
     /// How the ports between a rack and the EPS share their rate, in an emulation and in a
-    /// simulation under `network: max-min`: `one` queue for all flows, or one for each of the
+    /// simulation under `network: max-min`. It is `one` queue for all flows, or one for each of the
     /// `racks` that they go to or come from; one if left out.
     #[serde(default)]
     queues: PortQueues,

@@ -1,8 +1,8 @@
 //! The one place that calls the YAML library.
 //!
-//! Hostile text is refused quickly: texts over [`MAX_BYTES`], brackets nested deeper than
-//! [`MAX_DEPTH`] (the library's scanner is quadratic in them), and alias bombs (the library follows
-//! at most 100 aliases an event, and raw shapes are shallow, so a bomb has nowhere to unfold).
+//! Hostile text is refused quickly. That is texts over [`MAX_BYTES`]; brackets nested deeper than
+//! [`MAX_DEPTH`], in which the library's scanner is quadratic; and alias bombs: the library follows
+//! at most 100 aliases an event, and raw shapes are shallow, so a bomb has nowhere to unfold.
 
 use schemars::JsonSchema;
 use serde::de::{

@@ -2,7 +2,7 @@
 //! controller wants, over any fabric and by any clock.
 //!
 //! [`super::live`] and [`super::simulate`] both go by it, so the controller hears the same events
-//! in the same order in both: first the progress of coflows, then what was observed; after
+//! in the same order in both. First comes the progress of coflows, then what was observed; after
 //! operations first what the cycle cost, then their results.
 
 use super::record::{Entry, Head, Recorder, Tap};
@@ -80,7 +80,7 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         Self { controller, fabric, host, spent: (Span::ZERO, Span::ZERO), tap: Tap::default() }
     }
 
-    /// Records everything from now on, which must be before anything was told. `head` says what the
+    /// Records everything from now on, which must be before it hears anything. `head` says what the
     /// controller was made of.
     pub fn record(&mut self, recorder: Recorder, head: Head) {
         recorder.put(Entry::Head(Box::new(head)));

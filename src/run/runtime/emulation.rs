@@ -113,7 +113,7 @@ pub struct Emulation {
 
 impl Emulation {
     /// Builds the network and starts the control loop under a name that was taken before. What the
-    /// controller is told and wants goes to `recorder`, if there is one.
+    /// controller hears and wants goes to `recorder`, if there is one.
     ///
     /// # Errors
     /// When the kernel refuses something. Nothing is left behind then.
@@ -327,7 +327,7 @@ impl Emulation {
 
     /// Runs a workload, one at a time: every coflow starts at its arrival, counted from now.
     /// `watch` is called five times a second; `stop` ends the run early, with what has finished by
-    /// then; so does what [`Emulation::lost`] tells of.
+    /// then; so does what [`Emulation::lost`] gives.
     pub fn run(
         &self,
         workload: &Workload,
@@ -443,7 +443,7 @@ fn since(t: Tampered, start: Time) -> Tampered {
     Tampered { from: own(t.from), until: own(t.until), ..t }
 }
 
-/// What the controller is told of the traffic. A coflow that broke gets no more circuits.
+/// What the controller hears about the traffic. A coflow that broke gets no more circuits.
 fn for_the_controller(e: &TrafficEvent) -> Event {
     match e {
         TrafficEvent::FlowFinished { coflow, flow, bytes, .. } => {
@@ -461,7 +461,7 @@ fn for_the_controller(e: &TrafficEvent) -> Event {
 struct Sent {
     traffic: Arc<Traffic>,
     names: NamesWatch,
-    /// The recording, until it is told that it has ended.
+    /// The recording, until its end has been reported.
     recorded: Option<Recorder>,
     clock: Clock,
     /// What of each flow counts as backlog, at most.

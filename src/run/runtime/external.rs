@@ -101,7 +101,8 @@ pub struct Program {
     within: Duration,
     /// How long its answers took.
     cost: Meter,
-    /// What was wrong with its last answer, without what it said, and in which words that was told.
+    /// What was wrong with its last answer, without what it said, and in which words that was
+    /// reported.
     wrong: Option<(String, String)>,
 }
 
@@ -156,7 +157,7 @@ impl Program {
     }
 
     /// Asks a question and waits for its answer. What is wrong with one answer after the other in
-    /// the same way is told in the same words, although each of them says something else.
+    /// the same way is reported in the same words, although each of them says something else.
     ///
     /// # Errors
     /// Why there is none, for people.
@@ -259,7 +260,7 @@ mod tests {
             told.extend((8..120).map(|n| p.ask::<Answer>(&n).unwrap_err().to_string()));
         }
         assert_eq!(told.len(), ways.len(), "{told:#?}");
-        // A good answer between two wrong ones ends what was told.
+        // After a good answer a wrong one is reported again.
         let link =
             Box::new(Says(
                 0,

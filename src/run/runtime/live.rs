@@ -48,7 +48,7 @@ pub struct Live<F = KernelFabric> {
     pub first_events: Mutex<Option<broadcast::Receiver<Arc<Record>>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<F>>,
-    /// The thread has not ended when it was told to.
+    /// The thread has not ended when it was asked to.
     hangs: bool,
 }
 
@@ -74,7 +74,7 @@ pub type Feed = Box<dyn Carrier>;
 
 impl Live {
     /// Starts the control loop over `fabric`; its first cycle begins now. It goes on from `past`,
-    /// if there is one. What it is told and wants goes to `recorder`, if there is one.
+    /// if there is one. What it hears and wants goes to `recorder`, if there is one.
     ///
     /// # Errors
     /// When probes cannot be sent or no thread be had; or the past is that of another network.
@@ -231,7 +231,7 @@ struct LiveHost<C> {
     /// Decides about circuits under the scheduler `external`.
     program: Option<Program>,
     events: broadcast::Sender<Arc<Record>>,
-    /// Failures that the log has told of, and why.
+    /// Failures that are in the log, and why.
     told: BTreeMap<String, String>,
 }
 

@@ -171,7 +171,7 @@ fn received(traffic: &Traffic, racks: usize) -> Vec<u64> {
 }
 
 /// Measures the three classes of [`Capacity`]: for each the largest number of racks that all have
-/// their rate. `time` is shared out evenly; `seen` is told of every look.
+/// their rate. `time` is shared out evenly; `seen` is called at every look.
 ///
 /// # Errors
 /// What the kernel refused.

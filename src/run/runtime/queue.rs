@@ -26,8 +26,8 @@ struct State<T> {
     read: bool,
 }
 
-/// All writers together. A writer that comes or goes tells the reader nothing, and takes no lock:
-/// each request of the API has several for a moment, and a reader of real-time priority that is
+/// All writers together. A writer that comes or goes tells the reader nothing, and takes no lock.
+/// Each request of the API has several for a moment, and a reader of real-time priority that is
 /// woken takes the processor from it.
 struct Writers<T>(Arc<Shared<T>>);
 

@@ -98,7 +98,7 @@ pub struct Stalls {
     /// What a flow may wait for the queues before it.
     queues: Span,
     silent: BTreeMap<Key, Silence>,
-    /// Coflows that were told of, and how long their silence had lasted by then.
+    /// Coflows that were reported, and how long their silence had lasted by then.
     told: BTreeMap<CoflowId, Span>,
     last: Time,
 }

@@ -1,6 +1,6 @@
 //! What links carry over time: whole bytes in buckets of equal length.
 //!
-//! Counters are exact and cumulative, and are told at the end of every bucket, so the bytes of a
+//! Counters are exact and cumulative, and are read at the end of every bucket, so the bytes of a
 //! link's buckets sum up to what it carried. When all buckets are full, neighbours become one and
 //! the next ones are twice as long: a run of any length takes the memory of a fixed number of
 //! buckets a link.
@@ -22,8 +22,8 @@ pub struct Utilisation {
     /// Where the last one ends.
     #[serde(rename = "until_ns")]
     pub until: Time,
-    /// First what stays within racks (`local`), if that is counted and any rack has several hosts;
-    /// then every rack's link to the EPS, up and down (`r0.up`, `r0.down`), and every plane with
+    /// First what stays within racks (`local`), if that is counted and any rack has several hosts.
+    /// Then every rack's link to the EPS, up and down (`r0.up`, `r0.down`), and every plane with
     /// all its ports together (`ocs0`).
     pub links: Vec<Carried>,
 }
@@ -79,7 +79,7 @@ impl Buckets {
         Self { most, bucket, edge: Time::ZERO + bucket, before: vec![0; links.len()], links }
     }
 
-    /// When they must be told the counters next.
+    /// When they must get the counters next.
     pub fn edge(&self) -> Time {
         self.edge
     }
@@ -116,8 +116,8 @@ impl Buckets {
 impl Utilisation {
     /// The part from `from` on, which is then its zero, in at most [`BUCKETS`] buckets that are not
     /// shorter than those here. Within a bucket bytes count as evenly spread. The first bucket also
-    /// has what was counted up to `slack` before `from`, and where buckets are no longer than
-    /// `slack` all of the bucket in which that instant lies: counters that are read `slack` apart
+    /// has what was counted up to `slack` before `from`. Where buckets are no longer than `slack`,
+    /// it has all of the bucket in which that instant lies: counters that are read `slack` apart
     /// note bytes that much later. O(links x buckets).
     pub fn since(&self, from: Time, slack: Span) -> Self {
         let from = from.min(self.until);

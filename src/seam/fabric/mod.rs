@@ -41,9 +41,9 @@ pub struct Observation {
     /// What the planes are programmed to do.
     pub programmed: Programmed,
     /// Since the fabric was built: payload that hosts of the row's rack sent to the column's rack,
-    /// in bytes, repetitions included. `timed` counts payload as hosts hand it to their ToR;
+    /// in bytes, repetitions included. `timed` counts payload as hosts hand it to their ToR.
     /// `netlink` counts frames that leave the ToR's queues, as if all were full, so that small
-    /// packets count for more than they carry; `sim` knows the payload, and repeats nothing.
+    /// packets count for more than they carry. `sim` knows the payload, and repeats nothing.
     pub sent: DemandMatrix,
     /// Bytes among these that went over a circuit and came out of the crossbar at the right rack.
     pub over_ocs: DemandMatrix,
@@ -283,9 +283,9 @@ pub trait Fabric: Send {
     /// When they cannot be read.
     fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError>;
 
-    /// The same, where a fabric can tell at once how many of them are large: a flow under way is if
-    /// it had at least a tenth left when this was last asked, or when it began after that; at the
-    /// first call, if it has that now. `tenths`: by sender, in bytes
+    /// The same, where a fabric can tell at once how many of them are large. A flow under way is
+    /// large if it had at least a tenth left when this was last asked, or when it began after that.
+    /// At the first call it is if it has that now. `tenths`: by sender, in bytes
     /// ([`crate::demand::hedera::tenths`]). `None`: ask for the flows.
     ///
     /// # Errors
@@ -313,7 +313,7 @@ pub trait Fabric: Send {
     }
 
     /// By rack: payload that its link to the packet network carried since the fabric was built, up
-    /// and down, behind the queues; `None` where that is what [`Self::observe`] says was sent and
+    /// and down, behind the queues. `None` where that is what [`Self::observe`] says was sent and
     /// did not go over a circuit (`sim`).
     fn uplinks(&mut self) -> Option<&[Uplink]> {
         None

@@ -78,7 +78,7 @@ pub enum OpError {
         /// The start that was looked for.
         up_from: Time,
     },
-    /// The simulator was told to model no circuits. No operation ever succeeds.
+    /// The simulator models no circuits, as it was asked. No operation ever succeeds.
     #[error("this model was made without circuits")]
     NoCircuits,
 }

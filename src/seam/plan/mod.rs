@@ -42,9 +42,9 @@ pub enum Op {
     /// before. With an end at or before its start it is taken back. Done if there is none and it
     /// should be dark by now.
     ///
-    /// Refused as [`OpError::TooLate`] if it has light and `until` is nearer than the guard, as
-    /// [`OpError::Gone`] if a circuit that is gone should go on, and as [`OpError::Clash`] if a
-    /// later end runs into another circuit of its ports.
+    /// Refused as [`OpError::TooLate`] if it has light and `until` is nearer than the guard.
+    /// Refused as [`OpError::Gone`] if a circuit that is gone should go on, and as
+    /// [`OpError::Clash`] if a later end runs into another circuit of its ports.
     End {
         /// The plane.
         plane: PlaneId,
@@ -70,8 +70,8 @@ pub enum Op {
     /// The port has this circuit. Done if it has it already.
     ///
     /// Refused as [`OpError::Clash`] if either of its ports is held by another circuit meanwhile
-    /// (one with the same start too), or no OCS could have it; as [`OpError::Full`] if the input
-    /// port has no slot left; as [`OpError::TooLate`] if it is over already.
+    /// (one with the same start too), or no OCS could have it. Refused as [`OpError::Full`] if the
+    /// input port has no slot left, and as [`OpError::TooLate`] if it is over already.
     Reserve(Reservation),
 }
 

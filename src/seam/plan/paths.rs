@@ -1,8 +1,8 @@
 //! Lists of switches as wanted and observed state: what a flow between two hosts crosses, if a
 //! decision gave it something else than the default way.
 //!
-//! [`Lists`] holds the decisions of a fabric; a flow that it does not name takes the way of its
-//! pair of hosts, and a pair that it does not name the default way of its racks
+//! [`Lists`] holds the decisions of a fabric. A flow that it does not name takes the way of its
+//! pair of hosts. A pair that it does not name takes the default way of its racks
 //! ([`crate::topology::graph::Routes::way`]). [`Steer`] changes one of either, [`apply`] is the one
 //! definition of what that does, and [`diff`] gives the changes between two states.
 

@@ -222,9 +222,9 @@ impl Coflow {
     }
 
     /// Gives every sender and receiver a base rate in proportion to what it has left, so that all
-    /// end together: as fast as the tightest interface allows, and at most `pace` bits a second on
-    /// the busiest one. Its base rates must be zero. O(interfaces), or O(hosts / 64) if one of its
-    /// interfaces has nothing left.
+    /// end together. That is as fast as the tightest interface allows, and at most `pace` bits a
+    /// second on the busiest one. Its base rates must be zero. O(interfaces), or O(hosts / 64) if
+    /// one of its interfaces has nothing left.
     pub fn progress(&mut self, pace: f64, room: &mut Residual) {
         if !(0..2).all(|k| room.has_all(k, self.sides[k].live())) {
             return;

@@ -366,7 +366,7 @@ impl Engine for Sums {
         self.next.into_iter().chain(self.turn).min()
     }
 
-    /// All that happens: a sum that is through leaves the others of its coflow with other rates.
+    /// All that happens: a sum that ends leaves the others of its coflow with other rates.
     fn next_appointment(&self) -> Option<Time> {
         self.next_event()
     }

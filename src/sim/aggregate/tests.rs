@@ -101,7 +101,7 @@ fn by_hand() {
     // has host 3 for itself until it has sent as much, for 0.8 ms. Then the first, which came
     // before it, goes on; host 0 was never idle.
     assert_eq!(tenths(Aalo, &[a.clone(), b.clone()]), [160, 240]);
-    // Both have half of host 3. The second has all of it when the first is through.
+    // Both have half of host 3. The second has all of it when the first has ended.
     assert_eq!(tenths(MaxMin, &[a, b]), [160, 240]);
 }
 

@@ -15,7 +15,7 @@ use crate::units::NANOS;
 const ROUNDING: u64 = 1000;
 
 /// Units of a link that the flows of one script may leave unused together where all flows of a
-/// coflow are to end at once: rates are whole bits per second, rounded up, so each flow ends up to
+/// coflow are to end at once. Rates are whole bits per second, rounded up. So each flow ends up to
 /// one bit early for each second, and what it had is given away when the last one ends. At most 18
 /// flows of 3 MB take at most 4.4 s.
 const EARLY: u128 = 80 * NANOS as u128;

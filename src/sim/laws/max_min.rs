@@ -163,7 +163,7 @@ proptest! {
                 f.add_flows(&coflow(k as u32, at, flows), &vec![true; flows.len()], Time(at));
             }
             done.extend(f.advance(Time(at + 200_000_000)));
-            // Flows that end at one instant are told in another order.
+            // Flows that end at one instant are reported in another order.
             done.sort();
             (done, f.observe(Time(at + 200_000_000)).unwrap(), f.delivered())
         };
@@ -189,7 +189,7 @@ proptest! {
             for &(i, j, at, long) in &s.circuits {
                 f.apply(&[circuit(i % racks, j % racks, at, at + 10_000_000 + long)], Time(0));
             }
-            // Flows that end at one instant are told in another order.
+            // Flows that end at one instant are reported in another order.
             let until = |f: &mut SimFabric, at| {
                 let mut done = f.advance(at);
                 done.sort();
@@ -214,7 +214,7 @@ proptest! {
         };
         let (by_pair, by_link) = (play(false, true, true), play(true, true, true));
         prop_assert_eq!(&by_pair, &by_link);
-        // Of pairs without a circuit it need not be told what waits.
+        // Of pairs without a circuit it need not know what waits.
         let few = play(false, false, false);
         for (a, b) in few.0.iter().zip(&by_pair.0) {
             let waits = |(from, to)| a.1.backlog.get(from, to) == b.1.backlog.get(from, to);

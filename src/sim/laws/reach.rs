@@ -47,7 +47,7 @@ fn run(
         seen.push(f.observe(Time(at + 1)).unwrap());
     }
     done.extend(f.advance(Time(NEVER)));
-    // Where flows share max-min, those of one instant are told in no order.
+    // Where flows share max-min, those of one instant are reported in no order.
     if network.within == Within::MaxMin {
         done.sort_unstable_by_key(|d| (d.at, d.coflow, d.flow));
     }

@@ -3,7 +3,7 @@
 //! Rates are decided by the rules of [`crate::coflows::rates`], in an order of
 //! [`crate::coflows::orders`]. A decision is made when a coflow arrives or ends, and when a circuit
 //! changes. Schedulers that do not decide by coflow ([`Discipline::by_coflow`]) also decide when a
-//! flow ends; then only the coflow of that flow and those behind it get new rates, because those
+//! flow ends. Then only the coflow of that flow and those behind it get new rates, because those
 //! before it do not see them. All of that is exact.
 
 use std::collections::{BTreeMap, BTreeSet};

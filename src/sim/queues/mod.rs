@@ -1,5 +1,6 @@
-//! A queue for every other rack at both ends of a rack's link to the EPS, as in an emulation: at
-//! the ToR's port one for every destination rack, at the EPS's port one for every source rack.
+//! A queue for every other rack at both ends of a rack's link to the EPS, as in an emulation. At
+//! the ToR's port there is one for every destination rack, at the EPS's port one for every source
+//! rack.
 //!
 //! A port with one queue shares its rate among flows. A port with a queue for every rack serves
 //! these queues in turn: each gets the same part of the rate, and what one does not need goes to

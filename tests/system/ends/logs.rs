@@ -146,3 +146,28 @@ fn the_exit_code_is_the_same_without_a_reader_of_stderr() {
     );
     assert_eq!(unread(&["show", "circuits", "--controller", "http://127.0.0.1:1"]), Some(4));
 }
+
+#[test]
+fn errors_of_usage_and_all_others_begin_alike() {
+    for (words, code, why) in [
+        (&["simulate", "x", "--polcy", "y"][..], 2, "unexpected argument '--polcy' found"),
+        (&["simulate", "hybrid-4x2", "--policy", "c-through"], 2, "required arguments"),
+        (&["check", "/no/such/file.yaml"], 3, "/no/such/file.yaml"),
+    ] {
+        let o = output(heliostat().args(words));
+        assert_eq!(o.status.code(), Some(code), "{words:?}: {}", said(&o));
+        let first = said(&o).lines().next().unwrap_or_default().to_owned();
+        assert!(
+            first.starts_with("heliostat: ") && said(&o).contains(why),
+            "{words:?}: {}",
+            said(&o)
+        );
+        assert!(!said(&o).contains("error:"), "{words:?}: {}", said(&o));
+    }
+    for (words, code) in [(&["--help"][..], 0), (&["--version"], 0), (&[], 2)] {
+        let o = output(heliostat().args(words));
+        let all = said(&o) + &String::from_utf8_lossy(&o.stdout);
+        assert_eq!(o.status.code(), Some(code), "{words:?}: {all}");
+        assert!(!all.contains("heliostat: ") && !all.is_empty(), "{words:?}: {all}");
+    }
+}

@@ -472,6 +472,37 @@ fn a_user_with_the_capabilities_does_not_come_to_own_what_root_relies_on() {
 }
 
 #[test]
+fn a_network_of_root_is_changed_by_another_user_only_by_its_name() {
+    let test = "a_network_of_root_is_changed_by_another_user_only_by_its_name";
+    if !root(test) {
+        return;
+    }
+    let _turn = together();
+    // A machine with this network alone, which root started, as its service does.
+    let script = r#"
+        mount -t tmpfs none /run
+        ip link set lo up
+        heliostat=$1 name=$2
+        "$heliostat" run hybrid-4x2 --policy manual --name "$name" --detach
+        for change in "set circuit r0 r2" "stop"; do
+            code=0
+            SUDO_UID=1001 "$heliostat" $change || code=$?
+            test "$code" = 2
+        done
+        SUDO_UID=1001 "$heliostat" set circuit r0 r2 --name "$name"
+        "$heliostat" set circuit r0
+        SUDO_UID=1001 "$heliostat" stop "$name""#;
+    let mut c = Command::new("unshare");
+    c.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    c.args(["timeout", "60", "sh", "-euc", script, "sh", env!("CARGO_BIN_EXE_heliostat")]);
+    let name = unique("service");
+    let o = output(c.arg(&name).env_remove("SUDO_UID").env_remove("HELIOSTAT_CONTROLLER"));
+    assert!(o.status.success(), "{}", said(&o));
+    let why = format!("the only network that runs, {name}, was started by root; if you mean it");
+    assert_eq!(said(&o).matches(&why).count(), 2, "{}", said(&o));
+}
+
+#[test]
 fn the_doctor_says_what_a_run_will_use() {
     let _turn = together();
     let o = output(heliostat().args(["doctor", "--no-measure", "-o", "json"]));

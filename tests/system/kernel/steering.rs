@@ -554,7 +554,7 @@ mod alone {
                     "policies/pushbox.yaml",
                     "workloads/jobs-8.yaml",
                 );
-                // Single runs spread by a tenth: the mean of several is what docs/placement.md
+                // Single runs spread by a tenth: the mean of several is what docs/live-jobs.md
                 // compares.
                 takes_as_long(mechanism, what, ("hst-pbjobs", 24), (20, 25.0))
             },

@@ -5,9 +5,9 @@ use std::collections::BinaryHeap;
 
 use crate::coflows::rates::Demand;
 
-/// Orders coflows from the last to the first: of those that are left, the link with the most to
-/// carry is the bottleneck; last comes the coflow with the least weight for what it puts on that
-/// link; the weights of the others shrink by their part in it. With any order-preserving rates the
+/// Orders coflows from the last to the first. Of those that are left, the link with the most to
+/// carry is the bottleneck. The coflow with the least weight for what it puts on that link comes
+/// last. The weights of the others shrink by their part in it. With any order-preserving rates the
 /// weighted mean completion time of coflows that are there from the beginning is at most four times
 /// the best.
 ///
@@ -275,7 +275,7 @@ mod tests {
             sorted.sort_unstable();
             prop_assert_eq!(sorted, [0, 1, 2, 3]);
             // No order can end a coflow before the load of it and all earlier ones on any one link
-            // is through.
+            // has been carried.
             let bound = |order: &[usize]| {
                 let ends = (1..=4).map(|k| {
                     let crosses = |p: &(u32, u32), l: u32| p.0 == l || 4 + p.1 == l;

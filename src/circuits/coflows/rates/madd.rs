@@ -14,8 +14,8 @@ pub fn bottleneck(demand: &Demand, capacity: impl Fn(u32) -> u64) -> Option<(u64
 }
 
 /// Gives the coflow's groups rates in the proportion of what they still have to send, so that all
-/// would end when the slowest link is through, and takes them from `free`. A coflow that has a link
-/// without room gets nothing. Returns the group that ends last.
+/// would end when the slowest link has carried its part, and takes them from `free`. A coflow that
+/// has a link without room gets nothing. Returns the group that ends last.
 ///
 /// Rates are rounded down to bits per second, so the ends differ by that much. Needs
 /// [`Demand::weigh`]. O(groups).

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::{Demand, Free, Rates};
 
 /// Gives all live groups of these coflows their max-min fair rates over what is left, and takes
-/// those from `free`: all grow together until a link is full; its groups keep their rate, the
+/// those from `free`. All grow together until a link is full; its groups keep their rate, and the
 /// others go on. Rates are rounded down to bits per second. Needs [`Demand::index`].
 ///
 /// O(groups + links log links).

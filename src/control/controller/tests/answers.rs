@@ -99,7 +99,7 @@ fn answer() -> impl Strategy<Value = Event> {
 }
 
 impl World {
-    /// Does what the controller wants; `said` is told instead of the answer of its kind, as often
+    /// Does what the controller wants; `said` is given instead of the answer of its kind, as often
     /// as it is asked for.
     fn answer(&mut self, said: Option<&Event>) {
         let mut asked = 0;

@@ -1,5 +1,5 @@
-//! Bodies of coflows and of placement requests, checked against the network: what is wrong is told
-//! with a JSON pointer.
+//! Bodies of coflows and of placement requests, checked against the network: what is wrong is
+//! reported with a JSON pointer.
 
 use std::collections::BTreeSet;
 

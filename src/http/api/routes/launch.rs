@@ -1,5 +1,5 @@
-//! The beginning of a coflow: the controller is told, its bytes are sent if that was asked, and it
-//! is shown.
+//! The beginning of a coflow: the controller hears of it, its bytes are sent if that was asked, and
+//! it is shown.
 
 use std::sync::Arc;
 

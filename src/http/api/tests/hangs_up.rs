@@ -38,7 +38,7 @@ fn hangs_up(l: &Late, r: &Rig, head: &str, body: &Value) -> Command {
     let command =
         l.ends.commands.recv_timeout(Duration::from_secs(60)).expect("the controller is told");
     drop(client);
-    // One thread serves all, in the order in which the kernel tells of them.
+    // One thread serves all, in the order in which the kernel gives them.
     assert_eq!(r.get("/livez").status, 200);
     command
 }

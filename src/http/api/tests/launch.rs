@@ -143,7 +143,7 @@ pub(super) fn late() -> Late {
 }
 
 impl Late {
-    /// The controller takes all that was told so far; says what it answered.
+    /// The controller takes all that it was sent so far; gives its answers.
     pub(super) fn wakes(&mut self) -> Vec<bool> {
         std::iter::from_fn(|| self.ends.commands.try_recv().ok())
             .collect::<Vec<_>>()

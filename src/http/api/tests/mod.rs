@@ -1,4 +1,5 @@
-//! The API over a real socket, against the real controller over a fabric that does what it is told.
+//! The API over a real socket, against the real controller over a fabric that does what it is asked
+//! to do.
 
 mod answers;
 mod crowds;

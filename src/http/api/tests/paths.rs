@@ -80,7 +80,8 @@ fn a_dry_run_says_what_a_list_by_hand_then_does() {
         serde_json::from_str(&r.send("PUT", "/api/v1/paths/0/7?dryRun=true", &body).text).unwrap();
     assert_eq!((dry.made, dry.paths.len(), dry.paths[0].by), (false, 1, wire::DecidedBy::Manual));
     assert_eq!(list(&r), before, "nothing has changed");
-    // No flow is under way: the switches of both lists are told all the same, with loads that stay.
+    // No flow is under way: the switches of both lists are shown all the same, with loads that
+    // stay.
     let told = |c: &wire::PathChange| {
         c.switches.iter().map(|s| (s.name.clone(), s.before_bps, s.after_bps)).collect::<Vec<_>>()
     };
@@ -97,7 +98,7 @@ fn a_dry_run_says_what_a_list_by_hand_then_does() {
         told(&dry),
         "what is given back is told too"
     );
-    // A coflow between the two goes where it was told to; a dry run of giving the list back shows
+    // A coflow between the two goes where its list says; a dry run of giving the list back shows
     // the loads of both spines.
     begin(&r, 0, 7);
     assert_eq!(list(&r).switches[5].load_bps, 1_000_000_000);

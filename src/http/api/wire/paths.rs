@@ -280,7 +280,7 @@ fn name(switch: u32, view: &of::PathsView) -> String {
 }
 
 impl Paths {
-    /// A view, as of a snapshot's revision and time, with what was measured last; without pairs of
+    /// A view at a snapshot's revision and time, with what was measured last; without pairs of
     /// hosts unless they are asked for.
     pub fn new(
         view: &of::PathsView,

@@ -209,7 +209,7 @@ pub struct PairWay {
     pub bytes: u64,
     /// The way: a circuit, or the packet network.
     pub way: Way,
-    /// When the last byte is through, as estimated.
+    /// When the last byte has been carried, as estimated.
     pub until_ns: u64,
 }
 

@@ -23,7 +23,7 @@ pub struct Way {
     pub bytes: Bytes,
     /// Whether they go over a circuit; else over the electrical core.
     pub ocs: bool,
-    /// When the last byte is through.
+    /// When the last byte has been carried.
     pub until: Time,
 }
 

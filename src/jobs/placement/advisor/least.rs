@@ -47,9 +47,9 @@ impl Occupancy<'_> {
     /// The least that [`Occupancy::estimate`] can say of a coflow. O(pairs + ports (log S + s) +
     /// ports of open coflows).
     ///
-    /// At each port the larger of: all bytes over all that the port has; and either all pairs that
-    /// ride in the port time that is left by the coflows before it, or one of them at least, the
-    /// smallest, over the core.
+    /// At each port the larger of two. One is all bytes over all that the port has. The other is
+    /// either all pairs that ride, in the port time that is left by the coflows before it, or one
+    /// of them at least, the smallest, over the core.
     pub(super) fn least(&self, coflow: &[Transfer], start: Time) -> Least {
         let ports = self.tally(coflow);
         let (low, high) = self.needs_between(&ports);

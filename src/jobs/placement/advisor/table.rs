@@ -150,7 +150,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Nothing if the port is free between two instants, which never go back; else the end of the
+    /// Nothing if the port is free between two instants, which never go back. Else the end of the
     /// first span of coflows before the rank that is in the way and leaves at least `long` behind
     /// it.
     fn in_the_way(&mut self, from: Time, until: Time, long: Span) -> Option<Time> {

@@ -4,8 +4,8 @@
 //! Shen, Sarker, Yu and Deng, "Probabilistic network-aware task placement for MapReduce
 //! scheduling", IEEE CLUSTER 2016. When a slot is free the jobs are asked in their order. A job
 //! answers with the task that costs least on this host: bytes x switches between the host and where
-//! its input is, the nearest replica of a block, or the hosts of the tasks that send to it. With C
-//! this cost and C_avg its mean over all hosts with free slots, the task starts with the
+//! its input is. That is the nearest replica of a block, or the hosts of the tasks that send to it.
+//! With C this cost and C_avg its mean over all hosts with free slots, the task starts with the
 //! probability 1 - exp(-C_avg / C), and not at all below a threshold. Else the next job is asked,
 //! and this one again after a while. Hit-scheduler compares itself with it.
 //!

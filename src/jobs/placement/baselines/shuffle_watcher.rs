@@ -1,20 +1,20 @@
 //! ShuffleWatcher: each job on the racks between which it would move the fewest bytes.
 //!
-//! Ahmad et al., "ShuffleWatcher", USENIX ATC 2014: shuffle-aware map placement weighs maps that
-//! read from other racks against shuffles that leave their rack, and puts a job on few racks;
-//! shuffle-aware reduce placement gives racks reduces in proportion to the map output that they
-//! hold; network-aware shuffle scheduling starts maps rather than reduces while the network into a
-//! rack is loaded. Each job is decided by itself, without the others, as Corral's authors remark
-//! (SIGCOMM 2015, section 6.1).
+//! Ahmad et al., "ShuffleWatcher", USENIX ATC 2014, has three parts. Shuffle-aware map placement
+//! weighs maps that read from other racks against shuffles that leave their rack, and puts a job on
+//! few racks. Shuffle-aware reduce placement gives racks reduces in proportion to the map output
+//! that they hold. Network-aware shuffle scheduling starts maps rather than reduces while the
+//! network into a rack is loaded. Each job is decided by itself, without the others, as Corral's
+//! authors remark (SIGCOMM 2015, section 6.1).
 //!
-//! With the racks in the order of how many of the job's blocks they hold, k racks cost `input` x
-//! (1 - share of blocks in them) + `shuffle` x (1 - 1 / k) bytes between racks; the cheapest k
-//! counts, the smaller among equals. Racks of which no number is too small have slots for all tasks
-//! of the job's largest stage, and are preferred only: tasks that find no slot there run elsewhere,
-//! since ShuffleWatcher "always place\[s\] a task if there exist available slots" (Tian et al.,
-//! PushBox, TPDS 2022, section 2.3). Corral's authors have it otherwise: jobs are scheduled "in a
-//! subset of racks", "in the worst case all jobs on a single rack" (sections 6.1 and 6.2); that is
-//! [`ShuffleWatcherOptions::confine`].
+//! The racks stand in the order of how many of the job's blocks they hold. Then k racks cost
+//! `input` x (1 - share of blocks in them) + `shuffle` x (1 - 1 / k) bytes between racks. The
+//! cheapest k counts, the smaller among equals. There are never too few racks: together they have
+//! slots for all tasks of the job's largest stage. They are preferred only: tasks that find no slot
+//! there run elsewhere, since ShuffleWatcher "always place\[s\] a task if there exist available
+//! slots" (Tian et al., PushBox, TPDS 2022, section 2.3). Corral's authors have it otherwise: jobs
+//! are scheduled "in a subset of racks", "in the worst case all jobs on a single rack" (sections
+//! 6.1 and 6.2); that is [`ShuffleWatcherOptions::confine`].
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ use crate::workload::jobs::EdgeSpec;
 #[serde(deny_unknown_fields, default)]
 pub struct ShuffleWatcherOptions {
     /// Whether a job stays in the racks between which it moves the fewest bytes, whatever slots
-    /// they have, as Corral's authors have it; else racks with slots for all tasks of a stage are
+    /// they have, as Corral's authors have it. Else racks with slots for all tasks of a stage are
     /// preferred to others. False if left out.
     pub confine: bool,
     /// The network into a rack is loaded, and maps go first, while what is on its way there takes

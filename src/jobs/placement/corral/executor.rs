@@ -3,11 +3,11 @@
 //!
 //! Corral (SIGCOMM 2015) section 3.1: every planned job has racks R_j and a priority p_j. Its
 //! blocks have a replica in R_j, its tasks run in R_j only, and a free slot goes to the job of
-//! highest priority that is assigned the rack; within the rack, delay scheduling waits for the host
+//! highest priority that is assigned the rack. Within the rack, delay scheduling waits for the host
 //! of a block. Jobs that were not planned have HDFS's data and delay scheduling, on what the others
-//! leave (`ad_hoc: fair`: before the others, until they have their share of the rack; section 6.4
-//! has them scheduled as by Yarn's capacity scheduler). When more than a share of the hosts of R_j
-//! is gone, the guideline is dropped for that job.
+//! leave. With `ad_hoc: fair` they come before the others, until they have their share of the rack:
+//! section 6.4 has them scheduled as by Yarn's capacity scheduler. When more than a share of the
+//! hosts of R_j is gone, the guideline is dropped for that job.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -15,7 +15,7 @@ pub struct Width {
 }
 
 /// The widths on the lower hull of (latency, rack time), from the shortest latency to the least
-/// rack time: whatever a nanosecond on a rack costs, one of these has the smallest sum of latency
+/// rack time. Whatever a nanosecond on a rack costs, one of these has the smallest sum of latency
 /// and cost. `curve` is L(r) for r = 1, 2 .. O(R log R).
 pub fn widths(curve: &[Span]) -> Vec<Width> {
     let width = |(k, l): (usize, &Span)| Width {

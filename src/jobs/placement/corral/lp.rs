@@ -73,10 +73,10 @@ pub fn batch(problem: &Problem) -> f64 {
 /// 1. every job alone, where racks have prices ([`super::price`]), which may be zero;
 /// 2. one machine as fast as all racks together, that takes the least rack time of each job and may
 ///    interrupt: shortest remaining first is then the best, and no plan beats it;
-/// 3. a job's mean busy time and half its latency. No plan's mean busy times sum to less than those
-///    of that one machine when it works on the job with the least rack time first (Goemans), and a
-///    job that holds its racks until it ends has its mean busy time half its latency before its
-///    completion (Schulz and Skutella).
+/// 3. a job's mean busy time and half its latency. That one machine works on the job with the least
+///    rack time first; no plan's mean busy times sum to less (Goemans). A job that holds its racks
+///    until it ends has its mean busy time half its latency before its completion (Schulz and
+///    Skutella).
 ///
 /// `found` is the sum of some plan; it only says how far the search for prices may reach.
 pub fn online(problem: &Problem, found: f64) -> f64 {

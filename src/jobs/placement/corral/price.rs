@@ -53,8 +53,8 @@ impl Job {
     }
 
     /// The smallest completion time and bill. Both change linearly until a start or an end passes
-    /// from one stretch to the next, so that only those starts are judged, and no more as soon as a
-    /// job would end later without any bill.
+    /// from one stretch to the next, so only those starts are judged. No more are judged as soon as
+    /// a job would end later without any bill.
     fn cheapest(&self, prices: &Prices, looks: &mut usize) -> Choice {
         let mut best = Choice { cost: f64::INFINITY, start: self.arrival, racks: 0.0, length: 0.0 };
         for &(racks, length) in &self.widths {

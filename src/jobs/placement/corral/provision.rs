@@ -4,14 +4,14 @@
 //! Two ways are walked. The paper's begins with one rack a job; the longest job gets one rack more,
 //! again and again, until every job has all racks. That suits a makespan, and only jobs that are
 //! alike: a job that stays long on all racks takes them all before any shorter one gets its second.
-//! The other way, which is ours, begins with the widths that take the least rack time, and widens
-//! the job that saves most latency for the rack time that this costs ([`super::hull`]): each
+//! The other way, which is ours, begins with the widths that take the least rack time. It widens
+//! the job that saves most latency for the rack time that this costs ([`super::hull`]). Each
 //! allocation on it has the smallest sum of latencies of all that take no more rack time in all.
 //! [`Provisioning`] says whether both are walked.
 //!
 //! The paper lays all J R allocations out, O(J^2 R^2). The answer is the same if an allocation is
-//! skipped whose lower bound is no better than what was found: so a way is walked first, with a
-//! bound for each step, and steps are laid out by their bound, best first, until no bound is below
+//! skipped whose lower bound is no better than what was found. So a way is walked first, with a
+//! bound for each step. Then steps are laid out by their bound, best first, until no bound is below
 //! the best layout. Online the bound says less, and steps are laid out one after another, each from
 //! where it differs from the last ([`super::replay`]). Among equally good allocations the earliest
 //! on the way is taken, as in the paper's loop.

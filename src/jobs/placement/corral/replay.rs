@@ -2,11 +2,11 @@
 //! online objective.
 //!
 //! Online, jobs are laid out by arrival, so that a job that gets another rack changes nothing for
-//! the jobs before it. The state before each job is kept, and the layout is taken up again at the
-//! first job that changed, until the state is what it was: from there on nothing is different up to
-//! the next job that changed. In a cluster that is not always full that is soon. The layout is left
-//! as soon as the jobs so far have waited more than the limit allows; the next allocation often
-//! begins behind that place, and is then refused at once.
+//! the jobs before it. The state before each job is kept. The layout is taken up again at the first
+//! job that changed, until the state is what it was: from there on nothing is different up to the
+//! next job that changed. In a cluster that is not always full that is soon. The layout is left as
+//! soon as the jobs so far have waited more than the limit allows; the next allocation often begins
+//! behind that place, and is then refused at once.
 
 use std::collections::BTreeSet;
 

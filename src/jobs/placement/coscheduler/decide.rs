@@ -85,9 +85,9 @@ pub fn coflow(maps: &[(RackId, Bytes)], racks: &[(RackId, u32)]) -> Vec<Transfer
 /// fewer racks. One in which a rack gets more tasks than it has slots, so that they run in waves,
 /// is taken only if there is no other. Nothing if no width can be placed.
 ///
-/// The shuffle is judged on the racks that were chosen, all map racks included, and not before, as
-/// the paper does: so bytes that stay in their rack count nothing, and `network` can answer for
-/// real ports. O(widths (R log R + maps * width)).
+/// The shuffle is judged on the racks that were chosen, all map racks included; the paper judges it
+/// before. So bytes that stay in their rack count nothing, and `network` can answer for real ports.
+/// O(widths (R log R + maps * width)).
 pub fn decide(question: &Question, network: &impl Network) -> Option<Decision> {
     let smallest =
         heavy_racks(question.maps, question.reduces, question.cluster).iter().map(|m| m.1).min()?;

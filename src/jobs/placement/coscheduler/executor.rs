@@ -3,8 +3,8 @@
 //! Co-scheduler (ToN 2022), section IV: data lies on R_data racks, three times; maps of a
 //! shuffle-heavy job run on R_map of them. When all maps are done, [`decide`] chooses the racks of
 //! the reduces and how many go to each, from what the maps made and when slots become free. A free
-//! slot goes to the first user that has a task, in the six classes of Algorithm 2; `strict`, no
-//! task of a shuffle-heavy job is in the last two while its guideline has a rack for it, and the
+//! slot goes to the first user that has a task, in the six classes of Algorithm 2. Under `strict`,
+//! no task of a shuffle-heavy job is in the last two while its guideline has a rack for it. The
 //! reduces of chosen racks come first, in the order of the choices. The shuffle begins when all
 //! reduces have their slots; where they are more than the slots of the cluster, or of the racks
 //! that they wait for, when no slot is left there.

@@ -35,7 +35,7 @@ fn ready(free: &[Span], tasks: u32) -> Option<Span> {
 /// `tasks`.
 ///
 /// With `wavelengths` W above one, the paper relaxes the choice to the W racks that are free
-/// soonest; of these we take the rack for which `local` is greatest: the job's own map output,
+/// soonest. Of these we take the rack for which `local` is greatest: the job's own map output,
 /// which then stays where it is. O(R log R) for each different d_i, of which a guideline has at
 /// most three.
 ///

@@ -2,11 +2,11 @@
 //! them (Li and Shen, ToN 2022).
 //!
 //! A job goes through it in four steps. [`data`]: on how many racks its input lies, and so its maps
-//! run. [`maps`]: which racks those may be. When all maps are done, [`reduces`]: every number of
-//! reduce racks that keeps the shuffle on circuits, and how many tasks each then gets; [`explore`]:
-//! which racks are free for them soonest; [`decide`]: the choice that ends its shuffle first.
-//! [`order`] says which task gets a free slot. Everything is a pure function; the scheduler asks
-//! and acts.
+//! run. [`maps`]: which racks those may be. When all maps are done, three parts follow.
+//! [`reduces`]: every number of reduce racks that keeps the shuffle on circuits, and how many tasks
+//! each then gets. [`explore`]: which racks are free for them soonest. [`decide`]: the choice that
+//! ends its shuffle first. [`order`] says which task gets a free slot. Everything is a pure
+//! function; the scheduler asks and acts.
 //!
 //! [`schedule`] plays all of it through for a list of jobs, offline.
 //!

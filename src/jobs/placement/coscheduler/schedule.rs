@@ -1,8 +1,8 @@
 //! Co-scheduler offline: what it makes of a list of jobs on a cluster without other jobs.
 //!
-//! Jobs are taken by arrival, and each stage by the rules of this room on slot calendars: maps on
-//! racks that hold their data, reduces by the best schedule for the slots that are then free. This
-//! is a forecast; in a run the scheduler asks again at every step.
+//! Jobs are taken by arrival, and each stage by the rules of this room on slot calendars. Maps go
+//! to racks that hold their data; reduces get the best schedule for the slots that are then free.
+//! This is a forecast; in a run the scheduler asks again at every step.
 
 use serde::Serialize;
 

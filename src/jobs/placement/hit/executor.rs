@@ -187,8 +187,8 @@ impl Hit {
         }
     }
 
-    /// A host for a task of this stage: a wanted one with a free slot, else the best other one if a
-    /// task is wanted nowhere; after the wait, the best other one in any case. O(hosts).
+    /// A host for a task of this stage: a wanted one with a free slot. If a task is wanted nowhere,
+    /// or after the wait, the best other one. O(hosts).
     fn choose(&mut self, view: &dyn View, job: JobId, stage: usize) -> Option<Pick> {
         let Some(wanted) = self.stages.get_mut(&(job, stage)) else {
             return Some(Pick::of(job, stage));

@@ -43,9 +43,9 @@ impl Preferences {
     /// x hosts x log hosts), and where few tasks are refused O(tasks x hosts).
     ///
     /// Source: Algorithm 2 in section 5.2, after Gale and Shapley. What the printed form leaves
-    /// open is decided so: a host looks at all tasks that are assigned to it, drops the worst on
-    /// its own list while it has too many, and refuses from then on every task at or below the best
-    /// that it has dropped.
+    /// open is decided so. A host looks at all tasks that are assigned to it, and drops the worst
+    /// on its own list while it has too many. From then on it refuses every task at or below the
+    /// best that it has dropped.
     ///
     /// ```
     /// use heliostat_jobs::placement::hit::matching::Preferences;

@@ -94,8 +94,8 @@ pub struct Plan {
     pub orders: BTreeMap<usize, Vec<HostId>>,
 }
 
-/// Places a job on a cluster with these free slots (by host), shuffle by shuffle: receivers and as
-/// many senders as slots are left go through [`place`], from a random assignment; senders beyond
+/// Places a job on a cluster with these free slots (by host), shuffle by shuffle. Receivers and as
+/// many senders as slots are left go through [`place`], from a random assignment. Senders beyond
 /// them, which come in later waves, go where a free slot costs least. A stage that has hosts from
 /// an earlier shuffle keeps them. At last every flow between two hosts gets its list.
 ///

@@ -16,8 +16,8 @@ pub struct Flow {
 }
 
 /// By mover, then host: how many of its flows have their cheapest way there. Flows vote in the
-/// order of their bytes, the largest first; `cost` says what a byte of a flow, by its number, costs
-/// from one host to another; `places` are slots of hosts that movers may have. Of equally cheap
+/// order of their bytes, the largest first. `cost` says what a byte of a flow, by its number, costs
+/// from one host to another. `places` are slots of hosts that movers may have. Of equally cheap
 /// hosts a flow takes one that its task has votes for already, then the one with the most room,
 /// then the lowest. A host that as many tasks have votes for as it has places gets no votes of
 /// others. A task that does not move stays where `hosts` says. O(pairs x hosts); where both tasks

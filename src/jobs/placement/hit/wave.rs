@@ -261,7 +261,7 @@ impl Wave {
 }
 
 /// What is saved if each of `movers` (numbers of tasks) runs on each host while all other tasks
-/// stay where `hosts` says: by mover, then host, in bytes times unit costs, every pair by its
+/// stay where `hosts` says. It is by mover, then host, in bytes times unit costs, every pair by its
 /// cheapest list before and after. O(pairs + movers x (switches with hosts^2 + hosts)).
 ///
 /// Source: the utility of equations (9) and (10) in section 5; read literally it counts the first

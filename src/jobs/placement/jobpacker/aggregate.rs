@@ -13,7 +13,7 @@ use crate::units::Bytes;
 /// Section 4.2: until "the size of aggregated shuffle data of the reduce tasks reaches the elephant
 /// flow threshold", so that "we can use high-bandwidth OCS". It does not say from where this is
 /// counted. The threshold is that of a flow between two racks in section 2.2, and section 4.3.1
-/// compares it with the bytes of a pair of racks, hence `pair` by default.
+/// compares it with the bytes of a pair of racks, so `pair` is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregate {
@@ -52,7 +52,7 @@ impl Round<'_> {
     /// They may when they get T_e as [`Aggregate`] has it; what a map rack leaves for later is what
     /// its maps still make, and what the tasks without a container will fetch. When nothing is to
     /// come they fetch in any case. Map racks that can never give this rack T_e get no circuit, and
-    /// are not waited for; if there is no other, the tasks fetch at once, as those of a job that is
+    /// are not waited for. If there is no other, the tasks fetch at once, as those of a job that is
     /// not shuffle-heavy do. O(map racks).
     pub fn may_fetch(&self, cluster: &Cluster) -> bool {
         if self.waiting == 0 {

@@ -1,8 +1,8 @@
 //! JobPacker's real-time scheduler, which carries an offline schedule out.
 //!
 //! JobPacker (ICPP 2019) section 4.4: a free slot of a rack goes to the first job of the rack's
-//! sequence that has a task to run; only where there is none, to an ad-hoc job, by the rules of
-//! [`realtime`]. The reduces of a rack fetch together, when that is worth a circuit
+//! sequence that has a task to run. Only where there is none does it go to an ad-hoc job, by the
+//! rules of [`realtime`]. The reduces of a rack fetch together, when that is worth a circuit
 //! ([`aggregate`]). The jobs of a rack that fails go by the default scheduler.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,13 +41,13 @@ pub struct JobPackerOptions {
     /// T_e in plans, more than zero; `elephants.threshold` if left out.
     #[serde(serialize_with = "exact_or_null")]
     pub elephant: Option<Bytes>,
-    /// When the reduces of a rack begin to fetch (section 4.2): when they get T_e from all map
-    /// racks together (`total`), from every one (`pair`), or so that the rest is T_e again
-    /// (`whole`, ours); pair if left out.
+    /// When the reduces of a rack begin to fetch (section 4.2). `total`: when they get T_e from all
+    /// map racks together. `pair`: when they get it from every one. `whole`, ours: so that the rest
+    /// is T_e again. `pair` if left out.
     pub aggregate: Aggregate,
-    /// Ours: whether a rack runs no more tasks of a stage than its schedule says; else, as section
-    /// 4.4 has it, a free slot of a planned rack takes any task of the first job of its sequence.
-    /// False if left out.
+    /// Ours: whether a rack runs no more tasks of a stage than its schedule says. Else a free slot
+    /// of a planned rack takes any task of the first job of its sequence, as in section 4.4. False
+    /// if left out.
     pub exact_tasks: bool,
     /// Ours: whether plans leave out pairs of widths that would cut elephants into mice, where
     /// there are others; section 4.3 has all of the zone. False if left out.

@@ -1,11 +1,11 @@
 //! JobPacker: packs shuffles onto few pairs of racks, so that circuits carry them (Li and Shen,
 //! ICPP 2019).
 //!
-//! Offline, for the recurring jobs of the next period: [`profile`] finds the pairs of widths that
-//! are worth considering; [`sort`] the order of the jobs; [`manager`] lays them out one after
-//! another on slot calendars, each with its best pair. In real time, [`realtime`] takes the next
-//! task of a rack's sequence or an ad-hoc job's, and [`aggregate`] holds a shuffle back until it is
-//! worth a circuit.
+//! Offline, for the recurring jobs of the next period, there are three parts. [`profile`] finds the
+//! pairs of widths that are worth considering, and [`sort`] the order of the jobs. [`manager`] lays
+//! them out one after another on slot calendars, each with its best pair. In real time,
+//! [`realtime`] takes the next task of a rack's sequence or an ad-hoc job's, and [`aggregate`]
+//! holds a shuffle back until it is worth a circuit.
 
 use serde::{Deserialize, Serialize};
 

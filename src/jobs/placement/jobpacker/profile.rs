@@ -13,9 +13,9 @@ use super::super::latency::matrix::Matrix;
 pub struct Profile {
     /// Feasible (map-width, reduce-width) pairs; none if the job is not shuffle-heavy.
     pub pairs: Vec<(usize, usize)>,
-    /// Its width in containers, so that both kinds of jobs compare in integers: the largest r_map +
-    /// r_red racks of its pairs; or all its tasks, which the paper divides by the containers of a
-    /// rack.
+    /// Its width in containers, so that both kinds of jobs compare in integers. It is the largest
+    /// r_map + r_red racks of its pairs, or all its tasks, which the paper divides by the
+    /// containers of a rack.
     pub width: u64,
     /// Its latency on an idle cluster: with its best pair; or on the fewest racks that run all
     /// tasks of a stage at once.

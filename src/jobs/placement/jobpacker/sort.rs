@@ -42,9 +42,9 @@ pub fn order(
     batches.concat()
 }
 
-/// Divides jobs into `count` sub-batches by Tetris' packing: the sub-batch with the most left
+/// Divides jobs into `count` sub-batches by Tetris' packing. The sub-batch with the most left
 /// takes, of the jobs that fit it, the one whose demands fit what is left best (the greatest dot
-/// product); if none fits, the one with the greatest dot product of all.
+/// product). If none fits, it takes the one with the greatest dot product of all.
 ///
 /// A sub-batch has the capacity of the cluster. Where the whole workload asks for more than `count`
 /// times that in some dimension, it has its share of the workload instead: all jobs must go

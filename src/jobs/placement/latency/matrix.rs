@@ -137,9 +137,9 @@ mod tests {
         }
     }
 
-    /// The papers name neither the job's bytes nor its times. The matrix fixes what they do: the
+    /// The papers name neither the job's bytes nor its times. The matrix fixes what they do. The
     /// shuffle takes 12.1 s on one circuit and 1210 s on one rack's EPS port, a wave of maps 83.8
-    /// s, the reduces 115.5 s, and the jump between circuits and EPS lies between 81 and 84 T_e.
+    /// s, the reduces 115.5 s. The jump between circuits and EPS lies between 81 and 84 T_e.
     fn example() -> (JobSpec, Cluster) {
         let job = map_reduce((3472, 83_800), (169, 115_500), 82 * 1_125);
         let rate = |seconds: f64| BitRate((82.0 * 1.125e9 * 8.0 / seconds) as u64);

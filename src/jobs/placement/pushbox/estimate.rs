@@ -36,9 +36,9 @@ impl RackLocal {
     }
 }
 
-/// Whether the network between racks carries less than their hosts can send: narrow uplinks, pods,
-/// a core with a limit, or a graph whose access switches have less to the switches above them than
-/// to the racks. Section 4.
+/// Whether the network between racks carries less than their hosts can send. Causes are narrow
+/// uplinks, pods, a core with a limit, or a graph whose access switches have less to the switches
+/// above them than to the racks. Section 4.
 fn is_oversubscribed(t: &Topology) -> bool {
     let narrow = |g: &crate::topology::graph::Graph| {
         let mut room = vec![(0u64, 0u64); g.switches.len()];

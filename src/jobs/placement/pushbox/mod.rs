@@ -1,9 +1,9 @@
 //! PushBox: few tasks fetch on a host at once, by strict priority, and others compute meanwhile.
 //!
 //! Tian et al., "PushBox: Making Use of Every Bit of Time to Accelerate Completion of Data-Parallel
-//! Jobs", IEEE TPDS 2022. A host has about m tasks that fetch over the network; their flows go one
-//! task after the other by strict priority, so that how long the network of a host is busy can be
-//! foreseen: bytes that have still to come, over the rate at which the host has received of late. A
+//! Jobs", IEEE TPDS 2022. A host has about m tasks that fetch over the network. Their flows go one
+//! task after the other by strict priority, so it can be foreseen how long the network of a host is
+//! busy: bytes that have still to come, over the rate at which the host has received of late. A
 //! free slot goes to the jobs in their order. A job's candidate is its largest task, or by delay
 //! scheduling one near its block ([`select`]). A task that must fetch gets the slot if the host has
 //! room for it, or under fair sharing if its coflow is smaller than all there (wild card); else the
@@ -15,10 +15,10 @@
 //! are ranked host by host ([`priorities`]).
 //!
 //! Where the paper is silent: a task counts as fetching from its start if any of its input is, or
-//! will be, elsewhere; the size of a coflow is that of the shuffles into its stage.
+//! will be, elsewhere. The size of a coflow is that of the shuffles into its stage.
 //!
-//! Where it contradicts itself: Algorithm 2 (line 6) has a job yield, too, that waits for a slot
-//! near its data, so that no local task starts on a host whose network has nothing to do; by
+//! Where it contradicts itself: by Algorithm 2 (line 6) a job yields, too, that waits for a slot
+//! near its data, so that no local task starts on a host whose network has nothing to do. By
 //! section 5.2 a slot is yielded if, and only if, the network is congested. We follow the section
 //! ([`Yields`]).
 
@@ -87,10 +87,10 @@ pub struct PushBoxOptions {
     pub yields: Yields,
     /// Whether what comes from the same rack is as good as local: auto, where the network between
     /// racks carries less than their hosts; always; never. Never if left out: it was better where
-    /// it was compared (docs/placement.md).
+    /// it was compared (docs/pushbox.md).
     pub rack_local: RackLocal,
-    /// What a task receives is taken to be f^(2u - 1) times as much as it is, u drawn evenly from 0
-    /// to 1 for each task: f, 1 to 1000; 1, no error, if left out.
+    /// What a task receives is taken to be f^(2u - 1) times as much as it is, with u drawn evenly
+    /// from 0 to 1 for each task. f is 1 to 1000; 1, no error, if left out.
     #[schemars(range(min = 1, max = 1000))]
     pub input_error: u32,
     /// Ablation: priorities by the coflow's size in tenfold steps, the same on all hosts, instead

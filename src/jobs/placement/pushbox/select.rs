@@ -115,9 +115,9 @@ impl Selector {
         startable(view, job).max_by_key(|&s| (way(s), Reverse(s)))
     }
 
-    /// The paper's `selectTask` (Algorithm 1, lines 1 to 8) among the tasks of a stage: of one that
-    /// reads blocks, what delay scheduling gives to this host, which may be nothing; else the task
-    /// with the most input. O(log hosts), and what [`View::largest`] takes.
+    /// The paper's `selectTask` (Algorithm 1, lines 1 to 8) among the tasks of a stage. Of one that
+    /// reads blocks, it is what delay scheduling gives to this host, which may be nothing. Else it
+    /// is the task with the most input. O(log hosts), and what [`View::largest`] takes.
     pub fn select(
         &mut self,
         view: &dyn View,

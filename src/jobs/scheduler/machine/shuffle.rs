@@ -77,7 +77,7 @@ impl Scheduler {
     }
 
     /// The replica from which a task reads: one in its rack if there is one, else by the task's
-    /// number; where all are gone, the block is restored on a host that is up, by the task's
+    /// number. Where all are gone, the block is restored on a host that is up, by the task's
     /// number.
     fn source(&mut self, job: JobId, stage: usize, k: u32) -> HostId {
         let t = &self.state.topology;

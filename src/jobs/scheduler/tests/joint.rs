@@ -49,8 +49,8 @@ fn no_blocks(
     JobSpec { recurring, ..job }
 }
 
-/// Two racks of two slots; three jobs at once, all known: A of 4 maps of 10 and 2 reduces of 10
-/// with 40 bytes, B of 2 of 5 and 2 of 5 with 20, C of 2 of 4 and one of 4 with 8.
+/// Two racks of two slots, and three jobs at once, all known. A has 4 maps of 10 and 2 reduces of
+/// 10 with 40 bytes; B 2 of 5 and 2 of 5 with 20; C 2 of 4 and one of 4 with 8.
 fn example() -> Vec<JobSpec> {
     let job = |map, reduce, shuffle| no_blocks(0, map, reduce, shuffle, true);
     vec![job((4, 10), (2, 10), 40), job((2, 5), (2, 5), 20), job((2, 4), (1, 4), 8)]

@@ -192,7 +192,7 @@ proptest! {
 }
 
 /// Slots that are given up within an instant come to a task that can use them, and do not go round
-/// without an end: a host fails under jobs whose stages have all begun, so that tasks that hold
+/// without an end. A host fails under jobs whose stages have all begun, so that tasks that hold
 /// slots wait for lost ones.
 #[test]
 fn slots_that_are_given_up_do_not_go_round() {

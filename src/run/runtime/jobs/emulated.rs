@@ -20,7 +20,7 @@ pub struct Emulated<'a> {
 }
 
 impl<'a> Emulated<'a> {
-    /// The traffic from now on; `began` is told of every coflow that starts.
+    /// The traffic from now on; `began` is called with every coflow that starts.
     pub fn new(emulation: &'a Emulation, began: &'a mut dyn FnMut(Time, &CoflowSpec)) -> Self {
         Self { emulation, words: emulation.listen(), began }
     }

@@ -50,7 +50,7 @@ pub trait Network {
     /// Bytes left of every active flow, in the order of coflow and flow.
     ///
     /// # Errors
-    /// Why it cannot be told.
+    /// Why it cannot hear of it.
     fn left(&mut self) -> Result<Vec<(CoflowId, FlowId, Bytes)>, String> {
         Err("this network does not tell how far flows are".into())
     }

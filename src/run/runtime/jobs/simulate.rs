@@ -95,7 +95,7 @@ pub struct JobRunOptions<'a> {
     pub resolution: Span,
     /// Is told now and then how far the run is, and at its end.
     pub watch: Option<&'a dyn Fn(Progress)>,
-    /// Takes what both machines are told and want.
+    /// Takes what both machines hear and want.
     pub record: Option<&'a Recorder>,
     /// The job of which the result says why its tasks started where they did.
     pub explain: Option<JobId>,

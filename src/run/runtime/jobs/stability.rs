@@ -37,7 +37,7 @@ fn jobs() -> JobList {
     JobList::new("thirty", (0..30).map(job).collect())
 }
 
-/// What a planner was told: of sizes and arrivals the truth, or what is foreseen.
+/// What a planner knew: of sizes and arrivals the truth, or what is foreseen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
     Truth,

@@ -315,7 +315,7 @@ pub(super) fn keep<T>(list: &mut VecDeque<T>, item: T, most: usize) {
     list.push_back(item);
 }
 
-/// A coflow of which only its beginning was told.
+/// A coflow of which only the beginning is known.
 fn unknown(id: CoflowId, bytes: Bytes, arrival: Time) -> CoflowView {
     let (name, none) = (format!("coflow-{}", id.0), Bytes::ZERO);
     let (pairs, bound) = (Pairs::default(), Span::ZERO);
@@ -555,7 +555,7 @@ fn remove_unfinished(directory: &Path) {
     }
 }
 
-/// Puts a journal of these lines in the place of the one that is there; a process that is killed
+/// Replaces the journal by one of these lines; a process that is killed
 /// leaves the one or the other.
 pub(super) fn replace(directory: &Path, lines: &[u8]) -> io::Result<File> {
     let mut new = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;

@@ -3,14 +3,14 @@
 //!
 //! A thread appends a line for every event, and one with all of a coflow when it begins and when it
 //! has ended. Readers of the event stream hear of an event, and clients are answered that a coflow
-//! was made, once that is in the file: what was told is found again. The control loop never waits
-//! for the disk.
+//! was made, once that is in the file: what was answered is found again. The control loop never
+//! waits for the disk.
 //!
 //! One file holds all. When it reaches [`SIZE`], or twice its length after the last time if that is
 //! more, it is written again with what is remembered by then, beside the old one, and takes its
-//! place. A disk that is full is told as a failure; what it refuses is kept in memory and written
-//! when there is room again. The largest numbers that were given are in a small file that is
-//! written in place.
+//! place. A disk that is full is reported as a failure; what it refuses is kept in memory and
+//! written when there is room again. The largest numbers that were given are in a small file that
+//! is written in place.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ impl Journal {
         &self.files.found
     }
 
-    /// Starts the thread that writes. `events` are all that the controller has told of since it
+    /// Starts the thread that writes. `events` are all events of the controller since it
     /// began.
     ///
     /// # Errors

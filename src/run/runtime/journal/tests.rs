@@ -67,7 +67,7 @@ impl Daemon {
             .block_on(self.writing.journal.commit());
     }
 
-    /// Ends without another word. What was told by then is in the file.
+    /// Ends without another word. What was answered by then is in the file.
     fn end(self) -> u64 {
         drop((self.controller, self.ends));
         self.writing.finish().expect("written")

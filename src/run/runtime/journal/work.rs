@@ -43,7 +43,7 @@ pub(super) struct Work {
     pub refused: Refused,
     /// Events that no file will have.
     pub missing: u64,
-    /// What is told of all this to those that watch.
+    /// What those that watch see of all this.
     pub written: Arc<Written>,
     /// The least size from which on the file is written again, and the one from which on it is
     /// next.
@@ -94,8 +94,8 @@ impl Heard {
         }
     }
 
-    /// Takes all that was told by now. Requests come first: the events that they caused were sent
-    /// before them, and are read after.
+    /// Takes all that has been sent by now. Requests come first: the events that they caused were
+    /// sent before them, and are read after.
     fn all(&mut self, asks: &mut mpsc::UnboundedReceiver<Ask>, events: &mut Receiver<Arc<Record>>) {
         while let Ok(ask) = asks.try_recv() {
             self.ask(ask);
@@ -111,8 +111,8 @@ impl Heard {
     }
 }
 
-/// Writes until it is told to end; gives the number of events that are not in the file. `told` gets
-/// the events that are.
+/// Writes until it is asked to end; gives the number of events that are not in the file. `told`
+/// gets the events that are.
 pub(super) async fn run(
     mut work: Work,
     mut events: Receiver<Arc<Record>>,

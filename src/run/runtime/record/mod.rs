@@ -1,7 +1,7 @@
 //! Recordings: every event that went into the two state machines of a run, and every action that
 //! came out, one JSON object a line.
 //!
-//! A [`Recorder`] takes the lines from the drivers and writes them on a thread of its own;
+//! A [`Recorder`] takes the lines from the drivers and writes them on a thread of its own.
 //! [`replay`] plays a file's events again, without a kernel, and checks that the machines want the
 //! same actions, byte for byte. A failure that was recorded becomes a test by copying its file to
 //! `tests/recorded/`.
@@ -108,7 +108,7 @@ impl JobsHead {
 pub enum Entry {
     /// The first.
     Head(Box<Head>),
-    /// The controller is told.
+    /// The controller hears something.
     Tell {
         /// The time of the event.
         at: Time,
@@ -134,7 +134,7 @@ pub enum Entry {
     Idle {},
     /// There is a scheduler.
     Jobs(Box<JobsHead>),
-    /// The scheduler is told.
+    /// The scheduler hears something.
     JobTell {
         /// When, counted from the start of the jobs.
         at: Time,

@@ -39,10 +39,10 @@ pub struct Replayed {
     pub jobs: Option<JobsSnapshot>,
 }
 
-/// How much a machine was told and wanted.
+/// How much a machine heard and wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Events that it was told.
+    /// Events that it heard.
     pub events: u64,
     /// Number of them that it did not accept.
     pub refused: u64,
@@ -240,7 +240,7 @@ fn parse(text: &[u8], line: u64) -> Result<Line, ReplayError> {
     })
 }
 
-/// Runs a step of a machine, whose panic is an error: what was told is only known to be JSON.
+/// Runs a step of a machine, whose panic is an error: what it heard is only known to be JSON.
 fn guarded<T>(line: u64, step: impl FnOnce() -> Result<T, ReplayError>) -> Result<T, ReplayError> {
     let done = catch_unwind(AssertUnwindSafe(step));
     done.unwrap_or_else(|panic| {

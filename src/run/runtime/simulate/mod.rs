@@ -60,14 +60,14 @@ pub struct SimOptions<'a> {
     pub until: Option<Time>,
     /// What breaks, and what else the network is asked for.
     pub extras: Extras<'a>,
-    /// Takes what the controller is told and wants.
+    /// Takes what the controller hears and wants.
     pub record: Option<&'a Recorder>,
     /// Takes every coflow's account as it ends; the result has none of them then, and sums over
     /// all.
     pub rows: Option<Rows<'a>>,
 }
 
-/// A length of buckets for a run of `workload`: it takes at least up to the last arrival, and as
+/// A length of buckets for a run of `workload`. It takes at least up to the last arrival, and as
 /// long as any rack needs for what it sends to other racks, or gets from them, over its uplink and
 /// all planes at once. O(flows + racks).
 pub fn bucket(topology: &Topology, workload: &Workload) -> Span {
@@ -99,7 +99,7 @@ pub fn least(topology: &Topology, bytes: Bytes) -> Span {
     if all == 0 { Span::ZERO } else { BitRate(all).time_for(bytes) }
 }
 
-/// A result whose coflows that are left are told, and not kept, if rows are wanted.
+/// A result whose coflows that are left are written, and not kept, if rows are wanted.
 pub fn told(result: RunResult, rows: Option<Rows>) -> RunResult {
     let Some(rows) = rows else { return result };
     result.coflows.iter().for_each(|c| rows(Row::Coflow(c)));

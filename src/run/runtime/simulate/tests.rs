@@ -674,7 +674,7 @@ fn helios_counts_flows_between_hosts() {
 
 #[test]
 fn a_guard_ends_what_an_order_would_let_wait() {
-    // 20 MB over one link, and 5 MB each time the one before is through, 60 times.
+    // 20 MB over one link, and 5 MB each time the one before has ended, 60 times.
     let t = network(2, 1, 100);
     let payload = crate::coflows::bounds::payload_rate(BitRate::mbit(100));
     let stream = payload.time_for(Bytes(5_000_000));
@@ -700,8 +700,8 @@ fn a_guard_ends_what_an_order_would_let_wait() {
         assert_eq!(waits, Time::ZERO + all, "{kind:?}: the last of all");
         let (guarded, _) = end(Some(Guard { every: Span::millis(200), share: Span::millis(200) }));
         // Half of the time it shares with one of the stream that has just come and one that is late
-        // for every 5 MB that it has sent: 20 MB take the integral of 2 (2 + sent / 5 MB) over them
-        // at 11.95 MB a second, 13.4 s, and a little more as coflows are whole.
+        // for every 5 MB that it has sent. So 20 MB take the integral of 2 (2 + sent / 5 MB) over
+        // them at 11.95 MB a second, 13.4 s, and a little more as coflows are whole.
         assert!(
             guarded < Time(16_000_000_000) && waits > Time(24_000_000_000),
             "{kind:?}: {guarded} of {waits}"

@@ -1,4 +1,4 @@
-//! What is compared of a run, in the order in which it is told.
+//! What is compared of a run, in the order of tables.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::units::Span;
 pub struct Figure {
     /// Its name.
     pub name: &'static str,
-    /// The name of its column where it is told in its base unit.
+    /// The name of its column where it has its base unit.
     pub key: &'static str,
     /// Its unit.
     pub unit: Unit,

@@ -218,7 +218,7 @@ impl Against {
         against
     }
 
-    /// The difference that people are told: in per cent of the first policy's; of a share, and
+    /// The difference that people see: in per cent of the first policy's; of a share, and
     /// where the first policy's is zero, as it is.
     pub fn told(&self, unit: Unit) -> Estimate {
         self.paired.percent.filter(|_| unit != Unit::Share).unwrap_or(self.paired.difference)

@@ -9,9 +9,9 @@
 //! for the next (the sequential heuristic).
 //!
 //! The paper's full text was not at hand: this follows its abstract, its patent (US 9,940,175) and
-//! what PushBox says of it, which compares itself with the version for coflows of least total size
-//! first (CCT-TCF). NEAT assumes slots enough. Where there are fewer than tasks, the first job in
-//! the order gives its largest waiting task the best free host; it neither waits nor yields.
+//! what PushBox says of it. PushBox compares itself with the version for coflows of least total
+//! size first (CCT-TCF). NEAT assumes slots enough. Where there are fewer than tasks, the first job
+//! in the order gives its largest waiting task the best free host; it neither waits nor yields.
 //!
 //! A map task goes where its block is if a slot is free there. Else, and for tasks that receive
 //! shuffles, a host costs what its receiving side costs, or the sending side of the nearest replica

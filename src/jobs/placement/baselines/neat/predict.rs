@@ -1,9 +1,9 @@
 //! How long a new transfer will take over one link, and how much longer others take because of it,
 //! by how the network serves them.
 //!
-//! All is in bytes that the link carries until a transfer is through (over the link's rate this is
-//! its completion time), for a new transfer of s bytes beside others with s_i bytes left that have
-//! sent a_i; of coflows, t_i is the total size, smallest first:
+//! All is in bytes that the link carries until a transfer has ended; over the link's rate this is
+//! its completion time. A new transfer has s bytes, and shares the link with others that have sent
+//! a_i and have s_i left. Of coflows, t_i is the total size, smallest first:
 //!
 //! | served by | until the new one is through | how much later the others are, together |
 //! |---|---|---|
@@ -51,7 +51,7 @@ pub struct Transfer {
 /// What a new transfer comes to, in bytes that the link carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Bytes until it is through.
+    /// Bytes until its end.
     pub own: u128,
     /// By how much others are later, together.
     pub others: u128,
