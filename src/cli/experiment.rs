@@ -547,7 +547,7 @@ fn exact(r: &Report) -> Rows {
         ]);
     }
     for b in &r.bounds {
-        let runs = r.size.repeats.to_string();
+        let runs = b.runs.to_string();
         let row = |what: &str, value: f64, source: &str| {
             let figure = format!("{what} {}", name(b.measure));
             let [none, runs, value] = [String::new(), runs.clone(), value.to_string()];

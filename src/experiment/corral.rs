@@ -248,11 +248,11 @@ fn in_simulation(size: Size) -> Vec<Setting> {
 
 /// Why figure 14's two medians cannot both be had.
 const FIGURE_14: &str = "no rate of tasks gives both medians of figure 14: what decides them, how a task's time depends on the network within \
-                         its rack, is not printed (docs/experiments.md)";
+                         its rack, is not printed (docs/experiments/corral.md)";
 
 /// Why figure 10 cannot be told.
 const FIGURE_10: &str = "in one queue Yarn-CS's queries wait for all tasks of the jobs before them, in two for none; which of the two it was, and how \
-                         many jobs were beside them, is not printed (docs/experiments.md)";
+                         many jobs were beside them, is not printed (docs/experiments/corral.md)";
 
 /// What the paper says of it.
 pub fn claims() -> Vec<Claim> {

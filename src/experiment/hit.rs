@@ -472,7 +472,8 @@ mod tests {
             .collect()
     }
 
-    /// Figure 8a has PNA cost 21 % less than Capacity. `docs/experiments.md` has these numbers.
+    /// Figure 8a has PNA cost 21 % less than Capacity. `docs/experiments/hit.md` has these
+    /// numbers.
     #[test]
     fn no_threshold_of_pna_saves_what_is_printed_on_average() {
         let round = |(mean, most): (f64, f64)| [mean, most].map(|p| (p * 10.0).round() / 10.0);

@@ -78,7 +78,7 @@ const MORE_LATE: [(&str, u32); 4] =
 
 /// Why the online rows against Corral cannot be told.
 const ONLINE_CORRAL: &str = "Corral keeps nearly every job in a rack, where bytes take no time here, so that its jobs end as on an ideal network; what \
-                             its jobs lost within racks or across them in the paper's simulator is not printed (docs/experiments.md)";
+                             its jobs lost within racks or across them in the paper's simulator is not printed (docs/experiments/jobpacker.md)";
 
 /// The testbed: ten virtual racks of ten slots, each a host of its own, since every task was
 /// limited to 0.1 Gb/s.

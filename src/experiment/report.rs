@@ -9,7 +9,7 @@ use super::assumptions::{Assumptions, Calibration};
 use super::claim::{Claim, Printed, Reach, Verdict};
 use super::live::{Both, Pair, Slower};
 use super::runs::{FLOOR, Measure, Outcomes};
-use super::setting::Setting;
+use super::setting::{Setting, System};
 use super::versus::{self, Versus};
 use super::{Experiment, Paper, Size};
 use crate::runtime::statistics::{Estimate, mean};
@@ -52,7 +52,9 @@ pub struct Bound {
     pub setting: &'static str,
     /// Of which measure.
     pub measure: Measure,
-    /// The floor, in the mean over the repetitions.
+    /// Repetitions that the floor and all systems have.
+    pub runs: usize,
+    /// The floor, in the mean over them.
     pub floor: f64,
     /// The system that has the least, and what it has.
     pub best: (&'static str, f64),
@@ -239,20 +241,24 @@ fn beyond(c: &Claim, r: Reach) -> String {
     }
 }
 
-/// The floors of a setting's measures.
+/// The floors of a setting's measures, by the repetitions that all of its systems have: one that
+/// was stopped has more of some.
 fn bounds(s: &Setting, outcomes: &Outcomes) -> Vec<Bound> {
-    let of = |system, m| {
-        Some(outcomes.values(s.name, system, m)).filter(|v| !v.is_empty()).map(|v| mean(&v))
-    };
     let measures =
         [Measure::Makespan, Measure::MeanJct, Measure::MedianJct, Measure::P95Jct, Measure::P99Jct];
     let bound = |m: Measure| {
-        let floor = of(FLOOR, m)?;
-        let all = s.systems.iter().filter_map(|y| Some((y.name, of(y.name, m)?)));
-        let best = all.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let floors = outcomes.values(s.name, FLOOR, m);
+        let of = |y: &System| (y.name, outcomes.values(s.name, y.name, m));
+        let all: Vec<_> = s.systems.iter().map(of).filter(|(_, v)| !v.is_empty()).collect();
+        let runs = all.iter().map(|(_, v)| v.len()).fold(floors.len(), usize::min);
+        let first = |v: &[f64]| Some(mean(v.get(..runs).filter(|v| !v.is_empty())?));
+        let floor = first(&floors)?;
+        let means = all.iter().filter_map(|(name, v)| Some((*name, first(v)?)));
+        let best = means.min_by(|a, b| a.1.total_cmp(&b.1))?;
         Some(Bound {
             setting: s.name,
             measure: m,
+            runs,
             floor,
             best,
             leaves_percent: 100.0 * (1.0 - floor / best.1.max(f64::MIN_POSITIVE)),

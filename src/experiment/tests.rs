@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use super::assumptions::Assumptions;
 use super::claim::{Claim, Printed, Side, Verdict};
 use super::report::Report;
-use super::runs::{Measure, run};
+use super::runs::{FLOOR, Measure, Outcomes, run};
 use super::setting::Load;
 use super::*;
 use crate::units::{Bytes, Span};
@@ -121,6 +121,26 @@ fn a_small_experiment_runs_and_does_not_depend_on_the_threads() {
     );
     assert!(batch.values.len() == 2 && batch.half.is_some() && batch.verdict != Verdict::NotRun);
     assert!(r.rows.iter().filter(|r| r.setting == "online").all(|r| r.verdict == Verdict::NotRun));
+}
+
+#[test]
+fn floors_are_of_the_repetitions_that_all_systems_have() {
+    let size = size(2, 5);
+    let mut e = Paper::Jobpacker.experiment(size);
+    e.settings.retain(|s| s.name == "GENI batch");
+    let outcomes = run(&e, size, 2, &AtomicBool::new(false), &|_| {}).unwrap();
+    let bounds = |keep: &dyn Fn(usize, &str) -> bool| {
+        let (setting, mut runs) = (&e.settings[0], vec![]);
+        for name in setting.systems.iter().map(|y| y.name).chain([FLOOR]) {
+            let of = outcomes.of(setting.name, name).iter().cloned().enumerate();
+            runs.extend(of.map(|(k, o)| ((setting.name, name), o.filter(|_| keep(k, name)))));
+        }
+        Report::new(&e, &Outcomes::new(size, runs), 1.0, 1).bounds
+    };
+    let (first, stopped) = (bounds(&|k, _| k == 0), bounds(&|k, name| k == 0 || name != "Corral"));
+    assert!(!first.is_empty() && first.iter().all(|b| b.runs == 1));
+    assert_eq!(stopped, first, "the second repetition has no Corral");
+    assert!(bounds(&|_, _| true).iter().all(|b| b.runs == 2));
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn by_a_third_rack(light: &DemandMatrix, slots: &[Slot]) -> u64 {
 }
 
 /// What Eclipse++ could add to Eclipse on drawn matrices of 16 racks; `--show-output` prints it for
-/// `docs/fidelity.md`.
+/// `docs/fidelity-measured.md`.
 #[test]
 fn a_third_rack_carries_little_of_what_eclipse_leaves() {
     use rand::{Rng, SeedableRng};

@@ -29,7 +29,10 @@ fn documents() -> Vec<String> {
             .filter(|n| n.ends_with(".md"));
         names.map(|n| format!("{folder}{n}")).collect::<Vec<_>>()
     };
-    let mut all = [in_folder(""), in_folder("docs/"), in_folder("docs/labs/")].concat();
+    let mut all = ["", "docs/", "docs/experiments/", "docs/labs/"]
+        .into_iter()
+        .flat_map(in_folder)
+        .collect::<Vec<_>>();
     all.sort();
     all
 }

@@ -113,22 +113,18 @@ fn verdicts(
     );
 }
 
-/// The tests that docs/fidelity.md names for printed examples are there.
+/// The tests that docs/fidelity-examples.md names are there.
 fn examples(tree: &Tree, wrong: &mut Vec<String>) {
-    let fidelity = tree.text("docs/fidelity.md");
-    let section = fidelity
-        .split("\n## ")
-        .find(|s| s.starts_with("Printed examples"))
-        .expect("a section of its own");
+    let document = tree.text("docs/fidelity-examples.md");
     let named: Vec<String> =
-        rows(section, "paper").iter().flat_map(|cells| quoted(&cells[2])).collect();
+        rows(&document, "paper").iter().flat_map(|cells| quoted(&cells[2])).collect();
     assert!(named.len() > 40 && named.len().is_multiple_of(2), "files and names: {named:?}");
     for pair in named.chunks(2) {
         let test = tree
             .find(&format!("src/{}", pair[0]))
             .is_some_and(|text| text.contains(&format!("fn {}(", pair[1])));
         if !test {
-            wrong.push(format!("docs/fidelity.md: no test {pair:?}"));
+            wrong.push(format!("docs/fidelity-examples.md: no test {pair:?}"));
         }
     }
 }
