@@ -224,10 +224,9 @@ pub fn leave(net: &mut Network, fabric: &str) {
 }
 
 /// Clears what fabrics that are `dead` left in the networks that are announced; returns what was
-/// cleared.
+/// cleared. The caller has the [`turn`].
 pub fn clean(dead: impl Fn(&str) -> bool) -> Vec<String> {
     let mut gone = vec![];
-    let _turn = turn();
     for (network, processes) in attached::announced() {
         let clear = |node: &&str| {
             let strip_node = || strip(&mut Netlink::open(processes.open(node)?.as_fd())?, &dead);

@@ -26,6 +26,8 @@ pub struct Cleaned {
 /// running, what is marked in nodes of Mininet's, and stale notes. It is that of all of them, or of
 /// the fabric of the name `only`. What another process removes meanwhile is gone.
 pub fn clean(base: &Path, only: Option<&str>) -> Cleaned {
+    // Until the end: who removes a stale note holds its lock, and the fabric seems to be running.
+    let _turn = detach::turn();
     // Asked for each mark that is found: its fabric may have been started a moment ago.
     let dead =
         |fabric: &str| only.is_none_or(|name| name == fabric) && !is_held(&base.join(fabric));
