@@ -86,8 +86,8 @@ impl Look {
         let (now, then) = (self.machine?, first.machine?);
         let [user, system, stolen, all] = [0, 1, 2, 3].map(|k| now[k].saturating_sub(then[k]));
         let [own_user, own_system] = [0, 1].map(|k| self.own[k].saturating_sub(first.own[k]));
-        // Work of the network is counted by itself, and again as work of the program that
-        // it interrupted: each kind is taken alone.
+        // The kernel counts work of the network twice: as a kind of its own, and as work of the
+        // program that it interrupted. So each kind is taken alone.
         let others = user.saturating_sub(own_user) + system.saturating_sub(own_system);
         let share = |ticks: u64| if all == 0 { 0.0 } else { ticks as f64 / all as f64 };
         let pressed = |k: usize| {

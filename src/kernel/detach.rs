@@ -6,10 +6,8 @@
 //! rule and routes for them, are touched.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::link::LinkAttribute;
@@ -24,7 +22,7 @@ use super::ownership::{PREFIX, link_mark};
 use super::packet::LIMIT_NAME;
 use super::route_lists::{FLOW_RULES, HOST_RULES, RACK_RULES};
 use super::switched::{COUNT_NAME, RULE_PRIORITY, SINK_NAME};
-use super::{msg, sys, tc};
+use super::{msg, tc};
 
 /// What the kernel gives a new veth as its largest segment: GSO_LEGACY_MAX_SIZE.
 const GSO_DEFAULT: u32 = 65_536;
@@ -61,22 +59,9 @@ fn links(nl: &mut Netlink) -> io::Result<Vec<Link>> {
     Ok(found)
 }
 
-/// How long another process may take its turn.
-const TURN: Duration = Duration::from_secs(10);
-
-/// A turn at what dead fabrics left in the nodes of announced networks, until it is dropped. Two
-/// that remove at once would each refuse to go on at what the other has removed; and one that has
-/// seen a dead fabric may not meet the next of that name.
-pub fn turn() -> Option<File> {
-    let directory = File::open(attached::DIRECTORY).ok()?;
-    if !sys::lock_within(&directory, TURN) {
-        tracing::warn!("{} is locked by another process", attached::DIRECTORY);
-    }
-    Some(directory)
-}
-
 /// Makes links of a node ours: what dead fabrics left on them is removed, then each gets `fabric`'s
-/// mark. `running` are the fabrics whose links may not be taken.
+/// mark. `running` are the fabrics whose links may not be taken. The caller has its
+/// [`turn`](super::ownership::turn).
 ///
 /// # Errors
 /// When a link belongs to a running fabric, carries somebody else's alias, or has somebody else's
@@ -224,7 +209,7 @@ pub fn leave(net: &mut Network, fabric: &str) {
 }
 
 /// Clears what fabrics that are `dead` left in the networks that are announced; returns what was
-/// cleared. The caller has the [`turn`].
+/// cleared. The caller has its [`turn`](super::ownership::turn).
 pub fn clean(dead: impl Fn(&str) -> bool) -> Vec<String> {
     let mut gone = vec![];
     for (network, processes) in attached::announced() {

@@ -206,7 +206,6 @@ impl Network {
             tors,
             hosts,
         };
-        let _turn = detach::turn();
         for (node, links) in net.nodes_and_links() {
             detach::claim(node, &links, fabric, running)?;
         }

@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use leftovers::remove_leftovers;
-use locks::{held_by, is_held, make_lock, remove_directory};
+use locks::{held_by, is_held, lock_inode, make_lock, remove_directory, stays_held};
 
 use super::network::Network;
 use super::{names, netns, rights, sys};
@@ -25,6 +25,7 @@ mod locks;
 
 pub(crate) use leftovers::fabric_of;
 pub use leftovers::{Cleaned, abandon, clean};
+pub use locks::turn;
 
 /// How every mark begins.
 pub const PREFIX: &str = "heliostat:";
@@ -148,9 +149,7 @@ impl NoteFiles {
 
     /// Whether the directory still has this fabric's lock.
     fn are_ours(&self) -> bool {
-        use std::os::unix::fs::MetadataExt as _;
-        self.lock.is_some()
-            && fs::metadata(self.directory.join("lock")).map(|m| m.ino()).ok() == self.lock
+        self.lock.is_some() && lock_inode(&self.directory) == self.lock
     }
 
     /// Whether other commands still find the fabric by them.
@@ -194,7 +193,7 @@ impl Owned {
     /// When it is running.
     pub fn free(base: &Path, name: &str) -> Result<(), OwnError> {
         let directory = base.join(name);
-        if is_held(&directory) { Err(running_already(name, &directory)) } else { Ok(()) }
+        if stays_held(&directory) { Err(running_already(name, &directory)) } else { Ok(()) }
     }
 
     /// Takes a name. What a fabric of this name left behind when it was killed is removed first.

@@ -88,7 +88,7 @@ impl Network {
     /// included, and bytes over circuits among them; if the network still answers.
     pub fn carried(&self) -> Option<(u64, u64)> {
         let (sent, over_ocs) = counted(&self.note).ok()?;
-        Some((sent - self.before.0, over_ocs - self.before.1))
+        Some((sent.saturating_sub(self.before.0), over_ocs.saturating_sub(self.before.1)))
     }
 
     /// Ends what runs in its hosts, and then the network, if it was made for the application;

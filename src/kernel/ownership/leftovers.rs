@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::link::LinkAttribute;
 
-use super::locks::{has_lock, is_held, lock, remove_directory};
+use super::locks::{has_lock, is_held, lock, remove_directory, turn};
 use super::{HIDDEN, Note, PREFIX, directories, read_note};
 use crate::nl::Netlink;
 use crate::{detach, msg, netns, sys};
@@ -26,15 +26,15 @@ pub struct Cleaned {
 /// running, what is marked in nodes of Mininet's, and stale notes. It is that of all of them, or of
 /// the fabric of the name `only`. What another process removes meanwhile is gone.
 pub fn clean(base: &Path, only: Option<&str>) -> Cleaned {
-    // Until the end: who removes a stale note holds its lock, and the fabric seems to be running.
-    let _turn = detach::turn();
+    let _turn = turn(base);
     // Asked for each mark that is found: its fabric may have been started a moment ago.
     let dead =
         |fabric: &str| only.is_none_or(|name| name == fabric) && !is_held(&base.join(fabric));
-    let mut done = Cleaned { gone: detach::clean(dead), left: vec![] };
+    // A fabric that ends while this goes on keeps its note: not all of it has been removed.
     let stale: Vec<PathBuf> = directories(base)
         .filter(|d| d.file_name().and_then(|n| n.to_str()).is_some_and(dead))
         .collect();
+    let mut done = Cleaned { gone: detach::clean(dead), left: vec![] };
     // What lies under a mount shows no mark: the note says whose it is.
     let noted: Vec<String> =
         stale.iter().filter_map(|d| read_note(d)).flat_map(|n| names_in(&n)).collect();

@@ -1,4 +1,5 @@
 use super::leftovers::marked_by;
+use super::locks::{LOOK, make_lock};
 use super::*;
 
 #[test]
@@ -17,6 +18,23 @@ fn a_mark_is_known_where_it_was_made_and_nowhere_else() {
     ] {
         assert_eq!(marked_by(stranger, here), None, "{stranger}");
     }
+}
+
+#[test]
+fn a_command_that_removes_what_is_stale_is_not_taken_for_a_fabric() {
+    let dir = tempfile::tempdir().unwrap();
+    let (base, begun) = (dir.path().join("notes"), std::time::Instant::now());
+    // As on a disk that is busy.
+    let removes = make_lock(&base.join("stale")).expect("free");
+    std::thread::scope(|s| {
+        s.spawn(|| Owned::free(&base, "stale").expect("no fabric has it"));
+        s.spawn(|| drop(Owned::take(&base, "stale").expect("no fabric has it")));
+        while begun.elapsed() < 3 * LOOK {
+            std::thread::yield_now();
+        }
+        drop(removes);
+    });
+    assert!(!base.join("stale").exists());
 }
 
 #[test]

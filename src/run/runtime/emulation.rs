@@ -153,6 +153,7 @@ impl Emulation {
             )
             .map_err(kernel("build the network"))?,
             Some(nodes) => {
+                let _turn = ownership::turn(&options.base);
                 let others: Vec<String> = ownership::held(&options.base)
                     .into_iter()
                     .filter(|n| *n != options.name)

@@ -77,24 +77,27 @@ fn a_clean_is_not_in_the_way_of_what_starts_and_stops() {
     }
     let _turn = together();
     let name = unique("beside");
-    let over = AtomicBool::new(false);
+    let (over, begun) = (AtomicBool::new(false), Instant::now());
     std::thread::scope(|all| {
-        let cleaner = all.spawn(|| {
-            while !over.load(Relaxed) {
+        let clean = || {
+            while !over.load(Relaxed) && begun.elapsed() < Duration::from_secs(120) {
                 let o = heliostat().args(["clean", &name]).output().expect("it starts");
                 let refused = said(&o).contains(" is running, and nothing of it is removed");
                 assert!(o.status.success() || refused, "{}", said(&o));
             }
-        });
-        for signal in ["TERM", "KILL", "TERM", "KILL", "TERM", "TERM"] {
+        };
+        let cleaners = [all.spawn(clean), all.spawn(clean)];
+        for signal in ["TERM", "KILL", "KILL"].into_iter().cycle().take(12) {
             let mut d = Daemon::start(&name, &[]);
             d.signal(signal);
             let ended = d.ended();
             assert!(signal == "KILL" || ended == Some(0), "{}", d.log());
         }
         over.store(true, Relaxed);
-        cleaner.join().expect("no clean failed");
+        cleaners.into_iter().for_each(|c| c.join().expect("no clean failed"));
     });
+    let o = heliostat().args(["clean", &name]).output().expect("it starts");
+    assert!(o.status.success(), "{}", said(&o));
     assert_nothing_left(&name);
 }
 

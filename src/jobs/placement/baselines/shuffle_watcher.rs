@@ -4,8 +4,8 @@
 //! weighs maps that read from other racks against shuffles that leave their rack, and puts a job on
 //! few racks. Shuffle-aware reduce placement gives racks reduces in proportion to the map output
 //! that they hold. Network-aware shuffle scheduling starts maps rather than reduces while the
-//! network into a rack is loaded. Each job is decided by itself, without the others, as Corral's
-//! authors remark (SIGCOMM 2015, section 6.1).
+//! network into a rack is loaded. A job's racks do not depend on other jobs, as Corral's authors
+//! remark (SIGCOMM 2015, section 6.1).
 //!
 //! The racks stand in the order of how many of the job's blocks they hold. Then k racks cost
 //! `input` x (1 - share of blocks in them) + `shuffle` x (1 - 1 / k) bytes between racks. The

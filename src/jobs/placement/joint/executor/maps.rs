@@ -19,8 +19,8 @@ pub(super) struct Maps {
     pub stage: usize,
     /// How many.
     pub left: u32,
-    /// A rack is added only if at least half of the slots that they take there belong to so many,
-    /// with those that the stage has.
+    /// Slots that are the stage's share, those that it has included. A rack is added only if half
+    /// of what it would take there, or more, is within the share.
     pub share: u64,
 }
 
