@@ -103,7 +103,7 @@ def test_refusals_have_their_place(network: Network) -> None:
 
 
 def test_other_routes_are_asked(network: Network) -> None:
-    assert network.request("GET", "ports") == network.request("GET", "/api/v1/ports")
+    assert network.request("GET", "topology") == network.request("GET", "/api/v1/topology")
     assert "# TYPE heliostat_cycles counter" in network.request("GET", "/metrics")
     assert network.request("GET", "stats", query={"ranges": True, "unknown": None})["cycles"] >= 0
     with pytest.raises(heliostat.Error, match="ftp://localhost: allowed: http://"):
