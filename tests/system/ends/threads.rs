@@ -12,7 +12,6 @@ use crate::support::*;
 /// happen there otherwise, and it would leave a lock of all threads closed.
 const DEATH: &str = r#"
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <link.h>
