@@ -143,6 +143,7 @@ class Summary(TypedDict):
     asked_bytes: int  # Payload bytes asked.
     average_cct_ns: int  # Mean completion time of the finished coflows.
     ended_ns: int  # When the run ended.
+    took_no_time: NotRequired[int]  # Coflows among the finished ones that stayed within their hosts: their CCT is 0.
     faulty_ports: NotRequired[int]  # Ports of circuit switches that were faulty at the end.
     finished: int  # Coflows that finished.
     late_packets: int  # Packets that came after their circuit had ended and went back to their ToR.

@@ -65,7 +65,7 @@ fn coflows() -> RunResult {
     r.tampered = Some(Tampered { from: Time(1), until: Time(2), what: "a queue".into(), found: 1 });
     (r.coflows[0].lost, r.summary.stats.fallbacks, r.summary.stats.late_answers) =
         (Some("cut off".into()), 1, 1);
-    r.summary.faulty_ports = 1;
+    (r.summary.faulty_ports, r.summary.took_no_time) = (1, 1);
     r.summary.stats.first_fallback = Some("no answer".into());
     let dark = r.summary.stats.dark_achieved;
     r.summary.stats.dark_by_plane = vec![PlaneDark { plane: 0, asked: dark, achieved: dark }];
