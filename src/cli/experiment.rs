@@ -518,8 +518,8 @@ fn pairs(live: &Live) -> Rows {
     rows
 }
 
-/// The paper's numbers, then what no scheduler can be below beside the least that was measured, then
-/// the parts of the mean completion time of each system.
+/// The paper's numbers, what no scheduler can be below beside the least that was measured, and the
+/// parts of the mean completion time of each system.
 fn exact(r: &Report) -> Rows {
     let mut rows = Rows::new(&[
         "setting",
