@@ -1,6 +1,7 @@
 //! Where a placement policy put tasks, and why, for people and for programs: a row a decision, and
 //! below it one for each placement that lost.
 
+use super::numbers::several;
 use super::tables::{self, Rows};
 use crate::api::wire::{Decision, Estimate, OrderedBy, PlacedBy, RackTasks};
 use crate::units::{Bytes, Span, Time};
@@ -93,7 +94,10 @@ fn for_people(d: &Decision, job: &str, (e, lost): (Option<&Estimate>, bool)) -> 
         of(&|e| limit(e).into()),
         of(&|e| match e.limits.circuit_pairs {
             0 => "-".into(),
-            n => format!("{} in {n} pairs", tables::bytes(Bytes(e.limits.circuit_bytes))),
+            n => {
+                let bytes = tables::bytes(Bytes(e.limits.circuit_bytes));
+                format!("{bytes} in {}", several(n as usize, "pair"))
+            }
         }),
         of(&|e| span(e.others_ns)),
         of(&|e| span(e.price_ns)),

@@ -58,8 +58,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE|NAME")]
     workload: PathBuf,
     /// The policy, a file or the name of a shipped one; its `placement` section says where tasks
-    /// go. The rest of it is the daemon's business [default: the daemon's own; joint, if that places
-    /// no tasks]
+    /// go. The rest of it is the daemon's business [default: the daemon's own; joint, if that
+    /// places no tasks]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     #[command(flatten)]

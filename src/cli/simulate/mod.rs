@@ -47,7 +47,8 @@ pub struct Args {
     /// The network: a file, or the name of a shipped one, such as hybrid-8x2
     topology: PathBuf,
     /// How circuits are decided: a file, or the name of a shipped one, such as c-through. Several
-    /// policies run the same workload, and are compared with the first [default: with --jobs, joint]
+    /// policies run the same workload, and are compared with the first [default: with --jobs,
+    /// joint]
     #[arg(
         long,
         required_unless_present = "jobs",

@@ -138,7 +138,7 @@ impl Limits {
 /// A placement that was estimated. Times count from the decision on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Estimate {
-    /// Tasks by rack; the first [`MOST_RACKS`] with most tasks.
+    /// Tasks by rack: the 32 racks with most tasks.
     pub racks: Vec<RackTasks>,
     /// Until all tasks have slots.
     #[serde(rename = "slots_ns")]
@@ -183,9 +183,9 @@ pub struct Decision {
     pub rule: Rule,
     /// Whether they had been promised other slots, which did not come in time.
     pub again: bool,
-    /// Tasks by rack; the first [`MOST_RACKS`] with most tasks.
+    /// Tasks by rack: the 32 racks with most tasks.
     pub racks: Vec<RackTasks>,
-    /// Of maps: free slots of racks with blocks of the stage, before it got some; likewise.
+    /// Of maps: free slots of racks with blocks of the stage, before it got some; of 32 racks.
     pub open: Vec<OpenSlots>,
     /// Of maps that read from afar: why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -195,7 +195,7 @@ pub struct Decision {
     pub estimate: Option<Estimate>,
     /// Placements that lost.
     pub losers: u32,
-    /// Those that came nearest, the nearest first; the first [`MOST_LOST`].
+    /// The five that came nearest, the nearest first.
     pub lost: Vec<Estimate>,
 }
 
