@@ -213,15 +213,17 @@ pub fn most(tasks: impl Iterator<Item = (usize, u32)>) -> Vec<RackTasks> {
     all
 }
 
+/// What is planned for maps, and on which racks how many have started.
+type Planned = (Decision, BTreeMap<RackId, u32>);
+
 /// Decisions of a policy that nobody has taken.
 #[derive(Clone, Debug, Default)]
 pub struct Noted {
     /// Whose are kept.
     pub whose: Whose,
     made: Vec<Decision>,
-    /// Of maps, by job, stage, and whether they read from afar: what is planned, and where tasks
-    /// have started.
-    planned: BTreeMap<(JobId, u32, bool), (Decision, BTreeMap<RackId, u32>)>,
+    /// Of maps, by job, stage, and whether they read from afar.
+    planned: BTreeMap<(JobId, u32, bool), Planned>,
 }
 
 impl Noted {
