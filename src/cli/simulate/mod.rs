@@ -100,7 +100,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["events", "jobs", "repeat", "until", "fault", "faults", "record"])]
     alone: bool,
     /// Says of each task of this job (its name, or its number as in JSON) why it started when and
-    /// where it did; a table more, or in JSON `explained`
+    /// where it did; tables more, or in JSON `explained` and `decisions`
     #[arg(
         help_heading = "Jobs",
         long,
