@@ -156,7 +156,7 @@ pub fn of_runs(runs: &[(&str, &Summary)]) -> Rows {
 }
 
 /// Lists of a result, which have a row a coflow, job, task or link.
-const LISTS: [&str; 5] = ["coflows", "jobs", "timeline", "explained", "utilisation"];
+const LISTS: [&str; 6] = ["coflows", "jobs", "timeline", "explained", "decisions", "utilisation"];
 
 /// A result that has lists.
 pub trait Listed: Serialize {
@@ -209,6 +209,7 @@ impl Listed for JobsResult {
             coflows: Vec::new(),
             timeline: Vec::new(),
             explained: Vec::new(),
+            decisions: Vec::new(),
             utilisation: None,
             machine: self.machine.clone(),
             caveats: self.caveats.clone(),
