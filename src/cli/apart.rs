@@ -267,8 +267,9 @@ pub fn files(all: &[&Path]) -> Vec<String> {
     if distinct(&stems) { stems } else { all.iter().map(|f| f.display().to_string()).collect() }
 }
 
-/// The names of rows: the fewest of their keys that together tell all apart, the most telling
-/// first; all that differ, if none do.
+/// The names of rows: who decides and what was run, as far as rows differ in it, and the fewest of
+/// their other keys that together tell all apart, the most telling first; all that differ, if none
+/// do.
 pub fn labels(rows: &[&Keys]) -> Vec<String> {
     let Some(first) = rows.first() else { return vec![] };
     let mut candidates: Vec<(String, Vec<String>)> = vec![];
@@ -277,13 +278,17 @@ pub fn labels(rows: &[&Keys]) -> Vec<String> {
         if values.iter().any(|v| *v != values[0]) && candidates.iter().all(|c| c.0 != key) {
             candidates.push((key.to_owned(), values));
         }
+        candidates.len()
     };
     let base = |key: &'static str| move |r: &Keys| r.get(key).to_owned();
+    let mut telling = 0;
     for key in ["policy", "placement", "mechanism", "topology", "workload"] {
-        add(key, &base(key));
+        telling = add(key, &base(key));
     }
     let options: BTreeSet<&String> = rows.iter().flat_map(|r| r.options.keys()).collect();
-    options.iter().for_each(|k| add(k, &|r| part(k, r.get(k))));
+    options.iter().for_each(|k| telling = add(k, &|r| part(k, r.get(k))));
+    // A name without one of these would call all that differs the work of the others.
+    let always = (1_usize << telling.min(TRIED)) - 1;
     // What policies of one name differ in.
     let same = |a: &Keys, b: &Keys| a.get("policy") == b.get("policy");
     let settings: BTreeSet<&String> = rows.iter().flat_map(|r| r.settings.keys()).collect();
@@ -292,24 +297,27 @@ pub fn labels(rows: &[&Keys]) -> Vec<String> {
             .any(|a| rows.iter().any(|b| same(a, b) && a.settings.get(k) != b.settings.get(k)))
     };
     let values = |r: &Keys, k: &str| part(k, r.settings.get(k).map_or("", String::as_str));
-    settings.iter().filter(|k| split(k)).for_each(|k| add(k, &|r| values(r, k)));
+    settings.iter().filter(|k| split(k)).for_each(|k| _ = add(k, &|r| values(r, k)));
     add("file", &base("file"));
     candidates.truncate(TRIED);
-    let choices: Vec<usize> = (0..1_usize << candidates.len()).skip(1).collect();
+    let choices = (1..1_usize << candidates.len()).filter(|c| c & always == always);
     let name = |choice: usize, row: usize| {
         let chosen = candidates.iter().enumerate().filter(|(k, _)| choice & (1 << k) != 0);
-        chosen
-            .map(|(_, c)| c.1[row].as_str())
-            .filter(|v| !v.is_empty())
-            .collect::<Vec<_>>()
-            .join(" ")
+        let mut parts: Vec<&str> = vec![];
+        chosen.map(|(_, c)| c.1[row].as_str()).filter(|v| !v.is_empty()).for_each(|v| {
+            // A policy that places tasks often has its placement's name.
+            if !parts.contains(&v) {
+                parts.push(v);
+            }
+        });
+        parts.join(" ")
     };
     let all = |choice: usize| (0..rows.len()).map(|row| name(choice, row)).collect::<Vec<String>>();
     let apart = |labels: &Vec<String>| {
         labels.iter().collect::<BTreeSet<_>>().len() == rows.len()
             && labels.iter().all(|l| !l.is_empty())
     };
-    let mut by_size = choices;
+    let mut by_size: Vec<usize> = choices.collect();
     by_size.sort_by_key(|c| c.count_ones());
     let found = by_size.into_iter().map(all).find(apart);
     let fallback = || {
@@ -385,6 +393,8 @@ mod tests {
             ["aalo sim net a", "aalo sim net a"]
         );
         assert_eq!(of(&["aalo sim net w a"]), ["aalo"]);
+        // The policies alone would tell them apart, and hide the rest.
+        assert_eq!(of(&["aalo sim net v a", "varys sim net w b"]), ["aalo v", "varys w"]);
         assert_eq!(of(&["aalo sim net v a", "aalo sim net w a"]), ["v", "w"]);
         let with = |scale| keys("aalo sim net w a", &[("scale", scale)], &[]);
         assert_eq!(named(&[with("10"), with("100")]), ["scale 10", "scale 100"]);

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::CliError;
 use super::log::say;
 use crate::runtime::report::caveats::{Caveat, Kind, disqualifies};
+use crate::runtime::settings::RunPlan;
 use crate::workload::Taken;
 
 /// Whether a run counts in which a scheduler's fallback decided
@@ -49,7 +50,22 @@ pub fn say_taken(file: &Path, taken: &Taken) {
     said_of(taken).for_each(|what| say!("note: {}: {what}", file.display()));
 }
 
-/// The same by the caveats of a result that was made of it.
+/// Says which policies place no task, since their workload has coflows alone.
+pub fn say_unplaced<'a>(plans: impl IntoIterator<Item = &'a RunPlan>) {
+    unplaced(plans).for_each(|what| say!("note: {what}"));
+}
+
+/// The same as texts.
+pub fn unplaced<'a>(plans: impl IntoIterator<Item = &'a RunPlan>) -> impl Iterator<Item = String> {
+    plans.into_iter().filter(|plan| plan.jobs.is_some()).map(|plan| {
+        format!(
+            "{}: its placement has no part in this run: coflows have no tasks to place",
+            plan.policy.name
+        )
+    })
+}
+
+/// What became of a file, by the caveats of a result that was made of it.
 pub fn say_caveats_of_input(file: &Path, caveats: &[Caveat]) {
     for c in caveats
         .iter()

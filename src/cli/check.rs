@@ -8,7 +8,7 @@ use clap::ValueEnum as _;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::caveats::said_of;
+use super::caveats::{said_of, unplaced};
 use super::files::{read_any, read_stdin};
 use super::log::say;
 use super::numbers::several;
@@ -408,6 +408,7 @@ fn workloads(found: &mut Found) {
                 Ok(w) => {
                     fits = true;
                     if let ([_], [p]) = (&*found.topologies, &*found.policies) {
+                        found.advice.extend(unplaced([p]));
                         match runs(t, p, &w) {
                             Ok(endless) => found.advice.extend(endless),
                             Err(e) => found.errors.push(e.to_string()),
@@ -536,6 +537,10 @@ mod tests {
         )])
         .said;
         assert_eq!(jobs, "f0: policy p: no circuits, network max-min, tasks placed by fair\n");
+        let placing = format!("{POLICY}placement: {{policy: fair}}\n");
+        let of = |load: &str| checked(&[TOPOLOGY, &placing, load]).advice;
+        let why = "p: its placement has no part in this run: coflows have no tasks to place";
+        assert_eq!((of(WORKLOAD), of(JOBS)), (vec![why.to_owned()], vec![]));
         assert!(checked(&[WORKLOAD, TRACE]).said.starts_with("f0: workload; name a topology"));
     }
 

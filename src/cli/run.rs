@@ -13,7 +13,7 @@ use service::Manager;
 use up::{explain, no_api, start};
 use watch::Watch;
 
-use super::caveats::{Allow, say_taken};
+use super::caveats::{Allow, say_taken, say_unplaced};
 use super::changes::Changes;
 use super::log::{self, say};
 use super::numbers::{self, several};
@@ -354,6 +354,9 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     });
     let others = others.collect::<Result<Vec<(RunPlan, Workload)>, CliError>>()?;
     let plans = std::iter::once(&run).chain(others.iter().map(|o| &o.0));
+    if read.is_some() {
+        say_unplaced(plans.clone());
+    }
     let of = |(origin, plan): (Origin, &RunPlan)| Origin {
         options: args.given.clone(),
         settings: config::settings(plan),

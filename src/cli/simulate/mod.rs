@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::play::{Listeners, Load, Play};
-use super::caveats::{Allow, say_caveats_of_input, say_taken};
+use super::caveats::{Allow, say_caveats_of_input, say_taken, say_unplaced};
 use super::changes::Changes;
 use super::interrupt::stopped_by_ctrl_c;
 use super::numbers::several;
@@ -166,7 +166,10 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
     let play = Play::new(args, &topology, &args.policy[0])?;
     match &play.load {
-        Load::Coflows { .. } => run_workload(args, &play),
+        Load::Coflows { .. } => {
+            say_unplaced([&play.plan]);
+            run_workload(args, &play)
+        }
         Load::Jobs { .. } => run_jobs(args, &play),
     }
 }
@@ -193,12 +196,12 @@ fn compare(args: &Args, topology: &Arc<Topology>) -> Result<(), CliError> {
         .map(|p| Play::new(args, topology, p))
         .collect::<Result<Vec<Play>, _>>()?;
     let seeds = args.repeat.unwrap_or(1);
-    if let Load::Coflows { what, .. } = &plays[0].load
-        && args.repeat.is_some()
-        && !args.reading.depends_on_seed(what)?
-    {
-        let why = "has the same coflows for every seed; repeat a mix, or jobs";
-        return Err(CliError::Usage(format!("--repeat: {} {why}", what.display())));
+    if let Load::Coflows { what, .. } = &plays[0].load {
+        if args.repeat.is_some() && !args.reading.depends_on_seed(what)? {
+            let why = "has the same coflows for every seed; repeat a mix, or jobs";
+            return Err(CliError::Usage(format!("--repeat: {} {why}", what.display())));
+        }
+        say_unplaced(plays.iter().map(|p| &p.plan));
     }
     let one = |policy: usize, k: u64, stop: &AtomicBool| {
         plays[policy].quietly(args.seed.wrapping_add(k), stop)

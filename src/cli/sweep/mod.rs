@@ -1,6 +1,7 @@
 //! `heliostat sweep`: a grid of runs in virtual time, a file each. What is there is skipped, so
 //! that starting again is the recovery.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use self::progress::Progress;
 use self::runs::{Run, State};
 use super::apart::Grouping;
+use super::caveats::say_unplaced;
+use super::files::read_policy;
 use super::interrupt::stopped_by_ctrl_c;
 use super::{CliError, DocumentOutput, print, results, simulate, study, write_text};
 use crate::runtime::parallel::in_parallel;
@@ -114,6 +117,10 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         return collect::write(file, &mine, &args.out, args.rows);
     }
     kept?;
+    let policies: BTreeSet<&str> =
+        mine.iter().filter(|r| !r.of_jobs).map(|r| r.cell.policy.as_str()).collect();
+    let plans = policies.iter().filter_map(|p| read_policy(Path::new(p)).ok());
+    say_unplaced(&plans.collect::<Vec<_>>());
     let (failed, stopped) = carry(&mine, args)?;
     if stopped {
         return Err(CliError::Failed(

@@ -6,8 +6,10 @@
 
 mod background;
 mod capture;
+mod compared;
 mod completions;
 mod faults;
+mod inputs;
 mod jobs;
 mod journal;
 mod logs;

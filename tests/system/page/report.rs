@@ -106,6 +106,17 @@ fn a_report_has_runs_side_by_side_and_asks_for_nothing_else() {
     b.click("#theme");
     b.until(&format!("document.documentElement.dataset.theme !== {theme}"));
     assert_eq!(b.value("performance.getEntriesByType('resource').length"), 0);
+    // A run of other coflows is beside them, and not compared.
+    simulate(&d, "helios", &["--workload", "workloads/shuffle-4.yaml"]);
+    let b = report(&d, &["c-through.json", "eps-only.json", "helios.json"]);
+    let cells = b.value("[...document.querySelectorAll('tr')].find((r) => r.cells[0].textContent === 'average CCT').textContent.split('×').length");
+    assert_eq!(cells, 2);
+    let note = b.value("document.querySelector('.panel .when').textContent");
+    assert_eq!(
+        note,
+        "times in brackets are against c-through shuffle-8: multiples of its own; \
+         not compared with c-through shuffle-8, whose jobs or coflows are others: helios shuffle-4"
+    );
     assert_eq!(b.errors(), Vec::<String>::new());
 }
 

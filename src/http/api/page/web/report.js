@@ -80,8 +80,17 @@
     ...["topology", "policy", "workload"].map((what) => [`SHA-256 of the ${what}`, (r) => r.origin?.[`${what}_sha256`], hash]),
   ];
 
+  // What a run carried: times of unlike loads have no ratio.
+  const load = (r) => JSON.stringify((r.jobs?.map((j) => [j.name, j.tasks, j.shuffle_bytes]) ?? r.coflows?.map((c) => [c.name, c.bytes]) ?? [r.about.workload]).sort());
+  const loads = runs.map(load);
+  const others = runs.filter((_, k) => loads[k] !== loads[0]).map((r) => r.label);
+  const multiples = [
+    others.length + 1 < runs.length && `times in brackets are against ${runs[0].label}: multiples of its own`,
+    others.length && `not compared with ${runs[0].label}, whose jobs or coflows are others: ${others.join(", ")}`,
+  ];
+
   function summary() {
-    const body = panel("Runs", true, [runs.length > 1 && `times in brackets are against ${runs[0].label}: multiples of its own`, runs.some((r) => r.means) && "of several runs: means ± half of a 95 % interval, and ratios of these means"].filter(Boolean).join("; "));
+    const body = panel("Runs", true, [...multiples, runs.some((r) => r.means) && "of several runs: means ± half of a 95 % interval, and ratios of these means"].filter(Boolean).join("; "));
     const head = H.el("tr", {}, H.el("th"), runs.map((r, k) => {
       const mark = H.el("span", { class: "swatch" });
       draws.push(() => (mark.style.background = colour(k)));
@@ -92,7 +101,7 @@
       const cell = (r, k) => {
         const v = of(r);
         if (v === undefined || v === null || v === "") return H.el("td", {}, "–");
-        return H.el("td", {}, told(v, format), compared && k && first ? H.el("span", { class: "when" }, ` (${H.ratio(mean(v) / first)})`) : null);
+        return H.el("td", {}, told(v, format), compared && k && first && loads[k] === loads[0] ? H.el("span", { class: "when" }, ` (${H.ratio(mean(v) / first)})`) : null);
       };
       return H.el("tr", {}, H.el("th", { scope: "row" }, name), runs.map(cell));
     });
