@@ -361,7 +361,9 @@ fn one(plan: &Plan<'_>, stop: &AtomicBool) -> Result<Outcome, CliError> {
 fn log(scratch: &Path, kept: Option<&Path>) -> Result<Log, CliError> {
     let directory = scratch.join(EVENTS);
     let all = fs::read_dir(&directory).map_err(|e| files::failed(&directory, &e))?;
-    let Some(file) = all.filter_map(Result::ok).map(|f| f.path()).find(|f| f.is_file()) else {
+    // Hadoop keeps checksums in files whose names begin with a dot.
+    let is_log = |f: &fs::DirEntry| !f.file_name().as_encoded_bytes().starts_with(b".");
+    let Some(file) = all.filter_map(Result::ok).find(is_log).map(|f| f.path()) else {
         return Ok(Log::default());
     };
     let text = fs::read_to_string(&file).map_err(|e| files::failed(&file, &e))?;

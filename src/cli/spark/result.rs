@@ -223,3 +223,64 @@ fn timeline(job: JobId, p: &Past, clock: Clock) -> impl Iterator<Item = TaskRun<
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::units::BitRate;
+    use crate::workload::spark_log::Attempt;
+
+    /// The zero of the result is 1.5 s after 1970, half a second after that of the network.
+    const CLOCK: Clock = Clock { epoch_ms: 1_000, zero: Time(500_000_000) };
+
+    fn shuffle(sent: u64) -> Shuffle {
+        let pairs = [json!({"from": 0, "to": 1, "bytes": sent})];
+        serde_json::from_value(json!({
+            "stage": 5, "attempt": 0, "name": "stage 5 shuffle 1 of a", "shuffles": [1], "tasks": 2,
+            "started_ms": 2_000, "took_ms": 300, "shuffle_bytes": 9_000, "remote_read_bytes": 4_000,
+            "placed": [], "ran": [], "sent_bytes": sent, "over_ocs_bytes": sent / 4, "pairs": pairs,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_shuffle_that_was_not_declared_is_what_was_counted_while_its_stage_read() {
+        let (rate, half) = (BitRate::mbit(8), Time(500_000_000));
+        let t = Topology::uniform("t", 2, 1, rate, rate, vec![]);
+        let c = coflow(&shuffle(4_400), &t, CLOCK).unwrap();
+        assert_eq!((c.id, c.flows, c.bytes), (CoflowId(5), 1, Bytes(4_400)));
+        assert_eq!((c.arrival, c.cct), (half, Some(Span::millis(300))));
+        assert!((c.ocs_share - 0.25).abs() < 1e-9 && c.bound >= Span::micros(4_400));
+        assert_eq!(coflow(&shuffle(0), &t, CLOCK), None);
+    }
+
+    #[test]
+    fn a_job_has_the_times_of_its_tasks_and_the_bytes_of_its_shuffles() {
+        let run = |task: u32, attempt: u32, launched_ms: u64, finished: bool| Attempt {
+            stage: 5,
+            task,
+            attempt,
+            host: "h1-0".into(),
+            slot: 0,
+            launched_ms,
+            waited: Span::millis(40),
+            ended_ms: launched_ms + 100,
+            finished,
+            shuffle_read: Bytes(7),
+        };
+        let attempts =
+            vec![run(0, 1, 2_000, false), run(1, 1, 2_100, true), run(0, 2, 2_200, true)];
+        let (name, submitted_ms, ended_ms) = ("query-0".to_owned(), 1_900, Some(2_350));
+        let past = Past { name, submitted_ms, ended_ms, attempts };
+        let other = Shuffle { stage: 6, ..shuffle(100) };
+        let j = job(0, &past, &[shuffle(4_400), other], CLOCK);
+        assert_eq!((j.tasks, j.reruns, j.slot_time), (2, 1, Span::millis(300)));
+        assert_eq!((j.arrival, j.jct), (Time(400_000_000), Some(Span::millis(450))));
+        assert_eq!((j.between_racks, j.shuffle_ccts), (Bytes(4_400), vec![Span::millis(300)]));
+        let tasks: Vec<_> = timeline(JobId(0), &past, CLOCK).collect();
+        assert_eq!(tasks[0].computes, Some(Time(540_000_000)));
+        assert_eq!((tasks[2].attempt, tasks[2].finished, tasks[2].task.stage), (2, true, 5));
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Job, Log, Unit};
+use super::{Log, Unit};
 use crate::units::{Bytes, Span};
 
 /// What became one job: a query of Spark SQL, or one of Spark's own jobs.
@@ -74,7 +74,9 @@ pub fn history(log: &Log, slots: usize) -> Vec<Past> {
         });
         past.submitted_ms = past.submitted_ms.min(job.submitted_ms);
         past.ended_ms = past.ended_ms.zip(ended).map(|(a, b)| a.max(b));
-        stages(job).for_each(|s| drop(unit_of.entry(s).or_insert(job.unit)));
+        for stage in &job.stages {
+            unit_of.entry(stage.id).or_insert(job.unit);
+        }
     }
     let mut tasks: Vec<&Ended> = log.attempts.iter().collect();
     tasks.sort_by_key(|t| (t.launched_ms, t.stage, t.task));
@@ -118,10 +120,6 @@ pub fn history(log: &Log, slots: usize) -> Vec<Past> {
     let mut all: Vec<Past> = all.into_values().collect();
     all.sort_by_key(|p| p.submitted_ms);
     all
-}
-
-fn stages(job: &Job) -> impl Iterator<Item = u32> {
-    job.stages.iter().map(|s| s.id)
 }
 
 #[cfg(test)]
