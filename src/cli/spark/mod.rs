@@ -24,6 +24,7 @@ use super::{
 use crate::api::wire;
 use crate::coflows::elephants::Admit;
 use crate::kernel::ownership::{self, Note};
+use crate::runtime::open;
 use crate::units::Bytes;
 use crate::workload::spark_log::{self, Log};
 use crate::{client, config};
@@ -40,6 +41,8 @@ use shown::Outcome;
 
 /// The policy of a run that names none.
 const DEFAULT_POLICY: &str = "declared";
+/// The most bytes of Spark's own log of events that are read.
+const MOST: u64 = 1 << 30;
 /// The directory of Spark's own log of events, and the name of that log.
 const EVENTS: &str = "events";
 /// How often it is looked whether a process is up, or has ended.
@@ -90,7 +93,8 @@ pub struct Args {
     /// A setting of Spark; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     conf: Vec<String>,
-    /// Also writes what became of jobs, tasks and shuffles to a file, which `report` and `plot` read
+    /// Also writes what became of jobs, tasks and shuffles to a file, which `report` and `plot`
+    /// read
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Keeps what the network, the driver and the executors logged in this directory
@@ -366,7 +370,8 @@ fn log(scratch: &Path, kept: Option<&Path>) -> Result<Log, CliError> {
     let Some(file) = all.filter_map(Result::ok).find(is_log).map(|f| f.path()) else {
         return Ok(Log::default());
     };
-    let text = fs::read_to_string(&file).map_err(|e| files::failed(&file, &e))?;
+    let text = open::text(&file, MOST)
+        .map_err(|e| CliError::Failed(format!("{}: {e}", file.display())))?;
     // The last line of one that was killed may be half of one.
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
     if let Some(kept) = kept {

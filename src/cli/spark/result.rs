@@ -110,7 +110,7 @@ impl Network {
         let mut result = JobsResult::new(end, &[], &self.topology, "rack", network);
         let tasks = |(k, p): (usize, &Past)| timeline(JobId::from(k), p, clock).collect::<Vec<_>>();
         result.timeline = past.iter().enumerate().flat_map(tasks).collect();
-        result.timeline.sort_by(|a, b| (a.ended, a.task).cmp(&(b.ended, b.task)));
+        result.timeline.sort_by_key(|t| (t.ended, t.task));
         Ok(result.judged(&Given::default()))
     }
 }

@@ -11,7 +11,8 @@ use crate::placement::advisor;
 pub use crate::placement::advisor::Origin;
 
 /// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's
-/// bytes unless `by_task` says more. They are placed already (`reduces`), or are to be placed (`tasks` and `slots`).
+/// bytes unless `by_task` says more. They are placed already (`reduces`), or are to be placed
+/// (`tasks` and `slots`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Place {

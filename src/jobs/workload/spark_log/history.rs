@@ -56,8 +56,8 @@ pub(super) struct Ended {
     pub shuffle_read: u64,
 }
 
-/// The application's jobs by their submission, with all that ran; it has `slots` slots a host. Tasks
-/// of stages that no job has are left out.
+/// The application's jobs by their submission, with all that ran; it has `slots` slots a host.
+/// Tasks of stages that no job has are left out.
 ///
 /// Spark learns of an end after the slot has its next task. So an attempt ends here no later than
 /// the next one in its slot begins. O(tasks (log tasks + slots)).
