@@ -143,6 +143,7 @@ class Summary(TypedDict):
     asked_bytes: int  # Payload bytes asked.
     average_cct_ns: int  # Mean completion time of the finished coflows.
     ended_ns: int  # When the run ended.
+    took_no_time: NotRequired[int]  # Coflows among the finished ones that stayed within their hosts: their CCT is 0.
     faulty_ports: NotRequired[int]  # Ports of circuit switches that were faulty at the end.
     finished: int  # Coflows that finished.
     late_packets: int  # Packets that came after their circuit had ended and went back to their ToR.
@@ -209,6 +210,76 @@ class RunResult(TypedDict):
     workload: str  # Name of the workload.
     # The instant, by the daemon's clock and its event log, from which this result counts its times; only of live runs.
     zero_ns: NotRequired[int | None]
+
+
+class Afar(TypedDict):
+    """Why maps read from afar."""
+
+    reads_ns: int  # How long they read.
+    waits_ns: int  # How long they would have waited at home.
+
+
+class Limits(TypedDict):
+    """What limits a shuffle, each as if it were alone, and how its bytes go."""
+
+    circuit_bytes: int  # What they send.
+    circuit_pairs: int  # Pairs of racks that a circuit carries.
+    core_bytes: int  # What other pairs send over the core.
+    interfaces_ns: int  # The hosts' interfaces.
+    pair_ns: int  # The pair of racks that takes longest.
+    port_ns: int  # The rack's port that is busy longest, with what is on its way there.
+    switches_ns: int  # The cable or switch of a graph that is busy longest.
+
+
+class RackTasks(TypedDict):
+    """Tasks on a rack."""
+
+    rack: int  # The rack.
+    tasks: int  # How many.
+
+
+class Estimate(TypedDict):
+    """A placement that was estimated. Times count from the decision on."""
+
+    limits: Limits  # What limits it.
+    others_ns: int  # How long others wait for it, in all.
+    price_ns: int  # What decides, the least first: the sum of the three.
+    racks: list[RackTasks]  # Tasks by rack: the 32 racks with most tasks.
+    shuffle_ns: int  # How long the shuffle takes from then on.
+    slots_ns: int  # Until all tasks have slots.
+
+
+class OpenSlots(TypedDict):
+    """Slots that are free on a rack."""
+
+    rack: int  # The rack.
+    slots: int  # How many.
+
+
+class Turn(TypedDict):
+    """The place of a job in the order, when its tasks were placed."""
+
+    by: Literal["guard", "path", "work", "arrival"]  # What decided.
+    of: int  # Jobs that had a task which may start.
+    place: int  # From one.
+    value_ns: int  # Its value.
+
+
+class Decision(TypedDict):
+    """Where tasks of a stage were put at an instant."""
+
+    afar: NotRequired[Afar | None]  # Of maps that read from afar: why.
+    again: bool  # Whether they had been promised other slots, which did not come in time.
+    at_ns: int  # The instant.
+    estimate: NotRequired[Estimate | None]  # Of a stage that receives: what was expected.
+    job: int  # Whose.
+    losers: int  # Placements that lost.
+    lost: list[Estimate]  # The five that came nearest, the nearest first.
+    open: list[OpenSlots]  # Of maps: free slots of racks with blocks of the stage, before it got some; of 32 racks.
+    racks: list[RackTasks]  # Tasks by rack: the 32 racks with most tasks.
+    rule: Literal["home", "from-afar", "least-price", "free-slots"]  # Why they are there.
+    stage: int  # Which stage.
+    turn: Turn | None  # The job's place in the order.
 
 
 class Why(TypedDict):
@@ -323,6 +394,7 @@ class JobsResult(TypedDict):
 
     caveats: list[Caveat]  # Why the run is not, or not wholly, what its name says; empty if nothing speaks against it.
     coflows: list[CoflowRecord]  # Every coflow, by id.
+    decisions: NotRequired[list[Decision]]  # Where the placement policy put tasks of that job, and why, if it says so.
     end: Literal["finished", "until", "stopped", "stuck"]  # Why the run ended.
     events: NotRequired[int | None]  # Instants at which something happened; only in simulation.
     explained: NotRequired[list[Explained]]  # Why the tasks of one job started where they did, if asked for.

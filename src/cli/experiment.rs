@@ -17,8 +17,9 @@ use super::user_namespace::REMEDY;
 use super::{CliError, DocumentOutput, can_write, print, read_workload, write_text};
 use crate::experiment::assumptions::Assumptions;
 use crate::experiment::claim::Verdict;
-use crate::experiment::joint::WITHOUT;
+use crate::experiment::joint::{self, WITHOUT};
 use crate::experiment::live::{self, Place, Slower};
+use crate::experiment::measure::PARTS;
 use crate::experiment::report::{Live, Report, Row, name};
 use crate::experiment::runs::{Measure, Progress, run as run_all};
 use crate::experiment::setting::shuffling;
@@ -55,6 +56,10 @@ pub struct Args {
     /// Runs at once
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
+    /// Of joint: only joint, as it is and without each of its parts, and a table of what each part
+    /// brings; with --quick a fifth of the jobs
+    #[arg(long, conflicts_with_all = ["live", "explain", "system"])]
+    ablate: bool,
     /// Runs only this setting, by its name in the report; may be given more than once
     #[arg(long, value_name = "SETTING")]
     only: Vec<String>,
@@ -183,6 +188,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             ));
         }
     };
+    if args.ablate && paper != Paper::Joint {
+        return Err(CliError::Usage("--ablate leaves out parts of joint; allowed: joint".into()));
+    }
     can_write(&args.json)?;
     let repeats = args.repeat.map_or_else(|| paper.repeats(args.quick), |n| n as usize);
     let Unprinted { task_rate, testbed_rate, window, port_block, trace_window, p_min } =
@@ -198,11 +206,14 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let size = Size {
         seed: args.seed.unwrap_or(paper.first_seed()),
         repeats,
-        jobs_percent: 100,
-        thin: args.quick,
+        jobs_percent: if args.ablate && args.quick { joint::LOOK_PERCENT } else { 100 },
+        thin: args.quick && !args.ablate,
         free,
     };
     let mut experiment = paper.experiment_with(size, &traces(args, paper)?);
+    if args.ablate {
+        joint::ablate(&mut experiment, args.quick);
+    }
     let report = if args.emulated.live {
         emulate(args, paper, experiment, size)?
     } else {
@@ -517,7 +528,9 @@ fn pairs(live: &Live) -> Rows {
     rows
 }
 
-/// The paper's numbers, then what no scheduler can be below beside the least that was measured.
+/// The paper's numbers, what no scheduler can be below beside the least that was measured, and the
+/// parts of the mean completion time of each system; of `joint` by how many per cent it has more
+/// without a part.
 fn exact(r: &Report) -> Rows {
     let mut rows = Rows::new(&[
         "setting",
@@ -565,6 +578,40 @@ fn exact(r: &Report) -> Rows {
             ]
         };
         rows.rows.extend([row("floor", b.floor, ""), row("least", b.best.1, b.best.0)]);
+    }
+    for m in &r.measured {
+        for (part, mean) in m.means.iter().filter(|v| PARTS.contains(&v.0)) {
+            let none = String::new;
+            rows.rows.push(vec![
+                m.setting.into(),
+                format!("part {}", name(*part)),
+                "s".into(),
+                none(),
+                mean.to_string(),
+                none(),
+                m.runs.to_string(),
+                none(),
+                "part".into(),
+                m.system.into(),
+            ]);
+        }
+    }
+    for v in &r.versus {
+        for (b, e) in v.without.iter().filter_map(|b| Some((b, b.percent?))) {
+            let [none, runs] = [String::new(), r.size.repeats.to_string()];
+            rows.rows.push(vec![
+                v.setting.into(),
+                name(v.measure).into(),
+                "%".into(),
+                none.clone(),
+                e.mean.to_string(),
+                number(e.half),
+                runs,
+                none,
+                "more without".into(),
+                b.system.into(),
+            ]);
+        }
     }
     rows
 }

@@ -1,7 +1,8 @@
 //! Why the tasks of a job started when and where they did, for people.
 
-use super::CliError;
 use super::tables::{self, Rows};
+use super::{CliError, decisions};
+use crate::api::wire::Decision;
 use crate::ids::JobId;
 use crate::placement::policy::Locality;
 use crate::placement::why::{Moment, Refusal, Why};
@@ -53,6 +54,16 @@ pub fn table(r: &JobsResult) -> Rows {
         rows.rows.push(row(r, (e, ran)));
     }
     rows
+}
+
+/// Where the policy put its tasks and which placements lost, if it says so.
+pub fn decisions(r: &JobsResult) -> String {
+    if r.decisions.is_empty() {
+        return String::new();
+    }
+    let all: Vec<Decision> = r.decisions.iter().map(Into::into).collect();
+    let name = |job: u32| r.jobs.get(job as usize).map_or(job.to_string(), |j| j.name.clone());
+    format!("\n{}\n", decisions::table(&all, name, false).table())
 }
 
 fn row(r: &JobsResult, (e, ran): (&Explained<String>, Option<&TaskRun<String>>)) -> Vec<String> {
@@ -161,7 +172,31 @@ mod tests {
                 "{}",
                 rows.table()
             );
+            assert_eq!(decisions(&r), "", "{policy}");
         }
+    }
+
+    #[test]
+    fn joint_says_where_each_task_of_the_job_went_and_what_lost() {
+        let r = explained("policies/joint.yaml");
+        let job = r.jobs.iter().find(|j| j.name == "sort-1").unwrap();
+        assert!(r.decisions.iter().all(|d| d.job == job.id));
+        // Stages that receive are placed as wholes, maps one by one.
+        let tasks = r.decisions.iter().flat_map(|d| &d.racks).map(|t| u64::from(t.tasks));
+        assert_eq!(tasks.sum::<u64>(), job.tasks);
+        for d in r.decisions.iter().filter(|d| d.estimate.is_some()) {
+            let best = d.estimate.as_ref().unwrap();
+            assert!(d.losers > 0 && d.lost.iter().all(|e| e.price >= best.price), "{d:?}");
+            assert_eq!(best.price, best.slots + best.shuffle + best.others);
+            // What was expected is kept: its tasks have slots on these racks.
+            let started =
+                r.timeline.iter().filter(|t| (t.task.job, t.task.stage) == (d.job, d.stage));
+            let racks: Vec<String> = best.racks.iter().map(|t| format!("h{}-", t.rack.0)).collect();
+            assert!(started.clone().count() > 0);
+            assert!(started.into_iter().all(|t| racks.iter().any(|r| t.host.starts_with(r))));
+        }
+        let text = decisions(&r);
+        assert!(text.contains("least price of") && text.contains("lost by"), "{text}");
     }
 
     #[test]

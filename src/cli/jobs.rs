@@ -202,6 +202,10 @@ impl Tuning {
     }
 }
 
+/// The policy of jobs where none is named: the shipped one that places tasks and sets circuits for
+/// them together.
+pub const DEFAULT_POLICY: &str = "joint";
+
 /// How jobs are scheduled by a policy file.
 ///
 /// # Errors

@@ -25,6 +25,7 @@ pub mod client;
 pub mod compare;
 pub mod completions;
 pub mod copy;
+pub mod decisions;
 pub mod doctor;
 mod event_log;
 pub mod exec;

@@ -53,8 +53,8 @@ mod service;
 mod up;
 mod watch;
 
-/// The policy of a run that names none: the shipped one under which every program's traffic gets
-/// circuits.
+/// The policy of a run that names none, and has no jobs: the shipped one under which every
+/// program's traffic gets circuits.
 const DEFAULT_POLICY: &str = "c-through";
 /// The patience of runs that have an end.
 const PATIENCE: Span = Span::secs(30);
@@ -70,7 +70,8 @@ pub struct Args {
     topology: PathBuf,
     /// The policy: a file (YAML), or the name of a shipped one. Several policies carry the workload
     /// one after another, and are compared with the first [default: c-through, under which all
-    /// traffic may ride circuits].
+    /// traffic may ride circuits; with --schedule joint, which places tasks and sets circuits for
+    /// them].
     #[arg(long, value_name = "FILE|NAME")]
     policy: Vec<PathBuf>,
     /// The workload: our YAML, a trace of the coflow-benchmark, or the name of a shipped workload.
@@ -306,14 +307,13 @@ fn interrupted_at_once() -> CliError {
 fn prepare(args: &Args) -> Result<Plan, CliError> {
     let changes = &args.changes.all;
     let mut topology = read_topology_with(&args.topology, changes)?;
-    let run = read_policy_with(
-        args.policy.first().map_or(Path::new(DEFAULT_POLICY), |file| file),
-        changes,
-    )?;
+    let default = if args.schedule.is_some() { jobs::DEFAULT_POLICY } else { DEFAULT_POLICY };
+    let file = args.policy.first().map_or(Path::new(default), |file| file);
+    let run = read_policy_with(file, changes)?;
     if args.schedule.is_some() {
         // Here, what is built is what the placement policy is meant for.
-        let file = args.policy.first().map_or(DEFAULT_POLICY.into(), |f| f.display().to_string());
-        topology = jobs::scheduling(&run, &file)?.placement.network(&topology);
+        topology =
+            jobs::scheduling(&run, &file.display().to_string())?.placement.network(&topology);
         if !rights::suffice() {
             let why = "without root the network is in a namespace of its own, which the scheduler cannot enter";
             return Err(CliError::Failed(format!(

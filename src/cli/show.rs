@@ -16,12 +16,18 @@ use crate::units::{BitRate, Span, Time};
 pub mod answers;
 
 /// Shows what a running daemon sees: circuits, demand, coflows, ports, topology, paths, switches,
-/// queues, policy, stats
+/// queues, policy, decisions, stats
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// What to show
     #[arg(value_enum)]
     what: What,
+    /// Of decisions, only those about the job of this name or number
+    #[arg(long, value_name = "JOB")]
+    job: Option<String>,
+    /// Of decisions, only those about this stage, a number from 0 on
+    #[arg(long, value_name = "N")]
+    stage: Option<u32>,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -53,6 +59,9 @@ enum What {
     Queues,
     /// The policy in force
     Policy,
+    /// Where a task scheduler put tasks, and why: what it expected, and which placements lost; of
+    /// placement policies that say it, such as joint
+    Decisions,
     /// Counters of the control loop, and what failed
     Stats,
 }
@@ -68,6 +77,7 @@ impl What {
             Self::Paths | Self::Switches => "/api/v1/paths",
             Self::Queues => "/api/v1/queues",
             Self::Policy => "/api/v1/policy",
+            Self::Decisions => "/api/v1/jobs/decisions",
             Self::Stats => "/api/v1/stats",
         }
     }
@@ -99,6 +109,10 @@ impl What {
                 "queues through which something went since the start",
                 "nothing went through any queue, or there are no priorities",
             ),
+            Self::Decisions => (
+                "where tasks were put, and below each decision the placements that lost",
+                "no decisions: no scheduler has reported any",
+            ),
             Self::Stats => ("the control loop since the start", ""),
             Self::Topology | Self::Policy => ("", ""),
         }
@@ -110,6 +124,9 @@ impl What {
 /// # Errors
 /// No daemon, no answer in time, or an answer that is an error.
 pub fn run(args: &Args) -> Result<(), CliError> {
+    if args.what != What::Decisions && (args.job.is_some() || args.stage.is_some()) {
+        return Err(CliError::Usage("--job and --stage are about decisions".into()));
+    }
     let client = args.place.client()?;
     let mut before = None;
     let Some(every) = args.watch else {
@@ -131,7 +148,7 @@ fn look(
     client: &Client,
     before: &mut Option<wire::Demand>,
 ) -> Result<String, CliError> {
-    let answer = client.get(args.what.path())?;
+    let answer = client.get(&path(args))?;
     let names = if args.what == What::Paths { host_names(client)? } else { vec![] };
     let mut text = render(args.what, args.output, &answer, &names)?;
     if args.output == Output::Table {
@@ -149,6 +166,16 @@ fn look(
         }
     }
     Ok(text)
+}
+
+/// Where what is to be shown is found.
+fn path(args: &Args) -> String {
+    let stage = args.stage.map(|n| n.to_string());
+    let asked = [("job", args.job.as_ref()), ("stage", stage.as_ref())];
+    let given = asked.iter().filter_map(|(key, value)| Some((key, (*value)?)));
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{}{mark}{query}", args.what.path())
 }
 
 /// Circuits may be shorter than the time between two looks: how many there were.
@@ -225,6 +252,7 @@ fn render(what: What, output: Output, answer: &str, names: &[String]) -> Result<
         What::Switches => answers::switches(&parse(answer)?, exact),
         What::Queues => answers::queues(&parse(answer)?, exact),
         What::Policy => answers::policy(&parse(answer)?),
+        What::Decisions => answers::decisions(&parse(answer)?, exact),
         What::Stats => answers::stats(&parse(answer)?, exact),
     };
     if exact {

@@ -102,10 +102,13 @@ pub fn of_runs(runs: &[(&str, &Summary)]) -> Rows {
         if s.unfinished == 0 { String::new() } else { format!(" of {}", s.finished + s.unfinished) }
     };
     row("coflows finished", &|s| Some(format!("{}{}", s.finished, of(s))));
-    row("makespan", &|s| Some(span(s.makespan)));
-    row("average CCT", &|s| Some(span(s.average_cct)));
-    row("median CCT", &|s| Some(span(s.median_cct)));
-    row("p95 CCT", &|s| Some(span(s.p95_cct)));
+    row("of these with a CCT of 0", &|s| seen(s.took_no_time > 0, s.took_no_time.to_string()));
+    let of_coflows =
+        |s: &Summary, t: Span| Some(if s.finished == 0 { "-".into() } else { span(t) });
+    row("makespan", &|s| of_coflows(s, s.makespan));
+    row("average CCT", &|s| of_coflows(s, s.average_cct));
+    row("median CCT", &|s| of_coflows(s, s.median_cct));
+    row("p95 CCT", &|s| of_coflows(s, s.p95_cct));
     row("OCS share", &|s| seen(any_circuits, percent(s.ocs_share)));
     row("bytes received / asked", &|s| {
         Some(format!("{} / {}", bytes(s.bytes_received), bytes(s.bytes_asked)))
@@ -153,7 +156,7 @@ pub fn of_runs(runs: &[(&str, &Summary)]) -> Rows {
 }
 
 /// Lists of a result, which have a row a coflow, job, task or link.
-const LISTS: [&str; 5] = ["coflows", "jobs", "timeline", "explained", "utilisation"];
+const LISTS: [&str; 6] = ["coflows", "jobs", "timeline", "explained", "decisions", "utilisation"];
 
 /// A result that has lists.
 pub trait Listed: Serialize {
@@ -206,6 +209,7 @@ impl Listed for JobsResult {
             coflows: Vec::new(),
             timeline: Vec::new(),
             explained: Vec::new(),
+            decisions: Vec::new(),
             utilisation: None,
             machine: self.machine.clone(),
             caveats: self.caveats.clone(),

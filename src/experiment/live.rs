@@ -289,7 +289,7 @@ fn emulated(
         let heard = listen(&mut events, |r| ways.record(r));
         missed = std::mem::replace(&mut missed, Ok(())).and(heard);
     };
-    let ended = live::run(&live, None, &mut network, stop, &mut |_| hear(&mut ways))?;
+    let ended = live::run(&live, None, &mut network, stop, &mut |_, _| hear(&mut ways))?;
     if let Some(why) = &ended.broken {
         return Err(why.clone());
     }

@@ -145,6 +145,16 @@ pub enum Measure {
     Utilisation,
 }
 
+/// The parts of a mean job completion time, in the order of a job's course. Each is a mean over the
+/// jobs that finished, so that together they are [`Measure::MeanJct`].
+pub const PARTS: [Measure; 5] = [
+    Measure::FirstSlot,
+    Measure::Maps,
+    Measure::LastSlot,
+    Measure::LastInput,
+    Measure::LastComputing,
+];
+
 /// The delay of a hop, in microseconds: what Hit-scheduler's paper prints for Capacity, 189 us over
 /// 6.5 hops.
 pub const HOP_MICROS: f64 = 189.0 / 6.5;

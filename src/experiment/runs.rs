@@ -9,6 +9,7 @@ use super::concurrency::utilisation;
 use super::decision::decision;
 use super::floor::{Cluster as Bounds, floors};
 use super::hops::Hops;
+use super::measure::PARTS;
 pub use super::measure::{Measure, Outcome};
 use super::setting::{Setting, System, Work};
 use super::stored::Stored;
@@ -302,14 +303,7 @@ fn by_phase(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
             .for_each(|(sum, m)| *sum += m[1].since(m[0]).as_secs_f64());
         n += 1.0;
     }
-    let which = [
-        Measure::FirstSlot,
-        Measure::Maps,
-        Measure::LastSlot,
-        Measure::LastInput,
-        Measure::LastComputing,
-    ];
-    if n > 0.0 { which.into_iter().zip(sums.map(|s| s / n)).collect() } else { Vec::new() }
+    if n > 0.0 { PARTS.into_iter().zip(sums.map(|s| s / n)).collect() } else { Vec::new() }
 }
 
 /// How alike users are served, where there are several.

@@ -57,7 +57,7 @@ impl Results {
 
     /// Rows about numbers of the paper.
     fn numbers(&self) -> impl Iterator<Item = &BTreeMap<String, String>> {
-        self.rows.iter().filter(|r| !["floor", "least"].contains(&&*r["verdict"]))
+        self.rows.iter().filter(|r| !["floor", "least", "part"].contains(&&*r["verdict"]))
     }
 
     /// How many of the paper's numbers have a verdict.
@@ -133,6 +133,68 @@ impl Results {
     }
 }
 
+/// The verdicts of comparisons that are not as their paper has them.
+const NOT_AS_PRINTED: [&str; 3] = ["same direction", "far less", "opposite"];
+
+/// The two systems of a comparison, each after its setting.
+fn sides<'a>(setting: &'a str, systems: &'a str) -> Option<[(&'a str, &'a str); 2]> {
+    let (of, against) = systems.split_once(" vs ")?;
+    let (against, there) = match against.strip_suffix(')').and_then(|a| a.rsplit_once(" (")) {
+        Some((against, there)) => (against, there),
+        None => (against, setting),
+    };
+    Some([(setting, of), (there, against)])
+}
+
+impl Results {
+    /// Where the mean completion time goes on both sides of the comparisons of times that are not
+    /// as in the paper, and the part in which they differ most: a row a pair of systems.
+    fn parts(&self) -> String {
+        let of = |(setting, system): (&str, &str)| -> Vec<(&str, f64)> {
+            let parts = self.rows.iter().filter(|r| {
+                r["verdict"] == "part" && r["setting"] == setting && r["source"] == system
+            });
+            parts.map(|r| (&r["figure"][5..], r["mean"].parse().expect("a number"))).collect()
+        };
+        let mut pairs: Vec<((&str, &str), Vec<String>)> = Vec::new();
+        for r in self.numbers().filter(|r| NOT_AS_PRINTED.contains(&&*r["verdict"])) {
+            let Some((what, systems)) = r["figure"].split_once(" less, ") else { continue };
+            if !["JCT", "makespan"].iter().any(|w| what.contains(w)) {
+                continue;
+            }
+            let (pair, row) = ((&*r["setting"], systems), format!("{what}: {}", r["verdict"]));
+            match pairs.iter_mut().find(|p| p.0 == pair) {
+                Some(p) => p.1.push(row),
+                None => pairs.push((pair, vec![row])),
+            }
+        }
+        let mut out = String::new();
+        for ((setting, systems), rows) in pairs {
+            let Some([a, b]) = sides(setting, systems) else { continue };
+            let both: Vec<_> = of(a).into_iter().zip(of(b)).collect();
+            let Some(most) = both.iter().max_by(|x, y| {
+                let gap = |p: &((&str, f64), (&str, f64))| (p.0.1 - p.1.1).abs();
+                gap(x).total_cmp(&gap(y))
+            }) else {
+                continue;
+            };
+            if out.is_empty() {
+                let names: Vec<&str> = both.iter().map(|p| p.0.0).collect();
+                out = format!(
+                    "| setting | systems | rows | {} | differ most |\n|---|---|---|{}---|\n",
+                    names.join(" | "),
+                    "---|".repeat(names.len())
+                );
+            }
+            let cells: Vec<String> =
+                both.iter().map(|p| format!("{:.1} / {:.1}", p.0.1, p.1.1)).collect();
+            let (rows, cells) = (rows.join("; "), cells.join(" | "));
+            writeln!(out, "| {setting} | {systems} | {rows} | {cells} | {} |", most.0.0).unwrap();
+        }
+        out
+    }
+}
+
 /// The cells of a line, of which those with a comma or a quote stand in quotes.
 fn cells(line: &str) -> Vec<String> {
     let (mut all, mut quoted) = (vec![String::new()], false);
@@ -176,6 +238,7 @@ fn block(kind: &str, files: &[&str]) -> String {
     match kind {
         "numbers" => Results::of(files[0]).table(),
         "floors" => Results::of(files[0]).floors(),
+        "parts" => Results::of(files[0]).parts(),
         "counts" => counts(files),
         "runs" => {
             Results::of(files[0])
@@ -185,7 +248,7 @@ fn block(kind: &str, files: &[&str]) -> String {
                 .fold("```text\n".to_owned(), |all, l| all + &l)
                 + "```\n"
         }
-        _ => panic!("`{kind}`; allowed: numbers, floors, counts, runs"),
+        _ => panic!("`{kind}`; allowed: numbers, floors, parts, counts, runs"),
     }
 }
 
@@ -264,6 +327,17 @@ fn results_say_how_they_were_measured() {
             "{paper}: runs"
         );
     }
+}
+
+#[test]
+fn both_systems_of_a_comparison_are_found() {
+    let of = |systems| sides("batch", systems);
+    assert_eq!(
+        of("JobPacker, B = 1 vs F-EPS"),
+        Some([("batch", "JobPacker, B = 1"), ("batch", "F-EPS")])
+    );
+    assert_eq!(of("Hit vs Hit (VL2)"), Some([("batch", "Hit"), ("VL2", "Hit")]));
+    assert_eq!(of("JobPacker"), None);
 }
 
 #[test]

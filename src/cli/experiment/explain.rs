@@ -4,8 +4,8 @@
 use super::tables::{self, Rows};
 use crate::experiment::Experiment;
 use crate::experiment::claim::{Claim, Side};
+use crate::experiment::measure::{Measure, PARTS};
 use crate::experiment::report::{Report, Row, figure, name};
-use crate::experiment::runs::Measure;
 
 /// Leaves of an evaluation only what the rows need whose setting and figure, with a comma between,
 /// contain this text.
@@ -39,28 +39,13 @@ fn sides(c: &Claim) -> Vec<Side> {
     std::iter::once(c.of).chain(c.against).chain(beyond.into_iter().flatten()).collect()
 }
 
-/// Parts of a mean completion time, and what each rests on that a paper may leave open.
-const PARTS: [(Measure, &str); 5] = [
-    (
-        Measure::FirstSlot,
-        "how many slots there are, in which order jobs get them, and how long tasks compute (--task-rate)",
-    ),
-    (
-        Measure::Maps,
-        "how long map tasks compute (--task-rate, --port-block), and how near their blocks they run",
-    ),
-    (
-        Measure::LastSlot,
-        "how many slots reduce tasks hold while they wait (slowstart, reduces, flows)",
-    ),
-    (
-        Measure::LastInput,
-        "how much of the shuffle is left when the last map ends, and how the network shares",
-    ),
-    (
-        Measure::LastComputing,
-        "how long reduce tasks compute (--task-rate, --port-block): no placement changes it",
-    ),
+/// What each of the [`PARTS`] of a mean completion time rests on that a paper may leave open.
+const RESTS: [&str; 5] = [
+    "how many slots there are, in which order jobs get them, and how long tasks compute (--task-rate)",
+    "how long map tasks compute (--task-rate, --port-block), and how near their blocks they run",
+    "how many slots reduce tasks hold while they wait (slowstart, reduces, flows)",
+    "how much of the shuffle is left when the last map ends, and how the network shares",
+    "how long reduce tasks compute (--task-rate, --port-block): no placement changes it",
 ];
 
 /// The rows that were asked for, each with its breakdown.
@@ -98,7 +83,7 @@ fn one(r: &Report, row: &Row, c: &Claim) -> String {
     }));
     let mut rows = Rows::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
     let cell = |v: Option<f64>| v.map_or("-".into(), |v| format!("{v:.2}"));
-    for m in PARTS.map(|p| p.0).into_iter().chain([
+    for m in PARTS.into_iter().chain([
         Measure::MeanJct,
         Measure::MeanCct,
         Measure::Waiting,
@@ -137,10 +122,12 @@ fn one(r: &Report, row: &Row, c: &Claim) -> String {
 fn decides(sides: &[Side], of: impl Fn(&Side, Measure) -> Option<f64>) -> Option<String> {
     let differ = PARTS
         .into_iter()
+        .zip(RESTS)
         .filter_map(|(m, rests)| Some((m, of(&sides[0], m)? - of(&sides[1], m)?, rests)));
     let (part, more, rests) = differ.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
     let most = PARTS
         .into_iter()
+        .zip(RESTS)
         .filter_map(|(m, rests)| Some((m, of(&sides[0], m)?, rests)))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
     let way = if more < 0.0 { "less" } else { "more" };
@@ -152,4 +139,51 @@ fn decides(sides: &[Side], of: impl Fn(&Side, Measure) -> Option<f64>) -> Option
     );
     let second = format!("most of {a}'s time is `{}`, which rests on {}", name(most.0), most.2);
     Some(format!("{first}; {second}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::experiment::assumptions::Assumptions;
+    use crate::experiment::runs::run;
+    use crate::experiment::{Paper, Size};
+
+    fn experiment() -> (Experiment, Size) {
+        let free = Assumptions::default();
+        let size = Size { seed: 1, repeats: 2, jobs_percent: 2, thin: true, free };
+        (Paper::Pushbox.experiment(size), size)
+    }
+
+    #[test]
+    fn a_row_is_explained_by_the_part_in_which_its_sides_differ_most() {
+        let (mut e, size) = experiment();
+        only(&mut e, "w1, MEAN jct less, pushbox vs hadoop").unwrap();
+        assert_eq!((e.claims.len(), e.settings.len(), e.settings[0].systems.len()), (1, 1, 2));
+        let outcomes = run(&e, size, 1, &AtomicBool::new(false), &|_| {}).unwrap();
+        let mut r = Report::new(&e, &outcomes, 0.0, 1);
+        let of = |r: &Report, y: usize, m| r.measured[y].means.iter().find(|v| v.0 == m).unwrap().1;
+        for y in 0..2 {
+            let all: f64 = PARTS.into_iter().map(|m| of(&r, y, m)).sum();
+            let jct = of(&r, y, Measure::MeanJct);
+            assert!(jct > 0.0 && (all - jct).abs() < 1e-6 * jct, "{all} of {jct}");
+        }
+        for (k, part) in PARTS.into_iter().enumerate() {
+            let slower = r.measured[1].means.iter_mut().find(|v| v.0 == part).unwrap();
+            slower.1 += 1000.0;
+            let told = text(&r, &e.claims).replace("\n  ", " ");
+            let differs = format!("differ most in the time `{}`", name(part));
+            assert!(told.contains(&differs) && told.contains(RESTS[k]), "{told}");
+            r.measured[1].means.iter_mut().find(|v| v.0 == part).unwrap().1 -= 1000.0;
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_not_there_is_answered_with_those_that_are() {
+        let (mut e, _) = experiment();
+        let wrong = only(&mut e, "FIFO, makespan of the moon").unwrap_err();
+        assert!(wrong.contains("`FIFO, makespan of the moon`"), "{wrong}");
+        assert!(wrong.contains("\nW1, mean JCT less, PushBox vs Hadoop"), "{wrong}");
+    }
 }

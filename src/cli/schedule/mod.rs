@@ -33,6 +33,7 @@ use crate::client::{Client, parse};
 use crate::config;
 use crate::control::policy::CircuitPolicy;
 use crate::placement::Kind;
+use crate::placement::decision::Decision;
 use crate::runtime::jobs::live;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::record::Recorder;
@@ -57,7 +58,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE|NAME")]
     workload: PathBuf,
     /// The policy, a file or the name of a shipped one; its `placement` section says where tasks
-    /// go. The rest of it is the daemon's business [default: the daemon's own]
+    /// go. The rest of it is the daemon's business [default: the daemon's own; joint, if that
+    /// places no tasks]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     #[command(flatten)]
@@ -147,10 +149,7 @@ pub(super) fn carry(ask: &RemoteJobs, stop: &AtomicBool) -> Result<(), CliError>
         .map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
     let topology = Arc::new(topology);
     let theirs = config::read_policy(&client.get("/api/v1/policy")?, "the daemon's policy")?;
-    let (plan, file) = match ask.policy {
-        Some(f) => (read_policy(f)?, f.display().to_string()),
-        None => (theirs.clone(), "the daemon's policy".into()),
-    };
+    let (plan, file) = chosen(ask.policy, &theirs)?;
     let jobs_by = jobs::scheduling(&plan, &file)?;
     if ask.policy.is_none() && jobs_by.placement.kind() == Kind::External {
         let why = "the daemon's policy names a program, which is started only from a file of yours";
@@ -193,6 +192,21 @@ pub(super) fn carry(ask: &RemoteJobs, stop: &AtomicBool) -> Result<(), CliError>
         ));
     }
     ask.allow.accept(&result.policy, &result.caveats)
+}
+
+/// The policy that places tasks, and what it is called in messages: a file, else the daemon's, else
+/// a shipped one with the daemon's thresholds, which a line says.
+fn chosen(policy: Option<&Path>, theirs: &RunPlan) -> Result<(RunPlan, String), CliError> {
+    if let Some(file) = policy {
+        return Ok((read_policy(file)?, file.display().to_string()));
+    }
+    if theirs.jobs.is_some() {
+        return Ok((theirs.clone(), "the daemon's policy".into()));
+    }
+    let ours = jobs::DEFAULT_POLICY;
+    let placing = read_policy(Path::new(ours))?.jobs;
+    say!("the daemon's policy {} places no tasks; they are placed by {ours}", theirs.policy.name);
+    Ok((RunPlan { jobs: placing, ..theirs.clone() }, ours.into()))
 }
 
 /// Whether this is word of a failure, and not that it is over.
@@ -248,9 +262,9 @@ fn play(
         &list.name,
         topology.hosts.iter().map(|h| u64::from(h.slots)).sum(),
     );
-    let mut watch = |s: &Snapshot| {
+    let mut watch = |s: &Snapshot, decisions: Vec<Decision>| {
         progress.show(s);
-        reporter.tell(s);
+        reporter.tell(s, decisions);
     };
     let outcome =
         live::run(ask, recorder, &mut remote, stop, &mut watch).map_err(CliError::Failed)?;

@@ -118,6 +118,43 @@ fn play_with_clock(bed: &Bed, kind: Kind) -> (JobsResult, Result<(), CliError>) 
 }
 
 #[test]
+fn a_daemon_whose_policy_places_no_tasks_has_them_placed_by_joint() {
+    let daemon = |name: &str| read_policy(Path::new(name)).unwrap();
+    let by = |policy: Option<&Path>, theirs: &str| {
+        let theirs = daemon(theirs);
+        let (plan, file) = chosen(policy, &theirs).unwrap();
+        if policy.is_none() {
+            assert_eq!(plan.policy, theirs.policy, "thresholds are the daemon's");
+        }
+        (plan.jobs.unwrap().placement.kind(), file)
+    };
+    assert_eq!(by(None, "c-through"), (Kind::Joint, "joint".into()));
+    assert_eq!(by(None, "corral"), (Kind::Corral, "the daemon's policy".into()));
+    assert_eq!(by(Some(Path::new("fair")), "c-through"), (Kind::Fair, "fair".into()));
+}
+
+#[test]
+fn what_joint_decides_is_shown_by_the_daemon() {
+    let bed = bed(Mail::default());
+    let (r, ended) = bed.play_by(Kind::Joint, &AtomicBool::new(false));
+    assert_eq!((ended, r.summary.finished), (Ok(()), 5));
+    let all: wire::Decisions = parse(&bed.client.get("/api/v1/jobs/decisions").unwrap()).unwrap();
+    let tasks = |of: &[wire::Decision]| -> u64 {
+        of.iter().flat_map(|d| &d.racks).map(|t| u64::from(t.tasks)).sum()
+    };
+    let placed = all.decisions.iter().filter(|d| !d.again).cloned().collect::<Vec<_>>();
+    assert_eq!((all.policy.as_str(), all.jobs.len()), ("joint", 5));
+    assert!(tasks(&placed) >= r.jobs.iter().map(|j| j.tasks).sum::<u64>());
+    let job = &r.jobs[1];
+    let of = format!("/api/v1/jobs/decisions?job={}&stage=1", job.name);
+    let of: wire::Decisions = parse(&bed.client.get(&of).unwrap()).unwrap();
+    assert!(of.decisions.iter().all(|d| d.job == job.id.0 && d.stage == 1));
+    assert!(of.decisions.iter().any(|d| d.estimate.is_some() && d.losers > 0), "{of:?}");
+    let none = bed.client.get("/api/v1/jobs/decisions?job=nobody").unwrap_err();
+    assert!(none.to_string().contains("no job `nobody` was reported"), "{none}");
+}
+
+#[test]
 fn co_decided_asks_over_http_and_its_coflows_are_the_confirmed_proposals() {
     let bed = bed(Mail::default());
     let (r, ended) = play_with_clock(&bed, Kind::CoDecided);

@@ -446,3 +446,12 @@ pub(super) fn stats(s: &wire::Stats, exact: bool) -> Rows {
     }
     rows
 }
+
+/// Where tasks were put, and which placements lost.
+pub(super) fn decisions(all: &wire::Decisions, exact: bool) -> Rows {
+    let name = |job: u32| {
+        let found = all.jobs.iter().find(|j| j.id == job);
+        found.map_or_else(|| job.to_string(), |j| j.name.clone())
+    };
+    crate::cli::decisions::table(&all.decisions, name, exact)
+}

@@ -45,6 +45,74 @@ fn answers_become_tables_and_csv() {
 }
 
 #[test]
+fn decisions_have_a_row_each_and_one_for_each_placement_that_lost() {
+    let limits = |pair, pairs, bytes| {
+        format!(
+            r#"{{"pair_ns":{pair},"port_ns":7,"interfaces_ns":0,"switches_ns":0,"circuit_pairs":{pairs},"circuit_bytes":{bytes},"core_bytes":0}}"#
+        )
+    };
+    let best = format!(
+        r#"{{"racks":[{{"rack":3,"tasks":2}}],"slots_ns":0,"shuffle_ns":1000000,"limits":{},"others_ns":0,"price_ns":1000000}}"#,
+        limits(1_000_000, 2, 40_000_000)
+    );
+    let other = format!(
+        r#"{{"racks":[{{"rack":1,"tasks":2}}],"slots_ns":5000000,"shuffle_ns":7,"limits":{},"others_ns":9,"price_ns":5000016}}"#,
+        limits(3, 0, 0)
+    );
+    let answer = format!(
+        r#"{{"now_ns":5,"run":1,"policy":"joint","jobs":[{{"id":4,"name":"sort-1"}}],"decisions":[
+        {{"job":4,"stage":0,"at_ns":1000000,"turn":{{"place":1,"of":3,"by":"work","value_ns":2000000000}},"rule":"home","again":false,
+        "racks":[{{"rack":0,"tasks":8}}],"open":[{{"rack":0,"slots":9}},{{"rack":2,"slots":1}}],"losers":0,"lost":[]}},
+        {{"job":4,"stage":1,"at_ns":2000000,"turn":null,"rule":"least-price","again":true,"racks":[{{"rack":3,"tasks":2}}],"open":[],
+        "estimate":{best},"losers":12,"lost":[{other}]}}]}}"#
+    );
+    let table = rendered(What::Decisions, Output::Table, &answer).unwrap();
+    let lines: Vec<&str> = table.lines().map(str::trim).collect();
+    let words = |line: &str| {
+        line.split("  ").map(str::trim).filter(|w| !w.is_empty()).collect::<Vec<_>>().join("|")
+    };
+    let rows: Vec<String> = lines[3..].iter().map(|l| words(l)).collect();
+    assert_eq!(
+        rows,
+        [
+            "sort-1|0|1ms|1 of 3, work 2s|home; free: r0: 9, r2: 1|r0: 8|-|-|-|-|-|-",
+            "sort-1|1|2ms|-|least price of 13; placed again|r3: 2|0ns|1ms|pair|40MB in 2 pairs|0ns|1ms",
+            "lost by 4ms|r1: 2|5ms|7ns|ports|-|9ns|5ms",
+        ],
+        "{table}"
+    );
+    let csv = rendered(What::Decisions, Output::Csv, &answer).unwrap();
+    let rows: Vec<&str> = csv.lines().skip(1).collect();
+    assert_eq!(
+        rows,
+        [
+            "sort-1,0,1000000,1,3,work,2000000000,home,false,false,0,0:8,0:9 2:1,,,,,,,,,,,,,",
+            "sort-1,1,2000000,,,,,least-price,true,false,12,3:2,,,,0,1000000,1000000,7,0,0,2,40000000,0,0,1000000",
+            "sort-1,1,2000000,,,,,least-price,true,true,12,1:2,,,,5000000,7,3,7,0,0,0,0,0,9,5000016",
+        ]
+    );
+}
+
+#[test]
+fn what_is_asked_of_decisions_is_in_the_path() {
+    use clap::Parser as _;
+    let asked = |line: &str| {
+        let argv = ["heliostat", "show"].into_iter().chain(line.split(' '));
+        let crate::cli::Command::Show(args) =
+            crate::cli::Cli::try_parse_from(argv).unwrap().command
+        else {
+            panic!("not show")
+        };
+        path(&args)
+    };
+    assert_eq!(asked("decisions"), "/api/v1/jobs/decisions");
+    assert_eq!(
+        asked("decisions --job a&b/1 --stage 2"),
+        "/api/v1/jobs/decisions?job=a%26b%2F1&stage=2"
+    );
+}
+
+#[test]
 fn paths_and_switches_are_shown() {
     let answer = r#"{"revision":7,"now_ns":5,"policy":"hit","cost":9000000,"paths":[{"from":0,"to":7,"switches":["leaf0","spine1","leaf3"],
         "by":"manual","held":false,"bytes":3000000,"rate_bps":500000000}],"switches":[{"name":"leaf0","tier":"access","load_bps":500000000,
@@ -214,6 +282,8 @@ fn no_daemon_is_code_4_and_a_wrong_url_is_usage() {
     let silent = socket.local_addr().unwrap().as_socket().unwrap();
     let args = |url: String| Args {
         what: What::Ports,
+        job: None,
+        stage: None,
         output: Output::Table,
         watch: None,
         place: Where { controller: Some(url), ..Where::default() },

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clap::builder::ArgPredicate;
+
 use self::play::{Listeners, Load, Play};
 use super::caveats::{Allow, say_caveats_of_input, say_taken, say_unplaced};
 use super::changes::Changes;
@@ -45,8 +47,14 @@ pub struct Args {
     /// The network: a file, or the name of a shipped one, such as hybrid-8x2
     topology: PathBuf,
     /// How circuits are decided: a file, or the name of a shipped one, such as c-through. Several
-    /// policies run the same workload, and are compared with the first
-    #[arg(long, required = true, value_name = "FILE|NAME")]
+    /// policies run the same workload, and are compared with the first [default: with --jobs,
+    /// joint]
+    #[arg(
+        long,
+        required_unless_present = "jobs",
+        default_value_if("jobs", ArgPredicate::IsPresent, jobs::DEFAULT_POLICY),
+        value_name = "FILE|NAME"
+    )]
     policy: Vec<PathBuf>,
     /// What is sent: a workload in any format, a file or the name of a shipped one; of jobs, every
     /// shuffle with tasks spread evenly over the hosts. Or the name of a mix that is drawn from the
@@ -92,7 +100,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["events", "jobs", "repeat", "until", "fault", "faults", "record"])]
     alone: bool,
     /// Says of each task of this job (its name, or its number as in JSON) why it started when and
-    /// where it did; a table more, or in JSON `explained`
+    /// where it did; tables more, or in JSON `explained` and `decisions`
     #[arg(
         help_heading = "Jobs",
         long,
@@ -311,7 +319,7 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
     writer.map_or(Ok(()), |w| w.end(&result))?;
     print(&jobs::result(&result, args.shown()))?;
     if args.explain.is_some() && args.shown.output == Output::Table {
-        print(&format!("\n{}\n", explain::table(&result).table()))?;
+        print(&format!("\n{}\n{}", explain::table(&result).table(), explain::decisions(&result)))?;
     }
     if let Some(file) = &args.json {
         write_text(file, &tables::json(&result))?;

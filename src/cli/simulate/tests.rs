@@ -203,3 +203,26 @@ fn delays_and_a_resolution_go_together() {
         assert_eq!(finest.coflows, exact.coflows, "a resolution of a nanosecond is exact, {links}");
     }
 }
+
+#[test]
+fn jobs_without_a_policy_are_placed_by_joint() {
+    let parsed = |line: &str| Cli::try_parse_from(line.split(' ')).map(|c| c.command);
+    let Ok(Command::Simulate(args)) =
+        parsed("heliostat simulate hybrid-8x2 --jobs jobs-8 --first 3")
+    else {
+        panic!("not parsed")
+    };
+    let result = quietly(&args, &AtomicBool::new(false)).unwrap();
+    let Some(AnyResult::Jobs(r)) = result else { panic!("no jobs") };
+    assert_eq!(
+        (r.placement.as_str(), r.policy.as_str(), r.summary.finished),
+        ("joint", "joint", 3)
+    );
+    // Coflows want a policy, as before; one that is named is the only one.
+    assert!(parsed("heliostat simulate hybrid-8x2 --workload shuffle-8").is_err());
+    let Ok(Command::Simulate(args)) = parsed("heliostat simulate net --jobs jobs-8 --policy fair")
+    else {
+        panic!("not parsed")
+    };
+    assert_eq!(args.policy, [Path::new("fair")]);
+}

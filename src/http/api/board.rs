@@ -1,12 +1,12 @@
 //! What a task scheduler that works on this network says of its jobs, for viewers: the daemon
 //! itself knows coflows only.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::wire::{Job, Jobs, JobsReport, SlotsHeld, SlotsSample};
+use super::wire::{Decision, Decisions, Job, JobName, Jobs, JobsReport, SlotsHeld, SlotsSample};
 use crate::units::Time;
 
 /// The most samples that are remembered: ten minutes of a scheduler that reports four times a
@@ -14,6 +14,8 @@ use crate::units::Time;
 const SAMPLES: usize = 2400;
 /// The most jobs of a sample: those that hold most slots.
 const HOLDERS: usize = 64;
+/// The most decisions that are remembered: the newest.
+const DECISIONS: usize = 4096;
 /// The most jobs that are remembered.
 const JOBS: usize = 100_000;
 /// The longest name, in bytes.
@@ -31,6 +33,7 @@ struct Inner {
     slots: u64,
     jobs: BTreeMap<u32, Job>,
     samples: VecDeque<SlotsSample>,
+    decisions: VecDeque<Decision>,
 }
 
 impl Board {
@@ -38,13 +41,19 @@ impl Board {
     /// everything; jobs of a number from [`JOBS`] on are left out. O(jobs).
     ///
     /// # Errors
-    /// Why it is refused as a whole: a name that is too long.
+    /// Why it is refused as a whole: a name or a list that is too long.
     pub fn take(&self, report: JobsReport, now: Time) -> Result<(), String> {
         let names = [&report.workload, &report.policy]
             .into_iter()
             .chain(report.jobs.iter().map(|j| &j.name));
         if let Some(name) = names.map(String::len).find(|n| *n > NAME) {
             return Err(format!("a name has {name} bytes; at most {NAME} are kept"));
+        }
+        if let Some(d) = report.decisions.iter().find(|d| !d.is_short()) {
+            let Decision { job, stage, .. } = d;
+            return Err(format!(
+                "a decision about stage {stage} of job {job} names more than 32 racks, or more than 5 placements that lost"
+            ));
         }
         let mut b = self.0.lock();
         if b.run != report.run {
@@ -70,11 +79,49 @@ impl Board {
             held.truncate(HOLDERS);
             held.sort_by_key(|s| s.job);
         }
+        let decided = report.decisions.into_iter();
+        b.decisions.extend(decided.map(|d| Decision { at_ns: own(d.at_ns), ..d }));
+        let beyond = b.decisions.len().saturating_sub(DECISIONS);
+        b.decisions.drain(..beyond);
         b.samples.push_back(SlotsSample { at_ns: now.0, held });
         if b.samples.len() > SAMPLES {
             b.samples.pop_front();
         }
         Ok(())
+    }
+
+    /// Decisions about the job of this name or number, or about all, and about this stage or all.
+    /// O(jobs + decisions).
+    ///
+    /// # Errors
+    /// No job is called so.
+    pub fn decisions(
+        &self,
+        job: Option<&str>,
+        stage: Option<u32>,
+        now: Time,
+    ) -> Result<Decisions, String> {
+        let b = self.0.lock();
+        let found = |job: &str| {
+            let by_name = b.jobs.values().find(|j| j.name == job);
+            let by_number = || job.parse().ok().and_then(|n: u32| b.jobs.get(&n));
+            let found = by_name.or_else(by_number);
+            found.map(|j| j.id).ok_or_else(|| format!("no job `{job}` was reported"))
+        };
+        let job = job.map(found).transpose()?;
+        let wanted = |d: &&Decision| {
+            job.is_none_or(|j| d.job == j) && stage.is_none_or(|stage| d.stage == stage)
+        };
+        let decisions: Vec<Decision> = b.decisions.iter().filter(wanted).cloned().collect();
+        let about: BTreeSet<u32> = decisions.iter().map(|d| d.job).collect();
+        let jobs = about.into_iter().filter_map(|id| b.jobs.get(&id));
+        Ok(Decisions {
+            now_ns: now.0,
+            run: b.run,
+            policy: b.policy.clone(),
+            jobs: jobs.map(|j| JobName { id: j.id, name: j.name.clone() }).collect(),
+            decisions,
+        })
     }
 
     /// All jobs, and the samples after a time. O(jobs + samples).
@@ -96,6 +143,7 @@ impl Board {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::wire::{PlacedBy, RackTasks};
 
     fn job(id: u32, computing: u64, waiting: u64) -> Job {
         let (queue, tasks, tasks_finished) = (0, 9, 1);
@@ -115,7 +163,58 @@ mod tests {
     }
 
     fn report(run: u64, now_ns: u64, jobs: Vec<Job>) -> JobsReport {
-        JobsReport { run, now_ns, workload: "w".into(), policy: "p".into(), slots: 8, jobs }
+        let (workload, policy) = ("w".into(), "p".into());
+        JobsReport { run, now_ns, workload, policy, slots: 8, jobs, decisions: vec![] }
+    }
+
+    fn decision(job: u32, stage: u32, at_ns: u64) -> Decision {
+        let (racks, open, lost) = (vec![RackTasks { rack: 1, tasks: 2 }], vec![], vec![]);
+        Decision {
+            job,
+            stage,
+            at_ns,
+            turn: None,
+            rule: PlacedBy::Home,
+            again: false,
+            racks,
+            open,
+            afar: None,
+            estimate: None,
+            losers: 0,
+            lost,
+        }
+    }
+
+    #[test]
+    fn decisions_are_found_by_job_and_stage_and_the_oldest_are_forgotten() {
+        let b = Board::default();
+        let told = |decisions| JobsReport {
+            decisions,
+            ..report(1, 200, vec![job(0, 1, 0), job(1, 1, 0)])
+        };
+        let made = vec![decision(0, 0, 100), decision(1, 0, 150), decision(1, 1, 190)];
+        b.take(told(made), Time(10_000)).unwrap();
+        let found = |job, stage| {
+            let all = b.decisions(job, stage, Time(10_000)).unwrap();
+            all.decisions.iter().map(|d| (d.job, d.stage, d.at_ns)).collect::<Vec<_>>()
+        };
+        // By the daemon's clock.
+        let all = [(0, 0, 9_900), (1, 0, 9_950), (1, 1, 9_990)];
+        assert_eq!((found(None, None), found(Some("j1"), None)), (all.into(), all[1..].into()));
+        assert_eq!((found(Some("1"), Some(1)), found(None, Some(2))), (all[2..].into(), vec![]));
+        let names = b.decisions(Some("0"), None, Time(10_000)).unwrap().jobs;
+        assert_eq!(names, [JobName { id: 0, name: "j0".into() }]);
+        let unknown = b.decisions(Some("j9"), None, Time(0)).unwrap_err();
+        assert_eq!(unknown, "no job `j9` was reported");
+
+        let wide =
+            Decision { racks: vec![RackTasks { rack: 0, tasks: 1 }; 33], ..decision(0, 0, 0) };
+        let refused = b.take(told(vec![wide]), Time(0)).unwrap_err();
+        assert!(refused.contains("names more than 32 racks"), "{refused}");
+        for _ in 0..=DECISIONS / 100 {
+            b.take(told(vec![decision(0, 3, 200); 100]), Time(10_000)).unwrap();
+        }
+        assert_eq!(found(None, None), vec![(0, 3, 10_000); DECISIONS]);
     }
 
     #[test]

@@ -2,25 +2,30 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Client;
-use crate::api::wire::{Job, JobsReport};
+use crate::api::wire::{self, Job, JobsReport};
+use crate::placement::decision::{Decision, MOST_KEPT};
 use crate::scheduler::record::{JobRecord, Snapshot, TaskCounts};
 
 /// Time between two reports.
 const EVERY: Duration = Duration::from_millis(250);
 /// The most jobs of one report, some 165 bytes each: a daemon takes bodies of 4 MiB.
 const JOBS: usize = 5000;
+/// The most decisions of one report, some 7 kB each at most.
+const DECISIONS: usize = 400;
 
 /// A thread that reports. A daemon that answers slowly does not hold up the scheduler: it hears
 /// less often.
 pub struct Reporter {
-    to: Option<SyncSender<Snapshot>>,
+    to: Option<SyncSender<(Snapshot, Vec<Decision>)>>,
     thread: Option<JoinHandle<()>>,
     last: Option<Instant>,
+    /// Decisions that were not reported yet.
+    decisions: Vec<Decision>,
 }
 
 impl Reporter {
@@ -34,27 +39,38 @@ impl Reporter {
             slots,
             told: BTreeMap::new(),
         };
-        let (to, snapshots) = sync_channel(1);
-        let body = move || snapshots.into_iter().for_each(|s| work.report(&s));
+        let (to, told) = sync_channel::<(Snapshot, Vec<Decision>)>(1);
+        let body = move || told.into_iter().for_each(|(s, decisions)| work.report(&s, &decisions));
         let thread = std::thread::Builder::new().name("reports".into()).spawn(body).ok();
-        Self { to: Some(to), thread, last: None }
+        Self { to: Some(to), thread, last: None, decisions: Vec::new() }
     }
 
-    /// Reports jobs, at most four times a second. A report that is lost changes no decision of the
-    /// daemon.
-    pub fn tell(&mut self, s: &Snapshot) {
+    /// Reports jobs, at most four times a second, and the decisions since the last call. A report
+    /// that is lost changes no decision of the daemon.
+    pub fn tell(&mut self, s: &Snapshot, decisions: Vec<Decision>) {
+        self.keep(decisions);
         if self.last.is_some_and(|t| t.elapsed() < EVERY) {
             return;
         }
         self.last = Some(Instant::now());
         // While the thread has two to send, this one is left out.
-        self.to.iter().for_each(|to| drop(to.try_send(s.clone())));
+        let all = (s.clone(), std::mem::take(&mut self.decisions));
+        let refused = self.to.as_ref().and_then(|to| to.try_send(all).err());
+        if let Some(TrySendError::Full((_, decisions))) = refused {
+            self.decisions = decisions;
+        }
+    }
+
+    /// Keeps the newest decisions until they are reported.
+    fn keep(&mut self, decisions: Vec<Decision>) {
+        self.decisions.extend(decisions);
+        self.decisions.drain(..self.decisions.len().saturating_sub(MOST_KEPT));
     }
 
     /// Reports how jobs are at the end, and waits until that was sent.
     pub fn finish(mut self, s: &Snapshot) {
         if let Some(to) = self.to.take() {
-            let _ = to.send(s.clone());
+            let _ = to.send((s.clone(), std::mem::take(&mut self.decisions)));
         }
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -74,7 +90,7 @@ struct Work {
 
 impl Work {
     /// Tells what has changed, in as many reports as it needs.
-    fn report(&mut self, s: &Snapshot) {
+    fn report(&mut self, s: &Snapshot, decisions: &[Decision]) {
         let changed: Vec<Job> = s
             .jobs
             .iter()
@@ -83,17 +99,24 @@ impl Work {
             .filter(|j| self.told.get(&j.id) != Some(j))
             .collect();
         // One without a job is about the slots.
-        let parts =
-            changed.chunks(JOBS).map(<[Job]>::to_vec).chain(changed.is_empty().then(Vec::new));
-        for jobs in parts.collect::<Vec<_>>() {
-            if !self.send(s, jobs) {
+        let mut jobs = changed.chunks(JOBS);
+        let mut decisions = decisions.chunks(DECISIONS);
+        let mut first = true;
+        loop {
+            let (some, made) = (jobs.next(), decisions.next());
+            if !first && some.is_none() && made.is_none() {
+                return;
+            }
+            first = false;
+            let made = made.unwrap_or_default().iter().map(Into::into).collect();
+            if !self.send(s, some.unwrap_or_default().to_vec(), made) {
                 return;
             }
         }
     }
 
     /// Sends one report; returns whether it was taken.
-    fn send(&mut self, s: &Snapshot, jobs: Vec<Job>) -> bool {
+    fn send(&mut self, s: &Snapshot, jobs: Vec<Job>, decisions: Vec<wire::Decision>) -> bool {
         let (workload, policy) = (self.workload.clone(), s.policy.clone());
         let report = JobsReport {
             run: self.run,
@@ -102,6 +125,7 @@ impl Work {
             policy,
             slots: self.slots,
             jobs,
+            decisions,
         };
         let body = serde_json::to_string(&report).unwrap_or_default();
         match self.client.ask("PUT", "/api/v1/jobs", &[], &body) {

@@ -18,6 +18,7 @@ pub mod calendar;
 pub mod cluster;
 pub mod corral;
 pub mod coscheduler;
+pub mod decision;
 pub mod external;
 pub mod hdfs;
 pub mod hit;

@@ -7,6 +7,7 @@
 //! free slot, when a shuffle could start, when the cluster changes.
 
 use super::advisor::Request;
+use super::decision::{Decision, Whose};
 pub use super::locality::Locality;
 pub use super::network::{FlowAt, Input, Needs};
 use super::offers::{Answer, Question};
@@ -344,6 +345,16 @@ pub trait Placement: Send {
     /// Why its last offer was what it was, if it says that.
     fn why(&self) -> Option<&Why> {
         None
+    }
+
+    /// From now on notes where it puts tasks of whose jobs, and why, if it can say that.
+    fn note_decisions(&mut self, whose: Whose) {
+        let _ = whose;
+    }
+
+    /// What it has noted since the last call.
+    fn take_decisions(&mut self) -> Vec<Decision> {
+        Vec::new()
     }
 
     /// When offers that were declined shall be made again, though nothing happened.

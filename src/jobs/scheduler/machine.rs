@@ -12,6 +12,7 @@ use super::stage::{Doing, Output, Stage};
 use super::state::{Account, JobState, Settings, State, Transfer};
 use super::{Action, Event, NEVER, Rejected, TaskRef};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
+use crate::placement::decision::{Kept, Whose};
 use crate::placement::policy::{Locality, Pick, Placement, ReduceStart};
 use crate::topology::Topology;
 use crate::units::Time;
@@ -57,6 +58,8 @@ pub struct Scheduler {
     explains: Option<JobId>,
     given_up: BTreeMap<TaskRef, Time>,
     explained: Vec<Explained>,
+    /// Decisions of the policy, for those who ask.
+    decisions: Kept,
 }
 
 impl Scheduler {
@@ -87,6 +90,7 @@ impl Scheduler {
             explains: None,
             given_up: BTreeMap::new(),
             explained: Vec::new(),
+            decisions: Kept::default(),
         }
     }
 
@@ -112,6 +116,9 @@ impl Scheduler {
     pub fn poll_action(&mut self) -> Option<Action> {
         if self.actions.is_empty() && std::mem::take(&mut self.stirred) {
             self.dispatch();
+            if self.decisions.whose != Whose::Nobody {
+                self.decisions.keep(self.policy.take_decisions());
+            }
         }
         self.actions.pop_front()
     }

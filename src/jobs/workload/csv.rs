@@ -9,7 +9,8 @@
 //!
 //! Columns come in any order; `start` and `coflow` may be left out. Ends are hosts by name or by
 //! number (counted rack by rack, from 0), or racks by name, whose flows go to their hosts in turn.
-//! A start is in seconds unless it has a unit, or its column has (`start_ns`).
+//! A start is in seconds unless it has a unit, or its column has (`start_ns`). Semicolons or tabs
+//! may be there instead of commas. A cell between quotes may have them inside.
 
 use std::collections::BTreeMap;
 
@@ -38,6 +39,10 @@ const MAX_START: f64 = 1e18;
 /// Where the columns of a file are.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Columns {
+    /// Between two cells.
+    between: char,
+    /// Number of cells in each line.
+    count: usize,
     /// By [`NAMES`].
     at: [Option<usize>; NAMES.len()],
     /// Nanoseconds of a start without a unit.
@@ -74,21 +79,50 @@ pub struct Flows {
     others: Vec<String>,
 }
 
-/// The cells of a line without what is around them, each with its column in characters.
-fn cells(line: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 1;
-    line.split(',').map(move |cell| {
-        let before = cell.chars().take_while(|c| c.is_whitespace() || *c == '"').count();
-        let here = at + before;
-        at += cell.chars().count() + 1;
-        (here, cell.trim().trim_matches('"').trim())
-    })
+/// What may be between two cells.
+const BETWEEN: [char; 3] = [',', ';', '\t'];
+
+/// The cells of a line without what is around them, each with its column in characters; the column
+/// of a quote that is not closed, or not followed by the end of its cell.
+fn cells(line: &str, between: char) -> Result<Vec<(usize, String)>, usize> {
+    let mut chars = line.chars().zip(1..).peekable();
+    let mut all = vec![];
+    loop {
+        while chars.next_if(|(c, _)| c.is_whitespace() && *c != between).is_some() {}
+        let at = chars.peek().map_or(line.chars().count() + 1, |c| c.1);
+        let mut cell = String::new();
+        if chars.next_if(|c| c.0 == '"').is_some() {
+            loop {
+                match chars.next().ok_or(at)?.0 {
+                    '"' if chars.next_if(|c| c.0 == '"').is_none() => break,
+                    c => cell.push(c),
+                }
+            }
+            while chars.next_if(|(c, _)| c.is_whitespace() && *c != between).is_some() {}
+            if chars.peek().is_some_and(|c| c.0 != between) {
+                return Err(at);
+            }
+        }
+        while let Some((c, _)) = chars.next_if(|c| c.0 != between) {
+            cell.push(c);
+        }
+        all.push((at, cell.trim().to_owned()));
+        if chars.next().is_none() {
+            return Ok(all);
+        }
+    }
 }
 
 impl Columns {
-    fn of(header: &str) -> Self {
-        let mut it = Self { unit: 1e9, ..Self::default() };
-        for (k, (_, cell)) in cells(header).enumerate() {
+    /// By a file's first line; `None` if it does not name those that must be there.
+    fn of(header: &str) -> Option<Self> {
+        let by = |between| cells(header, between).ok().map(|cells| Self::named(between, cells));
+        BETWEEN.into_iter().filter_map(by).find(|it| it.at[..3].iter().all(Option::is_some))
+    }
+
+    fn named(between: char, cells: Vec<(usize, String)>) -> Self {
+        let mut it = Self { between, count: cells.len(), unit: 1e9, ..Self::default() };
+        for (k, (_, cell)) in cells.into_iter().enumerate() {
             let name = cell.to_lowercase();
             let unit = UNITS
                 .iter()
@@ -99,7 +133,7 @@ impl Columns {
                     it.at[column] = Some(k);
                     it.unit = unit.map_or(it.unit, |u| u.1);
                 }
-                _ => it.others.push(cell.into()),
+                _ => it.others.push(cell),
             }
         }
         it
@@ -112,12 +146,9 @@ impl Columns {
 /// In words.
 pub fn fits(text: &str) -> Result<(), String> {
     let columns = Columns::of(lines(text).next().map_or("", |l| l.1));
-    let fits = columns.at[..3].iter().all(Option::is_some);
-    if fits {
-        Ok(())
-    } else {
-        Err("its first line names columns: src, dst, bytes, and if wanted start, coflow".into())
-    }
+    columns.map(|_| ()).ok_or_else(|| {
+        "its first line names columns: src, dst, bytes, and if wanted start, coflow".into()
+    })
 }
 
 /// Reads a file. O(length of the text).
@@ -126,25 +157,41 @@ pub fn fits(text: &str) -> Result<(), String> {
 /// The first fault, with line and column, and what is allowed there.
 pub fn parse(text: &str) -> Result<Flows, TraceError> {
     let mut lines = lines(text);
-    let columns = Columns::of(lines.next().map_or("", |l| l.1));
+    let (head, header) = lines.next().unwrap_or((1, ""));
+    let columns = Columns::of(header).ok_or_else(|| TraceError {
+        line: head,
+        column: 1,
+        why: fits(header).err().unwrap_or_default(),
+    })?;
     let rows = lines.map(|(n, line)| row(n, line, &columns)).collect::<Result<_, _>>()?;
     Ok(Flows { rows, others: columns.others })
 }
 
 fn row(line: usize, text: &str, columns: &Columns) -> Result<Row, TraceError> {
-    let cells: Vec<(usize, &str)> = cells(text).collect();
-    let end = text.chars().count() + 1;
+    let wrong = |column, why| TraceError { line, column, why };
+    let cells = cells(text, columns.between).map_err(|column| {
+        wrong(column, "a cell that begins with a quote must end with one".into())
+    })?;
+    if cells.len() != columns.count {
+        let (column, n) = (cells.last().map_or(1, |c| c.0), cells.len());
+        let why = format!(
+            "cells: {n} here, {} in the first line; allowed: as many, and quotes around a cell with `{}` inside",
+            columns.count,
+            columns.between.escape_default()
+        );
+        return Err(wrong(column, why));
+    }
     let fault = |(column, found): (usize, &str), what: &str| {
         let found = if found.is_empty() {
             "nothing".to_owned()
         } else {
             format!("`{}`", text::told(found))
         };
-        TraceError { line, column, why: format!("{what} must be here, but found {found}") }
+        wrong(column, format!("{what} must be here, but found {found}"))
     };
-    let cell = |k: usize| columns.at[k].map(|at| cells.get(at).copied().unwrap_or((end, "")));
+    let cell = |k: usize| columns.at[k].map(|at| (cells[at].0, cells[at].1.as_str()));
     let needed = |k: usize, what: &str| {
-        cell(k).filter(|c| !c.1.is_empty()).ok_or_else(|| fault(cell(k).unwrap_or((end, "")), what))
+        cell(k).filter(|c| !c.1.is_empty()).ok_or_else(|| fault(cell(k).unwrap_or((1, "")), what))
     };
     let place = |k: usize| -> Result<(End, usize), TraceError> {
         let (at, text) = needed(k, "a host by name or number, or a rack by name")?;
@@ -153,7 +200,7 @@ fn row(line: usize, text: &str, columns: &Columns) -> Result<Row, TraceError> {
     let size = needed(2, "bytes, such as 1000000 or 20MB")?;
     let bytes = size.1.parse::<u64>().map(Bytes).or_else(|_| size.1.parse::<Bytes>());
     let bytes = bytes.map_err(|_| fault(size, "bytes, such as 1000000 or 20MB"))?;
-    let start = match cell(3).filter(|c| !c.1.is_empty()) {
+    let start = match cell(3) {
         None => Time::ZERO,
         Some(c) => {
             let plain =
@@ -330,19 +377,42 @@ mod tests {
     }
 
     #[test]
+    fn cells_may_be_quoted_and_separated_by_semicolons_or_tabs() {
+        let read = |text: &str| {
+            let w = read(text).unwrap();
+            let of = |c: &CoflowSpec| (c.name.clone(), c.flows.iter().next().unwrap().bytes.0);
+            w.coflows.iter().map(of).collect::<Vec<_>>()
+        };
+        let quoted = "\"src\",dst,bytes,coflow\n0, \"h1-0\" ,\"5\",\"a, \"\"b\"\"\"\n";
+        assert_eq!(read(quoted), [("a, \"b\"".into(), 5)]);
+        assert_eq!(read("src;dst;bytes;coflow\n0;2;5;a,b\n"), [("a,b".into(), 5)]);
+        assert_eq!(read("src\tdst\tbytes\tcoflow\n0\t2\t5\ta b\n0\t2\t6\t\n").len(), 2);
+    }
+
+    #[test]
     fn faults_have_their_place() {
         let head = "src,dst,bytes,start,coflow\n";
         for (line, at, why) in [
+            ("h0-0,h1-0", (2, 6), "cells: 2 here, 5 in the first line"),
+            ("h0-0,h1-0,10,000,1,a", (2, 20), "cells: 6 here, 5 in the first line"),
+            ("h0-0,h1-0,\"10,000\",1,a", (2, 11), "found `10,000`"),
+            ("h0-0,h1-0,\"5,1,a", (2, 11), "that begins with a quote must end with one"),
+            ("h0-0,h1-0,\"5\"0,1,a", (2, 11), "that begins with a quote must end with one"),
             (
-                "h0-0,h1-0",
-                (2, 10),
+                "h0-0,h1-0,,1,",
+                (2, 11),
                 "bytes, such as 1000000 or 20MB must be here, but found nothing",
             ),
-            ("h0-0,h1-0,x", (2, 11), "found `x`"),
-            ("h0-0,h9-0,5", (2, 6), "no host or rack `h9-0`"),
-            (",h1-0,5", (2, 1), "a host by name or number"),
-            ("0,99,5", (2, 1), "100 hosts do not fit on the 8 hosts"),
-            ("0,1,5,-1", (2, 7), "a start, such as 0.5"),
+            ("h0-0,h1-0,x,1,", (2, 11), "found `x`"),
+            ("h0-0,h9-0,5,1,", (2, 6), "no host or rack `h9-0`"),
+            (",h1-0,5,1,", (2, 1), "a host by name or number"),
+            ("0,99,5,1,", (2, 1), "100 hosts do not fit on the 8 hosts"),
+            ("0,1,5,-1,", (2, 7), "a start, such as 0.5"),
+            (
+                "0,1,5,,",
+                (2, 7),
+                "a start, such as 0.5 (seconds) or 5ms, must be here, but found nothing",
+            ),
             ("0,1,5,1,a\n0,2,5,2,a", (3, 1), "`a` starts at 2s here, and at 1s in line 2"),
         ] {
             let e = read(&format!("{head}{line}\n")).unwrap_err();
@@ -351,6 +421,7 @@ mod tests {
         }
         assert!(fits("src,dst,size\n").is_ok() && fits("Source,Destination,Bytes").is_ok());
         assert!(fits("1,2,3").is_err() && fits("src dst bytes").is_err() && fits("").is_err());
+        assert_eq!(read("src,dst\n0,1\n").map_err(|e| (e.line, e.column)), Err((1, 1)));
     }
 
     #[test]

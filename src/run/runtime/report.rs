@@ -286,6 +286,10 @@ pub struct Summary {
     pub finished: usize,
     /// Coflows that did not.
     pub unfinished: usize,
+    /// Those that finished and took no time, since they stayed within their hosts: zeros among the
+    /// completion times.
+    #[serde(default, skip_serializing_if = "crate::units::is_zero")]
+    pub took_no_time: u64,
     /// Time from the first arrival to the last finish.
     #[serde(rename = "makespan_ns")]
     pub makespan: Span,
@@ -370,6 +374,7 @@ impl From<&Snapshot> for Counted {
 pub struct Tally {
     ccts: Spans,
     unfinished: usize,
+    took_no_time: u64,
     /// First arrival and last finish.
     first: Option<Time>,
     last: Option<Time>,
@@ -379,6 +384,7 @@ pub struct Tally {
 impl Tally {
     /// Counts a coflow.
     pub fn add(&mut self, c: &CoflowRecord) {
+        self.took_no_time += u64::from(c.cct == Some(Span::ZERO));
         match c.cct {
             Some(cct) => self.ccts.push(cct),
             None => self.unfinished += 1,
@@ -417,6 +423,7 @@ impl Summary {
         Self {
             finished: coflows.ccts.len(),
             unfinished: coflows.unfinished,
+            took_no_time: coflows.took_no_time,
             makespan: last.since(first),
             average_cct: coflows.ccts.mean(),
             median_cct: coflows.ccts.percentile(50),

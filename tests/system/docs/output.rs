@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use heliostat::control::record::{PlaneDark, Tampered};
 use heliostat::fabric::meter::{Carried, Utilisation};
+use heliostat::placement::decision::Afar;
 use heliostat::runtime::jobs::report::JobsResult;
 use heliostat::runtime::jobs::simulate::{JobRunOptions, SimulatedJobs, simulate_with};
 use heliostat::runtime::report::caveats::Given;
@@ -65,7 +66,7 @@ fn coflows() -> RunResult {
     r.tampered = Some(Tampered { from: Time(1), until: Time(2), what: "a queue".into(), found: 1 });
     (r.coflows[0].lost, r.summary.stats.fallbacks, r.summary.stats.late_answers) =
         (Some("cut off".into()), 1, 1);
-    r.summary.faulty_ports = 1;
+    (r.summary.faulty_ports, r.summary.took_no_time) = (1, 1);
     r.summary.stats.first_fallback = Some("no answer".into());
     let dark = r.summary.stats.dark_achieved;
     r.summary.stats.dark_by_plane = vec![PlaneDark { plane: 0, asked: dark, achieved: dark }];
@@ -78,21 +79,27 @@ fn coflows() -> RunResult {
 fn jobs(network: &RunResult) -> JobsResult {
     let topology =
         config::read_topology(&text("topologies/hybrid-8x2.yaml"), "topology").expect("a topology");
-    let plan = config::read_policy(&text("policies/pushbox.yaml"), "policy").expect("a policy");
-    let jobs_by = plan.jobs.clone().expect("a policy for jobs");
     let mut jobs = config::read_jobs(&text("workloads/jobs-8.yaml"), "jobs").expect("jobs");
     jobs.jobs.truncate(3);
-    let ask = SimulatedJobs {
-        topology: &topology,
-        plan: &plan,
-        jobs_by: &jobs_by,
-        jobs: &jobs,
-        failures: &[],
-        faults: &[],
-        until: None,
+    let explained = |policy: &str| {
+        let plan = config::read_policy(&text(policy), "policy").expect("a policy");
+        let jobs_by = plan.jobs.clone().expect("a policy for jobs");
+        let ask = SimulatedJobs {
+            topology: &topology,
+            plan: &plan,
+            jobs_by: &jobs_by,
+            jobs: &jobs,
+            failures: &[],
+            faults: &[],
+            until: None,
+        };
+        let course = JobRunOptions { explain: Some(ids::JobId(0)), ..JobRunOptions::default() };
+        simulate_with(&ask, &course, &mut |_| ()).expect("a run")
     };
-    let course = JobRunOptions { explain: Some(ids::JobId(0)), ..JobRunOptions::default() };
-    let mut r = simulate_with(&ask, &course, &mut |_| ()).expect("a run");
+    let mut r = explained("policies/pushbox.yaml");
+    r.decisions = explained("policies/joint.yaml").decisions;
+    r.decisions.retain(|d| d.estimate.is_some());
+    r.decisions[0].afar = Some(Afar { reads: Span(1), waits: Span(2) });
     (r.machine, r.utilisation, r.events) =
         (network.machine.clone(), network.utilisation.clone(), network.events);
     (r.summary.counters.fallbacks, r.summary.first_fallback) = (1, Some("no answer".into()));
@@ -162,6 +169,7 @@ fn every_key_of_a_result_has_its_row() {
         ("`timeline[]`", &jobs, "timeline[]"),
         ("`explained[]`", &jobs, "explained[]"),
         ("`explained[].why`", &jobs, "explained[].why"),
+        ("`decisions[]`", &jobs, "decisions[]"),
     ];
     for (heading, result, path) in tables {
         assert_eq!(

@@ -34,6 +34,31 @@ pub async fn list(
     Ok(Json(app.board.show(Time(since.after.0), app.snapshot().now)))
 }
 
+/// Which decisions.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct About {
+    /// Only those about the job of this name or number.
+    job: Option<String>,
+    /// Only those about this stage, a number from 0 on.
+    stage: Option<u32>,
+}
+
+/// Where the task scheduler that reported last put tasks, and why: what it expected of that, and
+/// what of the placements that lost. Only some placement policies say it (`joint`), and the newest
+/// 4096 decisions are kept.
+#[utoipa::path(get, path = "/api/v1/jobs/decisions", operation_id = "listDecisions", tag = "jobs", params(About),
+    responses((status = 200, body = wire::Decisions), (status = 404, description = "No such job")))]
+pub async fn decisions(
+    State(app): State<App>,
+    about: Result<Query<About>, QueryRejection>,
+) -> Reply<Json<wire::Decisions>> {
+    let Query(about) = about.map_err(|e| Problem::query(&e))?;
+    let found = app.board.decisions(about.job.as_deref(), about.stage, app.snapshot().now);
+    found.map(Json).map_err(|why| Problem::new(StatusCode::NOT_FOUND, why))
+}
+
 /// Takes in what a task scheduler says of its jobs. The daemon only shows it.
 #[utoipa::path(put, path = "/api/v1/jobs", operation_id = "reportJobs", tag = "jobs", request_body = wire::JobsReport,
     responses((status = 204, description = "Taken in")))]

@@ -59,6 +59,7 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(coflows::finish))
         .routes(routes!(flows::list))
         .routes(routes!(jobs::list, jobs::report))
+        .routes(routes!(jobs::decisions))
         .routes(routes!(policy::get, policy::put))
         .routes(routes!(events::stream))
         .routes(routes!(health::metrics))

@@ -168,11 +168,12 @@ fn the_description_lists_every_route_and_resolves() {
     }
     let expected = "DELETE /api/v1/circuits/{plane}/{input}, DELETE /api/v1/coflows/{id}, DELETE /api/v1/paths/{from}/{to}, \
         DELETE /api/v1/ports/{plane}/{rack}/fault, GET /api/v1/circuits, GET /api/v1/circuits/{plane}/{input}, GET /api/v1/coflows, \
-        GET /api/v1/coflows/{id}, GET /api/v1/demand, GET /api/v1/events, GET /api/v1/flows, GET /api/v1/jobs, GET /api/v1/paths, \
-        GET /api/v1/policy, GET /api/v1/ports, GET /api/v1/queues, GET /api/v1/stats, GET /api/v1/topology, GET /api/v1/utilisation, \
-        GET /livez, GET /metrics, GET /readyz, PATCH /api/v1/coflows/{id}, POST /api/v1/coflows, POST /api/v1/coflows/{id}/confirm, \
-        POST /api/v1/coflows/{id}/finish, PUT /api/v1/circuits, PUT /api/v1/circuits/{plane}/{input}, PUT /api/v1/coflows/{id}, \
-        PUT /api/v1/jobs, PUT /api/v1/paths/{from}/{to}, PUT /api/v1/policy";
+        GET /api/v1/coflows/{id}, GET /api/v1/demand, GET /api/v1/events, GET /api/v1/flows, GET /api/v1/jobs, GET /api/v1/jobs/decisions, \
+        GET /api/v1/paths, GET /api/v1/policy, GET /api/v1/ports, GET /api/v1/queues, GET /api/v1/stats, GET /api/v1/topology, \
+        GET /api/v1/utilisation, GET /livez, GET /metrics, GET /readyz, PATCH /api/v1/coflows/{id}, POST /api/v1/coflows, \
+        POST /api/v1/coflows/{id}/confirm, POST /api/v1/coflows/{id}/finish, PUT /api/v1/circuits, \
+        PUT /api/v1/circuits/{plane}/{input}, PUT /api/v1/coflows/{id}, PUT /api/v1/jobs, \
+        PUT /api/v1/paths/{from}/{to}, PUT /api/v1/policy";
     assert_eq!(listed.into_iter().collect::<Vec<_>>().join(", "), expected);
     resolve(&doc, &doc);
     assert_eq!(doc["components"]["schemas"]["RawPolicy"]["type"], "object");

@@ -20,7 +20,10 @@ pub use coflows::{
 };
 pub use events::{Record, Steered, What};
 pub use graph::{Graph, GraphLink, GraphSwitch};
-pub use jobs::{Job, Jobs, JobsReport, SlotsHeld, SlotsSample};
+pub use jobs::{
+    Afar, Decision, Decisions, Estimate, Job, JobName, Jobs, JobsReport, Limits, OpenSlots,
+    OrderedBy, PlacedBy, SlotsHeld, SlotsSample, Turn,
+};
 pub use links::{Link, Links};
 pub use named::{Amount, HostRef, Length, Named, PlaneRef, RackRef};
 pub use network::{

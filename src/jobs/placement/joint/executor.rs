@@ -12,6 +12,7 @@ use super::index::{Index, Learnt, Rank, Share, bytes_into, receives};
 use super::price::Net;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::baselines::neat::level;
+use crate::placement::decision::{Decision, Noted, OrderedBy, Rule, Turn, Whose};
 use crate::placement::hdfs;
 use crate::placement::policy::{
     Alarm, Block, Locality, Needs, Order, Pick, Placement, Shuffle, View, is_over, startable,
@@ -44,6 +45,9 @@ pub struct JointOptions {
     /// Ablation: tasks that receive take slots that are free, near most of their input, without an
     /// estimate; false if left out.
     pub no_estimate: bool,
+    /// Ablation: estimates have all bytes go over the core, and no slots are held for circuits;
+    /// false if left out.
+    pub no_ways: bool,
 }
 
 impl PolicyOptions for JointOptions {
@@ -96,6 +100,8 @@ struct Part {
 #[derive(Clone, Debug, Default)]
 struct Plan {
     at: Option<Time>,
+    /// Jobs with a task that may start, by their keys, the smallest first.
+    order: Vec<((u8, u64), JobId)>,
     /// By rack.
     parts: Vec<VecDeque<Part>>,
     /// By rack: free slots that are left for nobody.
@@ -158,6 +164,10 @@ pub struct Joint {
     stale: bool,
     /// When a promise has been kept for long enough, while slots are free.
     alarm: Alarm,
+    /// What is kept for those who ask why.
+    noted: Noted,
+    /// Whether the last map that was picked reads from afar.
+    from_afar: bool,
 }
 
 impl Joint {
@@ -180,6 +190,8 @@ impl Joint {
             plan: Plan::default(),
             stale: true,
             alarm: Alarm::default(),
+            noted: Noted::default(),
+            from_afar: false,
         }
     }
 
@@ -229,6 +241,7 @@ impl Joint {
         let (full, fetched, releases) = (vec![u64::MAX; racks], vec![0; racks], Vec::new());
         self.plan = Plan {
             at: Some(view.now()),
+            order: Vec::new(),
             parts,
             left: none.clone(),
             promised: none,
@@ -376,10 +389,42 @@ impl Joint {
         });
         let mut order: Vec<((u8, u64), JobId)> = ready.collect();
         order.sort_unstable();
-        order
-            .into_iter()
-            .map(|(_, job)| (job, u128::from(all[&job].work) * SMALL <= mean))
-            .collect()
+        let small = |job: JobId| u128::from(all[&job].work) * SMALL <= mean;
+        let ranked = order.iter().map(|&(_, job)| (job, small(job))).collect();
+        self.plan.order = order;
+        ranked
+    }
+
+    /// The place of a job in the order of the plan. O(jobs).
+    fn turn(&self, view: &dyn View, job: JobId) -> Option<Turn> {
+        let order = &self.plan.order;
+        let place = order.iter().position(|o| o.1 == job)?;
+        let (class, value) = order[place].0;
+        let (by, value) = match class {
+            _ if self.options.no_order => (OrderedBy::Arrival, view.now().since(Time(value)).0),
+            0 => (OrderedBy::Guard, view.now().since(Time(value)).0),
+            1 => (OrderedBy::Path, u64::MAX - value),
+            _ => (OrderedBy::Work, value),
+        };
+        Some(Turn { place: place as u32 + 1, of: order.len() as u32, by, value: Span(value) })
+    }
+
+    /// A decision of this instant about a stage, of which nothing else is known.
+    fn decision(&self, view: &dyn View, (job, stage): (JobId, usize), rule: Rule) -> Decision {
+        Decision {
+            job,
+            stage: stage as u32,
+            at: view.now(),
+            turn: self.turn(view, job),
+            rule,
+            again: false,
+            racks: Vec::new(),
+            open: Vec::new(),
+            afar: None,
+            estimate: None,
+            losers: 0,
+            lost: Vec::new(),
+        }
     }
 
     /// The place of a job in the order, smallest first.
@@ -400,6 +445,7 @@ impl Joint {
                     || view.locality(job, stage, rack).is_some_and(|n| n < Locality::Remote))
             {
                 part.tasks -= 1;
+                self.from_afar = from_afar;
                 return Some((job, stage));
             }
             parts.pop_front();
@@ -434,7 +480,8 @@ impl Placement for Joint {
     }
 
     fn plan(&mut self, topology: &Topology, jobs: &[JobSpec]) -> Result<(), String> {
-        self.net = Net::new(topology, self.threshold);
+        let threshold = if self.options.no_ways { Bytes(u64::MAX) } else { self.threshold };
+        self.net = Net::new(topology, threshold);
         self.share = Share::of(topology);
         self.homes = Homes::new(topology.rack_count());
         self.foreseen = jobs.iter().filter(|j| j.recurring).map(|j| (j.id, j.clone())).collect();
@@ -500,6 +547,14 @@ impl Placement for Joint {
         None
     }
 
+    fn note_decisions(&mut self, whose: Whose) {
+        self.noted.whose = whose;
+    }
+
+    fn take_decisions(&mut self) -> Vec<Decision> {
+        self.noted.take()
+    }
+
     fn wake_at(&self) -> Option<Time> {
         self.alarm.at()
     }
@@ -510,6 +565,7 @@ impl Placement for Joint {
     }
 
     fn started(&mut self, _: &dyn View, pick: Pick, rack: RackId, _: Locality) {
+        self.noted.started(pick.job, pick.stage as u32, self.from_afar, rack);
         if let Some(j) = self.jobs.get_mut(&pick.job) {
             j.started = true;
         }

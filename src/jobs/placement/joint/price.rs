@@ -2,6 +2,7 @@
 //! shuffles.
 
 use crate::ids::RackId;
+use crate::placement::decision::{Estimate, Limits, most};
 use crate::topology::Topology;
 use crate::topology::graph::Routes;
 use crate::units::{BitRate, Bytes, Span, Time};
@@ -171,10 +172,26 @@ pub struct Placed {
     pub start: Time,
     /// When their shuffle ends.
     pub finish: Time,
-    /// Whether some pair of racks rides a circuit.
-    pub lit: bool,
+    /// What limits their shuffle.
+    pub limits: Limits,
+    /// How long others wait for it, in all, ns.
+    pub others: u64,
     /// What decides, smallest first: from now to the end, and what others wait for it.
     pub price: u64,
+}
+
+impl Placed {
+    /// The same as it is shown to those who ask, from `now` on.
+    pub fn shown(&self, now: Time) -> Estimate {
+        Estimate {
+            racks: most(self.tasks.iter().copied().enumerate()),
+            slots: self.start.since(now),
+            shuffle: self.finish.since(self.start),
+            limits: self.limits,
+            others: Span(self.others),
+            price: Span(self.price),
+        }
+    }
 }
 
 /// Nanoseconds of ports, by side (out, in) and rack.
@@ -187,12 +204,19 @@ impl Question<'_> {
     /// O(log W x W x S) for W racks and S racks that send: each number of racks is tried with the
     /// racks that have most of the output, and with those that have slots soonest.
     pub fn best(&self) -> Option<Placed> {
-        let all = self.candidates();
+        self.judge(drop)
+    }
+
+    /// The same; `lost` is given all others.
+    pub fn judge(&self, mut lost: impl FnMut(Placed)) -> Option<Placed> {
         let mut best: Option<Placed> = None;
-        for tasks in all {
-            if let Some(p) = self.estimate(tasks)
-                && best.as_ref().is_none_or(|b| p.price < b.price)
-            {
+        for mut p in self.candidates().into_iter().filter_map(|tasks| self.estimate(tasks)) {
+            if let Some(b) = &mut best {
+                if p.price < b.price {
+                    std::mem::swap(b, &mut p);
+                }
+                lost(p);
+            } else {
                 best = Some(p);
             }
         }
@@ -316,22 +340,24 @@ impl Question<'_> {
         for (r, &n) in tasks.iter().enumerate().filter(|t| *t.1 > 0) {
             start = start.max(*self.free[r].get(n as usize - 1)?);
         }
-        let (time, taken, lit) = self.shuffle(&tasks);
-        let finish = start + time;
+        let (limits, taken) = self.shuffle(&tasks);
+        let finish = start + limits.longest();
         // A second of a port makes those behind wait for a second, each for one port of all.
         let others = u128::from(taken) * u128::from(self.behind) / self.net.ports() as u128;
         let price = u128::from(finish.since(self.now).0) + others;
-        Some(Placed { tasks, start, finish, lit, price: u64::try_from(price).unwrap_or(u64::MAX) })
+        let small = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
+        let (others, price) = (small(others), small(price));
+        Some(Placed { tasks, start, finish, limits, others, price })
     }
 
-    /// How long the shuffle takes from its start, the time of all ports that it takes, and whether
-    /// a circuit carries some of it. Each pair of racks goes the way that is sooner.
-    fn shuffle(&self, tasks: &[u32]) -> (Span, u64, bool) {
+    /// What limits the shuffle, and the time of all ports that it takes. Each pair of racks goes
+    /// the way that is sooner.
+    fn shuffle(&self, tasks: &[u32]) -> (Limits, u64) {
         let net = self.net;
         let none = || -> Ports { [vec![0; tasks.len()], vec![0; tasks.len()]] };
         let (mut circuits, mut core) = (none(), none());
         let mut parts = vec![0u64; net.ways.as_ref().map_or(0, |w| w.rates.len())];
-        let (mut longest, mut lit) = (Span::ZERO, false);
+        let mut limits = Limits::default();
         let all: u32 = tasks.iter().sum();
         for (a, &out) in self.output.iter().enumerate().filter(|o| *o.1 > 0) {
             for (b, &n) in tasks.iter().enumerate().filter(|t| *t.1 > 0 && t.0 != a) {
@@ -344,12 +370,15 @@ impl Question<'_> {
                     net.circuit.time_for(bytes) + net.dark
                 };
                 let rides = bytes >= net.threshold && by_circuit < by_core;
-                lit |= rides;
                 let (ports, each) = match rides {
                     true => (&mut circuits, net.circuits.time_for(bytes).0 + net.dark.0),
                     false => (&mut core, by_core.0),
                 };
-                longest = longest.max(if rides { by_circuit } else { by_core });
+                limits.circuit_pairs += u32::from(rides);
+                let carried =
+                    if rides { &mut limits.circuit_bytes } else { &mut limits.core_bytes };
+                *carried += bytes;
+                limits.pair = limits.pair.max(if rides { by_circuit } else { by_core });
                 ports[0][a] = ports[0][a].saturating_add(each);
                 ports[1][b] = ports[1][b].saturating_add(each);
                 if let Some(w) = net.ways.as_ref().filter(|_| !rides) {
@@ -359,11 +388,11 @@ impl Question<'_> {
                 }
             }
         }
-        let mut end = longest.0.max(self.interfaces(tasks, all));
+        limits.interfaces = Span(self.interfaces(tasks, all));
         // A byte takes time of each cable and switch on its way.
         let mut taken = 0u64;
         for &own in &parts {
-            end = end.max(own);
+            limits.switches = limits.switches.max(Span(own));
             taken = taken.saturating_add(own);
         }
         let has_circuits = net.circuit > BitRate::ZERO;
@@ -378,12 +407,12 @@ impl Question<'_> {
                     } else {
                         Span::ZERO
                     };
-                    end = end.max(own.saturating_add(busy.0));
+                    limits.port = limits.port.max(Span(own.saturating_add(busy.0)));
                     taken = taken.saturating_add(if counts { own } else { 0 });
                 }
             }
         }
-        (Span(end), taken, lit)
+        (limits, taken)
     }
 
     /// What the hosts' interfaces need: those that have the output, and those that receive it.

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::placement::decision::{Decision, Estimate, OpenSlots, RackTasks, Rule, Turn, Whose};
 use crate::placement::joint::executor::JointOptions;
 use crate::placement::policy::Flows;
 use crate::placement::registry::Spec;
@@ -28,6 +29,7 @@ fn run_by(t: &Arc<Topology>, mut spec: Spec, order: Order, jobs: Vec<JobSpec>) -
     let mut policy = spec.build(Bytes(0));
     policy.plan(t, &jobs).unwrap();
     let mut w = World::with(t, Settings { order, ..Settings::default() }, policy);
+    w.s.keep_decisions(Whose::All);
     w.submit(jobs);
     w.run(Time::MAX);
     w
@@ -70,6 +72,71 @@ fn the_worked_example_of_the_document() {
     let all = [(Kind::Fair, Order::Fifo), (Kind::Fair, Order::Srpt), (Kind::Joint, Order::Fifo)]
         .map(|(kind, order)| ends(kind, order));
     assert_eq!(all, [[30, 25, 37], [45, 15, 12], [40, 10, 8]]);
+}
+
+/// Its decisions, one a line: the instant, the job, its stage, its place in the order and why; then
+/// where its tasks went, of maps where slots were open, of reduces the estimate: until they have
+/// slots, the shuffle, what others wait, and the price. Placements that lost follow.
+#[test]
+fn the_decisions_of_the_worked_example() {
+    let w = run_with(&fast(2, 2), Kind::Joint, Order::Fifo, example());
+    let racks = |all: &[RackTasks]| {
+        all.iter().map(|r| format!("{}x r{}", r.tasks, r.rack.0)).collect::<Vec<_>>().join(" ")
+    };
+    let estimate = |e: &Estimate| {
+        let (slots, shuffle, others) = (e.slots.0, e.shuffle.0, e.others.0);
+        assert_eq!((e.shuffle, e.limits.circuit_pairs), (e.limits.longest(), 0));
+        format!("{}: {slots} + {shuffle} + {others} = {}", racks(&e.racks), e.price.0)
+    };
+    let line = |d: &Decision| {
+        assert_eq!((d.again, d.lost.len() as u32), (false, d.losers));
+        let why = match (&d.estimate, d.rule) {
+            (None, Rule::Home) => {
+                let open = |o: &OpenSlots| RackTasks { rack: o.rack, tasks: o.slots };
+                let open: Vec<_> = d.open.iter().map(open).collect();
+                format!("{} of {}", racks(&d.racks), racks(&open))
+            }
+            (Some(e), Rule::LeastPrice) => estimate(e),
+            other => panic!("{other:?}"),
+        };
+        let lost: String = d.lost.iter().map(|e| format!("; {}", estimate(e))).collect();
+        let job = ["A", "B", "C"][d.job.index()];
+        let Turn { place, of, by, value } = d.turn.unwrap();
+        format!("{} {job}{} {place}/{of} {by:?} {}: {why}{lost}", d.at.0, d.stage, value.0)
+    };
+    let mut lines: Vec<String> = w.s.decisions().after(0).map(line).collect();
+    lines.sort_by_key(|l| l.split(' ').next().unwrap().parse::<u64>().unwrap());
+    let expected = [
+        "0 B0 2/3 Work 60: 2x r1 of 2x r1",
+        "0 C0 1/3 Work 28: 2x r0 of 2x r0 2x r1",
+        "4 A0 2/2 Work 140: 1x r0 of 1x r0",
+        "4 C1 1/2 Work 20: 1x r0: 0 + 0 + 0 = 0; 1x r1: 1 + 8 + 8 = 17",
+        "5 B1 1/2 Work 50: 2x r1: 0 + 0 + 0 = 0; 1x r0 1x r1: 3 + 10 + 15 = 28; 2x r0: 9 + 20 + 30 = 59",
+        "8 A0 1/1 Path 60: 1x r0 of 1x r0",
+        "10 A0 1/1 Path 60: 2x r1 of 2x r1",
+        "20 A1 1/1 Path 50: 1x r0 1x r1: 0 + 10 + 10 = 20; 2x r0: 0 + 20 + 10 = 30; 2x r1: 0 + 20 + 10 = 30",
+    ];
+    assert_eq!(lines, expected);
+}
+
+/// Nothing is kept, and nothing else changes, where nobody asks.
+#[test]
+fn decisions_are_kept_for_those_who_ask_and_change_nothing() {
+    let t = fast(2, 2);
+    let run = |whose: Whose| {
+        let mut policy = Spec::new(Kind::Joint).build(Bytes(0));
+        policy.plan(&t, &example()).unwrap();
+        let mut w = World::with(&t, Settings { order: Order::Fifo, ..Settings::default() }, policy);
+        w.s.keep_decisions(whose);
+        w.submit(JobList::new("l", example()).jobs);
+        w.run(Time::MAX);
+        let jobs: BTreeSet<u32> = w.s.decisions().after(0).map(|d| d.job.0).collect();
+        (w.log, jobs)
+    };
+    let (log, none) = run(Whose::Nobody);
+    assert_eq!(none, [].into());
+    assert_eq!(run(Whose::Job(JobId(1))), (log.clone(), [1].into()));
+    assert_eq!(run(Whose::All), (log, [0, 1, 2].into()));
 }
 
 fn jobs() -> impl Strategy<Value = Vec<JobSpec>> {

@@ -14,6 +14,7 @@ use super::drive::{Driver, Round, Transport, program};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::advisor::Request;
+use crate::placement::decision::{Decision, Whose};
 use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::End;
@@ -113,8 +114,9 @@ pub struct Outcome {
 const LOOK: Span = Span::millis(100);
 
 /// Runs jobs until all have finished, until `stop`, or until the network fails. Coflows that are
-/// still active are left to the caller. `watch` is called a few times a second. `recorder`, if
-/// there is one, takes the scheduler's events and actions.
+/// still active are left to the caller. `watch` is called a few times a second, with the decisions
+/// that the policy noted since the last call. `recorder`, if there is one, takes the scheduler's
+/// events and actions.
 ///
 /// # Errors
 /// Jobs that the policy cannot plan. Nothing was started then.
@@ -123,15 +125,16 @@ pub fn run(
     recorder: Option<&Recorder>,
     network: &mut dyn Network,
     stop: &AtomicBool,
-    watch: &mut dyn FnMut(&Snapshot),
+    watch: &mut dyn FnMut(&Snapshot, Vec<Decision>),
 ) -> Result<Outcome, String> {
     let settings =
         crate::scheduler::state::Settings { grain: Grain::Host, ..ask.jobs_by.settings.clone() };
     let policy = JobPolicy { settings, ..ask.jobs_by.clone() };
     let (elephant, foreseen) = (ask.elephant, &ask.jobs.jobs);
     let placement = policy.placement.build(elephant);
-    let scheduler =
+    let mut scheduler =
         scheduler(ask.topology.clone(), placement, policy.settings.clone(), foreseen, None)?;
+    scheduler.keep_decisions(Whose::All);
     let program = program(&policy.placement.policy, None)?;
     let wall = LiveTransport {
         network,
@@ -145,12 +148,14 @@ pub fn run(
         let (topology, foreseen) = ((**ask.topology).clone(), foreseen.clone());
         run.record(recorder, JobsHead { topology, policy, elephant, foreseen, misjudged: None });
     }
-    let mut looked = Time::ZERO;
+    let (mut looked, mut known) = (Time::ZERO, 0);
     let mut look = |r: &Round<LiveTransport>| {
         let now = r.transport.now();
         if now.since(looked) >= LOOK {
             looked = now;
-            watch(&r.scheduler.snapshot());
+            let decisions = r.scheduler.decisions();
+            watch(&r.scheduler.snapshot(), decisions.after(known).cloned().collect());
+            known = decisions.made();
         }
         !stop.load(Relaxed)
     };
@@ -160,7 +165,7 @@ pub fn run(
         Err(why) => Some(why),
     };
     let end = run.scheduler.snapshot();
-    watch(&end);
+    watch(&end, run.scheduler.decisions().after(known).cloned().collect());
     Ok(Outcome { end, timeline: run.scheduler.timeline().to_vec(), broken })
 }
 
@@ -373,7 +378,7 @@ mod tests {
             jobs: &jobs,
             failures,
         };
-        run(&ask, None, fake, &AtomicBool::new(false), &mut |_| ()).unwrap()
+        run(&ask, None, fake, &AtomicBool::new(false), &mut |_, _| ()).unwrap()
     }
 
     /// No slot is held by two tasks at once.
@@ -472,7 +477,8 @@ mod tests {
         };
         let mut silent = Fake { silent_from: Some(2), ..Fake::default() };
         // Told to stop when only silence is left.
-        let mut watch = |s: &Snapshot| stop.store(s.coflows > 0 && s.computing == 0, Relaxed);
+        let mut watch =
+            |s: &Snapshot, _: Vec<Decision>| stop.store(s.coflows > 0 && s.computing == 0, Relaxed);
         let o = run(&ask, None, &mut silent, &stop, &mut watch).unwrap();
         assert!(
             o.broken.is_none() && o.end.coflows > 0 && !silent.open.is_empty(),

@@ -6,6 +6,7 @@ use crate::coflows::CoflowRecord;
 use crate::control::record::Tampered;
 use crate::fabric::meter::Utilisation;
 use crate::ids::JobId;
+use crate::placement::decision::Decision;
 use crate::runtime::report::caveats::{Caveat, Facts, Given};
 use crate::runtime::report::{End, Machine, Origin, RunResult, Summary};
 use crate::runtime::spans::Spans;
@@ -60,6 +61,9 @@ pub struct JobsResult {
     /// Why the tasks of one job started where they did, if asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explained: Vec<Explained<String>>,
+    /// Where the placement policy put tasks of that job, and why, if it says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<Decision>,
     /// What links carried over time; of simulations only if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
@@ -243,6 +247,7 @@ impl JobsResult {
             coflows: network.coflows,
             timeline: timeline.iter().map(|t| t.named(topology)).collect(),
             explained: Vec::new(),
+            decisions: Vec::new(),
             utilisation: network.utilisation,
             machine: network.machine,
             caveats: network.caveats,

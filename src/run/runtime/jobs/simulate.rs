@@ -240,6 +240,7 @@ pub fn simulate_as(
     })?;
     let grain = if grain == Grain::Rack { "rack" } else { "host" };
     let explained = run.scheduler.explained().iter().map(|e| e.named(ask.topology)).collect();
+    let decisions = run.scheduler.decisions().after(0).cloned().collect();
     let Virtual { network, events, .. } = run.transport;
     let network = RunResult {
         end,
@@ -262,10 +263,11 @@ pub fn simulate_as(
         .count();
     let result =
         result.judged(&Given { faults: (ask.faults.len() + down) as u64, ..Given::default() });
-    let Some(rows) = course.rows else { return Ok(JobsResult { explained, ..result }) };
+    let result = JobsResult { explained, decisions, ..result };
+    let Some(rows) = course.rows else { return Ok(result) };
     result.timeline.iter().for_each(|t| rows(Row::Task(t)));
     result.jobs.iter().for_each(|j| rows(Row::Job(j)));
-    Ok(JobsResult { explained, jobs: Vec::new(), timeline: Vec::new(), ..result })
+    Ok(JobsResult { jobs: Vec::new(), timeline: Vec::new(), ..result })
 }
 
 /// The simulated network, and its clock.

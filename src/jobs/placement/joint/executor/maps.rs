@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 
 use super::Joint;
 use crate::ids::{JobId, RackId};
+use crate::placement::decision::{Afar, Decision, OpenSlots, RackTasks, Rule, most};
 use crate::placement::joint::price::Question;
 use crate::placement::policy::{Locality, View};
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Span, Time};
 
 /// What a task is taken to send where ways over switches are compared: what it will send is known
 /// only later.
@@ -24,11 +25,25 @@ pub(super) struct Maps {
     pub share: u64,
 }
 
+/// Whether a rack has blocks of maps that wait.
+fn is_near(view: &dyn View, maps: Maps, rack: usize) -> bool {
+    let near = view.locality(maps.job, maps.stage, RackId::from(rack));
+    near.is_some_and(|n| n < Locality::Remote)
+}
+
 impl Joint {
     /// Gives maps the free slots of their homes. How many are left.
     pub(super) fn serve_maps(&mut self, view: &dyn View, maps: Maps, free: &mut [u32]) -> u32 {
         let mut left = maps.left;
-        for (r, n) in self.spread(view, maps, free) {
+        let racks = self.spread(view, maps, free);
+        if !racks.is_empty() && self.noted.whose.has(maps.job) {
+            let near = free.iter().copied().enumerate().filter(|f| is_near(view, maps, f.0));
+            let open = |t: RackTasks| OpenSlots { rack: t.rack, slots: t.tasks };
+            let open = most(near).into_iter().map(open).collect();
+            let decision = self.decision(view, (maps.job, maps.stage), Rule::Home);
+            self.noted.planned(Decision { open, ..decision });
+        }
+        for (r, n) in racks {
             (free[r], left) = (free[r] - n, left - n);
             self.start((maps.job, maps.stage), r, n, false);
         }
@@ -39,11 +54,8 @@ impl Joint {
     /// rack, if their shuffle has a lower price there; of equal racks the one around which most
     /// slots are free. O(racks log racks), over a graph O(racks^2 log racks + racks x estimate).
     fn spread(&self, view: &dyn View, maps: Maps, free: &[u32]) -> Vec<(usize, u32)> {
-        let near = |r: usize| {
-            let near = view.locality(maps.job, maps.stage, RackId::from(r));
-            near.is_some_and(|n| n < Locality::Remote)
-        };
-        let open: Vec<usize> = (0..free.len()).filter(|&r| free[r] > 0 && near(r)).collect();
+        let open: Vec<usize> =
+            (0..free.len()).filter(|&r| free[r] > 0 && is_near(view, maps, r)).collect();
         let usual = self.around(view, maps, None, open.clone(), free);
         if !self.net.has_ways() || open.len() < 2 {
             return usual;
@@ -175,16 +187,19 @@ impl Joint {
             for r in (0..racks).filter(|r| !home.contains(r)) {
                 let coming = view.crossing(RackId::from(r)).0.0;
                 let mut n = left.min(free[r]);
-                while n > 0
-                    && self
-                        .net
-                        .by_core(r, Bytes(coming.saturating_add(block.saturating_mul(n.into()))))
-                        .0
-                        >= wait
-                {
+                let reads = |n: u32| {
+                    let bytes = coming.saturating_add(block.saturating_mul(n.into()));
+                    self.net.by_core(r, Bytes(bytes))
+                };
+                while n > 0 && reads(n).0 >= wait {
                     n /= 2;
                 }
                 if n > 0 {
+                    if self.noted.whose.has(job) {
+                        let afar = Some(Afar { reads: reads(n), waits: Span(wait) });
+                        let decision = self.decision(view, (job, stage), Rule::FromAfar);
+                        self.noted.planned(Decision { afar, ..decision });
+                    }
                     (free[r], left) = (free[r] - n, left - n);
                     self.start((job, stage), r, n, true);
                 }

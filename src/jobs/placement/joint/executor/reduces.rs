@@ -3,6 +3,7 @@
 
 use super::{Joint, Promise, SOONEST};
 use crate::ids::{JobId, RackId};
+use crate::placement::decision::{Decision, MOST_LOST, Rule};
 use crate::placement::joint::index::bytes_into;
 use crate::placement::joint::price::{Placed, Question};
 use crate::placement::policy::View;
@@ -35,11 +36,15 @@ impl Joint {
         if !kept {
             let broken = self.promises.remove(&key).is_some_and(|p| p.left.iter().any(|&n| n > 0));
             let now = if broken { self.place(view, key, pending, free, true) } else { None };
-            if let Some(p) = now.or_else(|| self.place(view, key, pending, free, false)) {
+            if let Some((p, lost)) = now.or_else(|| self.place(view, key, pending, free, false)) {
+                if self.noted.whose.has(key.0) {
+                    self.note(view, key, broken, (&p, lost));
+                }
                 let until = p.start + p.start.since(view.now()).max(SOONEST);
+                let holds = p.limits.is_lit();
                 self.promises.insert(
                     key,
-                    Promise { left: p.tasks, by: p.start, until, holds: p.lit, begun: false },
+                    Promise { left: p.tasks, by: p.start, until, holds, begun: false },
                 );
             }
         }
@@ -103,8 +108,31 @@ impl Joint {
         inputs.filter(|i| i.coflow.0 <= all).map(|i| i.left.0).sum()
     }
 
+    /// Keeps why a stage goes where it does.
+    fn note(
+        &mut self,
+        view: &dyn View,
+        key: (JobId, usize),
+        again: bool,
+        (placed, mut lost): (&Placed, Vec<Placed>),
+    ) {
+        let (now, losers) = (view.now(), lost.len() as u32);
+        lost.sort_by_key(|p| p.price);
+        lost.truncate(MOST_LOST);
+        let rule = if self.options.no_estimate { Rule::FreeSlots } else { Rule::LeastPrice };
+        let estimate = placed.shown(now);
+        self.noted.made(Decision {
+            again,
+            racks: estimate.racks.clone(),
+            estimate: Some(estimate),
+            losers,
+            lost: lost.iter().map(|p| p.shown(now)).collect(),
+            ..self.decision(view, key, rule)
+        });
+    }
+
     /// Where the pending tasks of a stage go, as far as the cluster has slots for them, or has some
-    /// free now.
+    /// free now; and the placements that lost, if somebody asks.
     fn place(
         &mut self,
         view: &dyn View,
@@ -112,7 +140,7 @@ impl Joint {
         pending: u32,
         free: &[u32],
         now_only: bool,
-    ) -> Option<Placed> {
+    ) -> Option<(Placed, Vec<Placed>)> {
         let now_only = now_only || self.options.no_estimate;
         let (spec, now) = (view.job(job), view.now());
         let racks = view.topology().racks.iter().map(|r| r.id);
@@ -152,7 +180,13 @@ impl Joint {
             now,
             behind: self.jobs.values().filter(|j| j.started).count() as u64,
         };
-        if self.options.no_estimate { question.nearest() } else { question.best() }
+        let mut lost = Vec::new();
+        let placed = match (self.options.no_estimate, self.noted.whose.has(job)) {
+            (true, _) => question.nearest(),
+            (_, true) => question.judge(|p| lost.push(p)),
+            (_, false) => question.best(),
+        };
+        Some((placed?, lost))
     }
 
     /// When each slot of a rack will be free, but for those that are promised or planned for other
