@@ -251,8 +251,14 @@ fn co_decided(coflows: u32, now: u32) {
     for (gb, racks, reduces) in [(10, 2, 10), (82, 8, 80), (1350, 20, 1000)] {
         let maps: Vec<(RackId, Bytes)> =
             (0..racks).map(|r| (RackId(r), Bytes(gb * 1_000_000_000 / u64::from(racks)))).collect();
-        let shuffle =
-            Shuffle::Open { maps, reduces, free: free.clone(), at_most: None, waves: true };
+        let shuffle = Shuffle::Open {
+            maps,
+            by_task: vec![],
+            reduces,
+            free: free.clone(),
+            at_most: None,
+            waves: true,
+        };
         let request = Request { shuffle, ready: Span::ZERO, deadline: None };
         let (took, p) =
             time(51, || advisor::decide(&t, &standing, &request).expect("there are slots"));

@@ -5,6 +5,7 @@ Prints a line of JSON for each repetition: its seconds, and whether its result i
 repartition   rows of random numbers by the hash of one of them
 sort          the same rows by one of them; a job that samples them comes before
 group         the same rows by one of them, of which each has a group of its own
+skew          the same by a key that the first three eighths of the rows share, so that one task reads most
 join          two tables of half as many rows, which share a key
 pagerank      three iterations on a graph of random links: a join and a group each
 """
@@ -48,7 +49,7 @@ def pagerank(spark: SparkSession, nodes: int, partitions: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("kinds", nargs="+", choices=["repartition", "sort", "group", "join", "pagerank"])
+    parser.add_argument("kinds", nargs="+", choices=["repartition", "sort", "group", "skew", "join", "pagerank"])
     parser.add_argument("--mb", type=int, default=100, help="megabytes that are shuffled, about")
     parser.add_argument("--partitions", type=int, default=0, help="of the tables and of what is shuffled; 0: as many as there are slots")
     parser.add_argument("--repeat", type=int, default=1)
@@ -70,6 +71,10 @@ def main() -> None:
         elif kind == "group":
             of = whole.groupBy("c0").agg(*(F.max(c).alias(c) for c in whole.columns if c != "c0"))
             right = checksum(of) == wanted
+        elif kind == "skew":
+            keyed = whole.withColumn("key", F.expr(f"if(id < {rows * 3 // 8}, -1, id)")).repartition(partitions, "key")
+            of = keyed.groupBy("key", "c0").agg(*(F.max(c).alias(c) for c in whole.columns if c != "c0"))
+            right = checksum(of.drop("key")) == wanted
         elif kind == "join":
             half = [whole.where(f"id % 2 = {k}").selectExpr("id div 2 key", f"struct(*) side{k}") for k in (0, 1)]
             # All columns count, else Spark would shuffle only the key.

@@ -44,6 +44,11 @@ pub fn at_ms(ms: u64) -> String {
     )
 }
 
+/// The milliseconds since 1970 of an instant in ISO 8601.
+pub fn ms_of(text: &str) -> Option<u64> {
+    text.parse::<jiff::Timestamp>().ok().and_then(|t| t.as_millisecond().try_into().ok())
+}
+
 fn instant(t: jiff::Timestamp) -> String {
     // Three decimals, of zeros too, so that all results and logs have one form.
     format!("{t:.3}")

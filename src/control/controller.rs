@@ -67,6 +67,8 @@ pub struct Controller {
     /// How long before it takes effect an operation must be in place in the fabric.
     notice: Span,
     next_cycle: Time,
+    /// Since when a coflow has been waiting for a decision of its own.
+    arrived: Option<Time>,
     cycle: u64,
     phase: Phase,
     /// Reservations that had no room in the fabric are written then.
@@ -121,6 +123,7 @@ impl Controller {
             policy,
             notice,
             next_cycle: start,
+            arrived: None,
             cycle: 0,
             phase: Phase::Idle,
             top_up_at: None,
@@ -150,12 +153,10 @@ impl Controller {
             return None;
         }
         let cycle = Wake { at: self.next_cycle, why: Why::Cycle, skip: self.skip() };
-        let room = self.top_up_at.filter(|&t| t < self.next_cycle).map(|at| Wake {
-            at,
-            why: Why::Room,
-            skip: Skip::Never,
-        });
-        Some(room.unwrap_or(cycle))
+        let early = [(self.arrived, Why::Arrival), (self.top_up_at, Why::Room)];
+        let early = early.into_iter().filter_map(|(at, why)| Some((at?, why)));
+        let first = early.min_by_key(|e| e.0).filter(|e| e.0 < self.next_cycle);
+        Some(first.map_or(cycle, |(at, why)| Wake { at, why, skip: Skip::Never }))
     }
 
     /// Whether the next decision may depend on how far a coflow is: it has an aggregate worth
@@ -201,7 +202,7 @@ impl Controller {
                     priorities: &priorities,
                 };
                 let bytes = self.accounts.declare(new, now, self.topology.rack_count())?;
-                self.log(now, What::CoflowArrived { id, bytes });
+                self.has_arrived(id, bytes, now);
             }
             Event::CoflowPrioritised { id, change } => self.prioritised(id, &change, now)?,
             Event::CoflowProgress { id, received } => self.accounts.progress(id, &received)?,
@@ -291,12 +292,14 @@ impl Controller {
             let deadline = self.next_cycle + self.policy.interval * behind;
             self.next_cycle = deadline + self.policy.interval;
             self.phase = Phase::Observing { decide: Some(deadline) };
+        } else if self.arrived.is_some() {
+            self.phase = Phase::Observing { decide: Some(now) };
         } else if self.top_up_at.is_some_and(|t| now >= t) {
             self.phase = Phase::Observing { decide: None };
         } else {
             return;
         }
-        self.top_up_at = None;
+        (self.top_up_at, self.arrived) = (None, None);
         self.actions.push_back(Action::Observe);
     }
 

@@ -343,6 +343,8 @@ pub struct Wake {
 pub enum Why {
     /// A cycle's deadline: observe, decide, write.
     Cycle,
+    /// The same, since a coflow has arrived ([`policy::CircuitPolicy::at_arrivals`]).
+    Arrival,
     /// A port of the fabric has room again for reservations that did not fit before: write them.
     Room,
 }

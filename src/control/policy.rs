@@ -20,6 +20,10 @@ pub struct CircuitPolicy {
     /// the cycle's beginning (plus the notice that the fabric needs to drain queues), however fast
     /// it was: compute time is charged to the interval.
     pub lead: Span,
+    /// Whether a decision is also made when a coflow arrives, beside the one of each interval; only
+    /// under [`Estimator::Declared`], where an interval that is cut short changes no measure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_arrivals: bool,
     /// A rack-to-rack aggregate of one coflow below this is never marked as an elephant, and demand
     /// below it never gets a circuit.
     pub elephant_threshold: Bytes,
@@ -62,6 +66,7 @@ impl Default for CircuitPolicy {
             name: "default".into(),
             interval: Span::millis(100),
             lead: Span::millis(5),
+            at_arrivals: false,
             elephant_threshold: Bytes(0),
             demand: Estimator::Counters,
             ageing: 0,

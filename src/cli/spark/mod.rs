@@ -24,11 +24,14 @@ use super::{
 use crate::api::wire;
 use crate::coflows::elephants::Admit;
 use crate::kernel::ownership::{self, Note};
+use crate::runtime::open;
 use crate::units::Bytes;
+use crate::workload::spark_log::{self, Log};
 use crate::{client, config};
 
 mod network;
 mod plugin;
+mod result;
 mod shown;
 mod submit;
 
@@ -38,6 +41,10 @@ use shown::Outcome;
 
 /// The policy of a run that names none.
 const DEFAULT_POLICY: &str = "declared";
+/// The most bytes of Spark's own log of events that are read.
+const MOST: u64 = 1 << 30;
+/// The directory of Spark's own log of events, and the name of that log.
+const EVENTS: &str = "events";
 /// How often it is looked whether a process is up, or has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -86,7 +93,8 @@ pub struct Args {
     /// A setting of Spark; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     conf: Vec<String>,
-    /// Also writes what became of shuffles and jobs to a file
+    /// Also writes what became of jobs, tasks and shuffles to a file, which `report` and `plot`
+    /// read
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Keeps what the network, the driver and the executors logged in this directory
@@ -158,7 +166,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
     print(&shown::tables(&outcomes))?;
     if let Some(json) = &args.json {
-        write_text(json, &super::tables::json_list(&outcomes))?;
+        let all: Vec<_> = outcomes.iter().map(Outcome::written).collect();
+        write_text(json, &super::tables::json_list(&all))?;
     }
     if stop.load(Relaxed) {
         return Err(CliError::Failed(
@@ -302,6 +311,15 @@ struct Plan<'a> {
     circuits: bool,
 }
 
+impl Plan<'_> {
+    /// What the application is called: its file, without its ending.
+    fn workload(&self) -> String {
+        let file = self.args.app.iter().map(Path::new).find(|a| a.extension().is_some());
+        let name = file.and_then(Path::file_stem).map(|s| s.to_string_lossy().into_owned());
+        name.unwrap_or_else(|| "application".into())
+    }
+}
+
 /// This program.
 fn program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| "heliostat".into())
@@ -319,21 +337,47 @@ fn one(plan: &Plan<'_>, stop: &AtomicBool) -> Result<Outcome, CliError> {
         }
         Some(dir) => dir.clone(),
     };
-    for dir in [&logs, &scratch.path().join("conf")] {
+    for dir in [&logs, &scratch.path().join(EVENTS), &scratch.path().join("conf")] {
         fs::create_dir_all(dir).map_err(|e| files::failed(dir, &e))?;
     }
     let network = match &plan.place.up {
         Some(note) => Network::up(note.clone())?,
         None => Network::start(plan, &logs)?,
     };
+    let client = network.client();
+    let before = result::Network::read(&client);
     let mut outcome = Outcome::new(plan);
     let submitted = submit::submit(plan, scratch.path(), &logs, &mut outcome, stop);
     outcome.total(network.carried());
+    let log = log(scratch.path(), plan.args.logs.as_ref().map(|_| &*logs));
+    let result =
+        before.and_then(|before| log.and_then(|log| before.result(&client, plan, &log, &outcome)));
+    outcome.result = result.map(Box::new).map_err(|e| note(&format!("no result: {e}"))).ok();
     let ended = network.end();
     if let Err(why) | Ok(Some(why)) = &submitted {
         outcome.failed = Some(kept(why, scratch, plan.args.logs.as_deref()));
     }
     ended.map(|()| outcome)
+}
+
+/// What Spark logged of the application; nothing if it wrote no log. It is kept beside the other
+/// logs, if those are.
+fn log(scratch: &Path, kept: Option<&Path>) -> Result<Log, CliError> {
+    let directory = scratch.join(EVENTS);
+    let all = fs::read_dir(&directory).map_err(|e| files::failed(&directory, &e))?;
+    // Hadoop keeps checksums in files whose names begin with a dot.
+    let is_log = |f: &fs::DirEntry| !f.file_name().as_encoded_bytes().starts_with(b".");
+    let Some(file) = all.filter_map(Result::ok).find(is_log).map(|f| f.path()) else {
+        return Ok(Log::default());
+    };
+    let text = open::text(&file, MOST)
+        .map_err(|e| CliError::Failed(format!("{}: {e}", file.display())))?;
+    // The last line of one that was killed may be half of one.
+    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    if let Some(kept) = kept {
+        write_text(&kept.join(format!("{EVENTS}.jsonl")), whole)?;
+    }
+    spark_log::parse(whole).map_err(|e| CliError::Failed(format!("Spark's log of events:{e}")))
 }
 
 /// Why an application failed, and where its logs are: they outlive a failure.
@@ -370,6 +414,10 @@ fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static s
         ("spark.executor.cores", plan.args.cores.to_string()),
         ("spark.local.dir", scratch.join("local").display().to_string()),
         ("spark.ui.enabled", off()),
+        ("spark.eventLog.enabled", "true".into()),
+        ("spark.eventLog.dir", format!("file://{}", scratch.join(EVENTS).display())),
+        ("spark.eventLog.rolling.enabled", off()),
+        ("spark.eventLog.compress", off()),
         // The application begins when all executors are there.
         ("spark.scheduler.minRegisteredResourcesRatio", "1.0".into()),
         ("spark.scheduler.maxRegisteredResourcesWaitingTime", "300s".into()),

@@ -84,6 +84,11 @@ impl Network {
         Ok(Self { child: None, note, before })
     }
 
+    /// A client of its API.
+    pub fn client(&self) -> Client {
+        client(&self.note)
+    }
+
     /// Bytes between racks that ToRs have counted since the application began, other traffic
     /// included, and bytes over circuits among them; if the network still answers.
     pub fn carried(&self) -> Option<(u64, u64)> {

@@ -30,7 +30,7 @@ const SOURCES: [(&str, &str); 12] = sources![
     "heliostat/spark/HeliostatClusterManager.java",
     "heliostat/spark/HeliostatScheduler.java",
     "heliostat/spark/PlacedTaskSet.java",
-    "heliostat/spark/Quota.java",
+    "heliostat/spark/Placement.java",
     "heliostat/spark/Settings.java",
     "heliostat/spark/Shuffle.java",
     "heliostat/spark/Slots.java",

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Mode, Plan, note};
 use crate::api::wire;
 use crate::cli::tables::{self, Rows};
+use crate::runtime::jobs::report::JobsResult;
 use crate::units::{Bytes, Span};
 
 /// The most pairs of racks that a line shows.
@@ -25,6 +26,10 @@ pub struct Shuffle {
     pub stage: u32,
     /// Which attempt of it.
     pub attempt: u32,
+    /// The stage, the shuffles that it reads and the application: the name of its coflow.
+    pub name: String,
+    /// Spark's numbers of these shuffles.
+    pub shuffles: Vec<u32>,
     /// Tasks that read.
     pub tasks: u32,
     /// When it was submitted, in milliseconds since 1970.
@@ -97,11 +102,23 @@ pub struct Outcome {
     /// What the ToRs counted between racks meanwhile, other traffic included.
     sent_bytes: u64,
     over_ocs_bytes: u64,
-    shuffles: Vec<Shuffle>,
+    /// Its shuffles, in the order of their ends.
+    pub shuffles: Vec<Shuffle>,
     jobs: Vec<Job>,
     /// Why the application failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// The same as a result of jobs, if the network told what it counted.
+    #[serde(skip)]
+    pub result: Option<Box<JobsResult>>,
+}
+
+/// A run as `--json` writes it: a result of jobs, and what only Spark and the plug-in know.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    result: Option<&'a JobsResult>,
+    spark: &'a Outcome,
 }
 
 /// Time that these intervals of milliseconds cover together.
@@ -125,6 +142,17 @@ fn racks(tasks: &[RackTasks]) -> String {
 }
 
 impl Shuffle {
+    /// Bytes by sending and receiving rack, as the ToRs counted them.
+    pub fn pairs(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        self.pairs.iter().map(|p| (p.from, p.to, p.bytes))
+    }
+
+    /// How long it took: its coflow, or, if it was not declared or did not end, its stage.
+    pub fn time(&self) -> Span {
+        let cct = self.coflow.as_ref().and_then(|c| c.cct_ns).map(Span);
+        cct.unwrap_or(Span::millis(self.took_ms))
+    }
+
     /// Whether tasks ran where the controller said.
     fn placement(&self) -> String {
         match (&self.not_placed, self.placed.is_empty()) {
@@ -177,7 +205,13 @@ impl Outcome {
             shuffles: vec![],
             jobs: vec![],
             failed: None,
+            result: None,
         }
+    }
+
+    /// As a file has it.
+    pub fn written(&self) -> impl Serialize {
+        Written { result: self.result.as_deref(), spark: self }
     }
 
     /// Takes a line of the report.

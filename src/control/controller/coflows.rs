@@ -7,7 +7,7 @@ use crate::coflows::priority::{Change, Priorities};
 use crate::ids::CoflowId;
 use crate::previous_run::{LOST, PreviousRun};
 use crate::record::{ProposalView, What};
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 use crate::{Action, ProgressBy, Rejected};
 
 impl Controller {
@@ -72,8 +72,17 @@ impl Controller {
             priorities,
         };
         let bytes = self.accounts.open(new, now, racks)?;
-        self.log(now, What::CoflowArrived { id, bytes });
+        self.has_arrived(id, bytes, now);
         Ok(())
+    }
+
+    /// Logs an arrival, and has a decision made for it where the policy wants that and there are
+    /// circuits to decide about.
+    pub(super) fn has_arrived(&mut self, id: CoflowId, bytes: Bytes, now: Time) {
+        self.log(now, What::CoflowArrived { id, bytes });
+        if self.policy.at_arrivals && self.follows(id) && self.decides_circuits() {
+            self.arrived.get_or_insert(now);
+        }
     }
 
     /// Flows of an open coflow get other strict priorities. What is as it was is neither logged nor

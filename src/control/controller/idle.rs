@@ -61,9 +61,12 @@ impl Controller {
         let nothing =
             self.wanted.timetable.is_empty() && self.manual.is_empty() && self.failures.is_empty();
         let dark = self.last.as_ref().is_none_or(|l| l.programmed.timetable.is_empty());
-        let without =
-            self.topology.planes.is_empty() || self.scheduler.set_by() == SetBy::NoCircuits;
-        without && nothing && dark && !self.accounts.read_counters()
+        !self.decides_circuits() && nothing && dark && !self.accounts.read_counters()
+    }
+
+    /// Whether the network has circuits and the policy sets them.
+    pub(super) fn decides_circuits(&self) -> bool {
+        !self.topology.planes.is_empty() && self.scheduler.set_by() != SetBy::NoCircuits
     }
 
     /// Whether the next cycle will do what the one that saw this did, which was nothing: there was

@@ -17,6 +17,7 @@ use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
 mod answers;
+mod arrivals;
 mod kinds;
 mod misfits;
 

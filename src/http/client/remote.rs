@@ -202,6 +202,7 @@ impl Network for Remote {
                 .map(|&(r, b)| wire::RackOutput {
                     rack: wire::RackRef(r.0),
                     bytes: wire::Amount(b.0),
+                    by_task: vec![],
                 })
                 .collect(),
             reduces: None,

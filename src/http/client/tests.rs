@@ -156,7 +156,11 @@ fn only_tasks_without_room_have_no_proposal() {
     let client = Client::new(&rig.server.url(), None).unwrap();
     let ask = |tasks: u32, free: u32| {
         let place = wire::Place {
-            maps: vec![wire::RackOutput { rack: wire::RackRef(0), bytes: wire::Amount(1_000_000) }],
+            maps: vec![wire::RackOutput {
+                rack: wire::RackRef(0),
+                bytes: wire::Amount(1_000_000),
+                by_task: vec![],
+            }],
             reduces: None,
             tasks: Some(tasks),
             slots: Some(vec![wire::RackSlots { rack: wire::RackRef(1), free, soon: vec![] }]),

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! {"Event":"SparkListenerJobStart","Job ID":0,"Submission Time":<ms>,"Stage Infos":[{"Stage ID":1,"Parent IDs":[0],"RDD Info":[..]}],..}
+//! {"Event":"SparkListenerJobEnd","Job ID":0,"Completion Time":<ms>,"Job Result":{"Result":"JobSucceeded"}}
 //! {"Event":"SparkListenerStageCompleted","Stage Info":{"Stage ID":0,..}}
 //! {"Event":"SparkListenerTaskEnd","Stage ID":0,"Task Info":{"Index":2,..},"Task Metrics":{..},..}
 //! ```
@@ -27,12 +28,18 @@ use crate::ids::JobId;
 use crate::text;
 use crate::units::{Bytes, Span, Time};
 
+mod history;
+
+pub use history::{Attempt, Past, history};
+
 /// The longest text that is read.
 const MAX_TEXT: usize = 1_000_000_000;
 /// The most tasks of a stage.
 const MAX_TASKS: usize = 1_000_000;
 /// The largest number of bytes, and the longest time in milliseconds, of a task.
 const MAX: u64 = 1_000_000_000_000;
+/// The latest instant in milliseconds since 1970: more than two centuries from then.
+const MAX_INSTANT: u64 = 8_000_000_000_000;
 
 /// What a log says of an application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,10 +48,15 @@ pub struct Log {
     jobs: Vec<Job>,
     /// Stages that were completed, by Spark's number.
     stages: BTreeMap<u32, Stage>,
+    /// By job that ended: when, if it did what it should.
+    ended: BTreeMap<u32, Option<u64>>,
+    /// Attempts of tasks, in the order of their ends.
+    attempts: Vec<history::Ended>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Job {
+    id: u32,
     /// What it becomes a part of.
     unit: Unit,
     submitted_ms: u64,
@@ -57,6 +69,15 @@ struct Job {
 enum Unit {
     Query(u64),
     Job(u32),
+}
+
+impl Unit {
+    fn name(self) -> String {
+        match self {
+            Self::Query(n) => format!("query-{n}"),
+            Self::Job(n) => format!("job-{n}"),
+        }
+    }
 }
 
 /// A stage of a job, which may be skipped.
@@ -120,6 +141,22 @@ struct Properties {
 }
 
 #[derive(Deserialize)]
+struct JobEnd {
+    #[serde(rename = "Job ID")]
+    id: u32,
+    #[serde(rename = "Completion Time")]
+    ended_ms: u64,
+    #[serde(rename = "Job Result")]
+    result: JobEnded,
+}
+
+#[derive(Deserialize)]
+struct JobEnded {
+    #[serde(rename = "Result")]
+    result: String,
+}
+
+#[derive(Deserialize)]
 struct StageCompleted {
     #[serde(rename = "Stage Info")]
     stage: StageInfo,
@@ -158,6 +195,12 @@ struct TaskInfo {
     /// The same as the index, but in a stage that is tried again; logs before Spark 3.3 lack it.
     #[serde(rename = "Partition ID")]
     partition: Option<u32>,
+    #[serde(rename = "Host", default)]
+    host: String,
+    #[serde(rename = "Launch Time", default)]
+    launched_ms: u64,
+    #[serde(rename = "Finish Time", default)]
+    ended_ms: u64,
 }
 
 #[derive(Deserialize)]
@@ -290,11 +333,17 @@ impl Log {
                 let unit = query.transpose()?.map_or(Unit::Job(start.id), Unit::Query);
                 let pool = said.pool.unwrap_or_default();
                 self.jobs.push(Job {
+                    id: start.id,
                     unit,
                     submitted_ms: start.submitted_ms,
                     pool,
                     stages: start.stages,
                 });
+            }
+            "SparkListenerJobEnd" => {
+                let end: JobEnd = read(number, line)?;
+                let succeeded = end.result.result == "JobSucceeded";
+                self.ended.insert(end.id, succeeded.then_some(end.ended_ms.min(MAX_INSTANT)));
             }
             "SparkListenerStageCompleted" => {
                 let StageInfo { id, failure } = read::<StageCompleted>(number, line)?.stage;
@@ -302,12 +351,23 @@ impl Log {
             }
             "SparkListenerTaskEnd" => {
                 let end: TaskEnd = read(number, line)?;
-                let Some(metrics) = end.metrics.filter(|_| end.reason.reason == "Success") else {
-                    return Ok(());
-                };
+                let (info, finished) = (end.info, end.reason.reason == "Success");
+                let partition = info.partition.unwrap_or(info.index);
+                let task = end.metrics.as_ref().map(Metrics::task).transpose().map_err(bad)?;
+                let launched_ms = info.launched_ms.min(MAX_INSTANT);
+                self.attempts.push(history::Ended {
+                    stage: end.stage,
+                    task: partition,
+                    host: info.host,
+                    launched_ms,
+                    ended_ms: info.ended_ms.clamp(launched_ms, MAX_INSTANT),
+                    waited_ms: end.metrics.map_or(0, |m| m.shuffle_read.wait_ms.min(MAX)),
+                    finished,
+                    shuffle_read: task.map_or(0, |t| t.shuffle_read),
+                });
+                let Some(task) = task.filter(|_| finished) else { return Ok(()) };
                 let stage = self.stages.entry(end.stage).or_default();
-                let partition = end.info.partition.unwrap_or(end.info.index);
-                stage.tasks.insert(partition, metrics.task().map_err(bad)?);
+                stage.tasks.insert(partition, task);
                 if stage.tasks.len() > MAX_TASKS {
                     return Err(bad(format!(
                         "stage {} has more than {MAX_TASKS} tasks",
@@ -410,15 +470,11 @@ pub fn to_jobs(name: &str, log: &Log) -> JobList {
             });
         }
         edges.sort_by_key(|e| (e.from, e.to));
-        let name = match unit {
-            Unit::Query(n) => format!("query-{n}"),
-            Unit::Job(n) => format!("job-{n}"),
-        };
         let queue = pools.binary_search(&&*first.pool).unwrap_or(0) as u32;
         let arrival = Time::ZERO + Span::millis((first.submitted_ms - zero).min(MAX));
         (!stages.is_empty()).then_some(JobSpec {
             id: JobId(0),
-            name,
+            name: unit.name(),
             queue,
             arrival,
             recurring: false,

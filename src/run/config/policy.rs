@@ -46,6 +46,10 @@ pub struct RawPolicy {
     /// than the interval. 5 ms or half the interval, the shorter of the two, if left out.
     #[serde(default, serialize_with = "exact_or_null", skip_serializing_if = "Option::is_none")]
     lead: Option<Span>,
+    /// Whether a decision is also made when a coflow arrives, beside the one of each interval; only
+    /// with demand: declared; false if left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    at_arrivals: bool,
     /// Which traffic may use circuits.
     #[serde(default)]
     elephants: RawElephants,
@@ -305,6 +309,7 @@ impl From<&RunPlan> for RawPolicy {
             name: p.name.clone(),
             interval: p.interval,
             lead: Some(p.lead),
+            at_arrivals: p.at_arrivals,
             elephants: RawElephants { admit: run.admit, threshold: p.elephant_threshold },
             demand: p.demand,
             ageing: p.ageing,
@@ -383,10 +388,11 @@ fn as_file(plan: &RunPlan) -> Value {
 }
 
 /// The keys that may change while a network runs: those of a [`CircuitPolicy`].
-const FREE: [&[&str]; 11] = [
+const FREE: [&[&str]; 12] = [
     &["name"],
     &["interval"],
     &["lead"],
+    &["at_arrivals"],
     &["elephants", "threshold"],
     &["demand"],
     &["ageing"],
@@ -500,6 +506,12 @@ impl RawPolicy {
                 format!("a lead of {lead} does not fit in an interval of {}", self.interval);
             flaws.add(vec!["lead".into()], message, "less than `interval`");
         }
+        flaws.unless(
+            !self.at_arrivals || self.demand == Estimator::Declared,
+            vec!["at_arrivals".into()],
+            "this demand is not what coflows declare",
+            "only with `demand: declared`",
+        );
         let counts =
             self.ageing == 0 || matches!(self.demand, Estimator::Counters | Estimator::HederaRacks);
         flaws.unless(
@@ -568,6 +580,7 @@ impl RawPolicy {
                 name: self.name,
                 interval: self.interval,
                 lead,
+                at_arrivals: self.at_arrivals,
                 elephant_threshold: self.elephants.threshold,
                 demand: self.demand,
                 ageing: self.ageing,

@@ -163,6 +163,7 @@ fn every_mistake_has_one_error_with_its_place() {
             ("scheduler: edmonds", "scheduler: edmonds\ncongestion: 'a b'"),
             ("scheduler: edmonds", "scheduler: edmonds\nageing: 50"),
             ("demand: backlog", "demand: counters\nageing: 100"),
+            ("demand: backlog", "demand: combined\nat_arrivals: true"),
             ("scheduler: edmonds", "scheduler: edmonds\nnetwork: tcp"),
             ("scheduler: edmonds", "scheduler: edmonds\nnetwork: aalo\naalo: {queues: 0}"),
             ("scheduler: edmonds", "scheduler: edmonds\nnetwork: aalo\naalo: {factor: 1}"),

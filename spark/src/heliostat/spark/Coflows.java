@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -15,6 +16,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.StreamSupport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -27,6 +30,10 @@ final class Coflows {
     private static final long SETTLE_MS = 400;
     /** How long what is still to be told may take when an application ends, in seconds. */
     private static final long END_S = 3;
+    /** The most numbers of bytes by rack and task that the controller takes. */
+    private static final int MAX_READS = 20_000;
+    /** The most shuffles that a coflow's name has. */
+    private static final int MOST_NAMED = 3;
     /** The longest name that a coflow may have. */
     private static final int MAX_NAME = 64;
 
@@ -38,6 +45,7 @@ final class Coflows {
         final int stage;
         final int attempt;
         final Shuffle shuffle;
+        private final List<Integer> ids;
         private final long startedMs = System.currentTimeMillis();
         /** By task of the stage: the rack in which it runs. */
         private final Map<Integer, Integer> ranIn = new HashMap<>();
@@ -49,9 +57,14 @@ final class Coflows {
         private JsonNode before;
         private long remoteBytes;
 
-        Reading(String application, int stage, int attempt, Shuffle shuffle) {
-            String end = " stage " + stage + (attempt > 0 ? "." + attempt : "");
-            name = application.substring(0, Math.min(application.length(), MAX_NAME - end.length())) + end;
+        /** @param ids Spark's numbers of the shuffles that it reads */
+        Reading(String application, int stage, int attempt, List<Integer> ids, Shuffle shuffle) {
+            String read = ids.stream().limit(MOST_NAMED).map(String::valueOf).collect(Collectors.joining("+"));
+            String begin = "stage " + stage + (attempt > 0 ? "." + attempt : "") + " shuffle " + read;
+            if (ids.size() > MOST_NAMED) begin += "..";
+            this.ids = ids;
+            // What differs comes first, since charts cut long names.
+            name = begin + " of " + application.substring(0, Math.min(application.length(), MAX_NAME - begin.length() - 4));
             this.stage = stage;
             this.attempt = attempt;
             this.shuffle = shuffle;
@@ -113,26 +126,27 @@ final class Coflows {
     /**
      * Asks in which racks the tasks of a stage shall run, and declares its coflow.
      *
-     * @return tasks by rack; empty if Spark is to decide
+     * @return by task: its rack; empty if Spark is to decide
      */
-    Map<Integer, Integer> place(Reading r, Map<Integer, Integer> offered) {
+    int[] place(Reading r, Map<Integer, Integer> offered) {
         int tasks = r.shuffle.tasks();
         if (offered.values().stream().mapToInt(Integer::intValue).sum() < tasks) {
             r.why = "too few slots";
-            return Map.of();
+            return new int[0];
         }
         Map<String, Object> place = new LinkedHashMap<>();
-        place.put("maps", list(r.shuffle.maps(), "bytes"));
+        place.put("maps", maps(r.shuffle));
         place.put("tasks", tasks);
         place.put("slots", list(offered, "free"));
         JsonNode proposed = ask("POST", "/api/v1/coflows", Map.of("name", r.name, "place", place));
         if (proposed == null) {
             r.why = "the controller did not answer";
-            return Map.of();
+            return new int[0];
         }
         Map<Integer, Integer> racks = new TreeMap<>();
         proposed.at("/proposal/chosen/racks").forEach(x -> racks.put(x.get("rack").asInt(), x.get("tasks").asInt()));
         r.placed = racks;
+        JsonNode byTask = proposed.at("/proposal/tasks");
         r.declared = true;
         long id = proposed.get("id").asLong();
         // Where all stays in one rack there is nothing to declare.
@@ -141,7 +155,21 @@ final class Coflows {
         } else if (ask("POST", "/api/v1/coflows/" + id + "/confirm", Map.of()) != null) {
             r.coflow = id;
         }
-        return racks;
+        if (!byTask.isArray()) return Placement.inOrder(racks);
+        return StreamSupport.stream(byTask.spliterator(), false).mapToInt(JsonNode::asInt).toArray();
+    }
+
+    /** Map output by rack, with what each task reads of it unless that is too much to tell. */
+    static List<Object> maps(Shuffle shuffle) {
+        var rows = shuffle.maps();
+        boolean all = (long) rows.size() * shuffle.tasks() <= MAX_READS;
+        List<Object> maps = new ArrayList<>();
+        rows.forEach(
+                (rack, row) -> {
+                    long bytes = Arrays.stream(row).sum();
+                    maps.add(all ? Map.of("rack", rack, "bytes", bytes, "by_task", row) : Map.of("rack", rack, "bytes", bytes));
+                });
+        return maps;
     }
 
     /**
@@ -195,6 +223,7 @@ final class Coflows {
         line.put("stage", r.stage);
         line.put("attempt", r.attempt);
         line.put("name", r.name);
+        line.put("shuffles", r.ids);
         line.put("tasks", r.shuffle.tasks());
         line.put("started_ms", r.startedMs);
         line.put("took_ms", tookMs);

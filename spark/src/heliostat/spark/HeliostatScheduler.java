@@ -1,8 +1,10 @@
 package heliostat.spark;
 
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -45,7 +47,7 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
     private final Coflows coflows;
     private final int slotsPerExecutor;
     private final Map<Key, Coflows.Reading> readings = new ConcurrentHashMap<>();
-    private final Map<Key, Quota> quotas = new ConcurrentHashMap<>();
+    private final Map<Key, Placement> placements = new ConcurrentHashMap<>();
     /** By stage that writes a shuffle: which one. */
     private final Map<Integer, Integer> writes = Collections.synchronizedMap(latest());
     /** By shuffle and host: bytes that its map tasks wrote. */
@@ -103,12 +105,21 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
         Shuffle shuffle = reads(set, stage.get());
         if (shuffle.bytes() == 0) return;
         Key key = new Key(set.stageId(), set.stageAttemptId());
-        var reading = new Coflows.Reading(context.appName(), key.stage, key.attempt, shuffle);
+        var reading = new Coflows.Reading(context.appName(), key.stage, key.attempt, shuffles(stage.get()), shuffle);
         readings.put(key, reading);
         coflows.begins(reading);
         if (settings.mode() != Settings.Mode.PLACE) return;
-        Map<Integer, Integer> placed = coflows.place(reading, Slots.offered(slots(), busy(), shuffle.tasks()));
-        if (!placed.isEmpty()) quotas.put(key, new Quota(placed, settings.patienceMs(), Clock.ms()));
+        int[] placed = coflows.place(reading, Slots.offered(slots(), busy(), shuffle.tasks()));
+        if (placed.length > 0) placements.put(key, new Placement(placed, settings.patienceMs(), Clock.ms()));
+    }
+
+    private static List<Integer> shuffles(Stage stage) {
+        List<Integer> ids = new ArrayList<>();
+        for (Stage parent : CollectionConverters.asJava(stage.parents())) {
+            if (parent instanceof ShuffleMapStage maps) ids.add(maps.shuffleDep().shuffleId());
+        }
+        Collections.sort(ids);
+        return ids;
     }
 
     /** What the tasks of a set read of the shuffles before their stage. */
@@ -170,9 +181,9 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
 
     @Override
     public TaskSetManager createTaskSetManager(TaskSet set, int maxFailures) {
-        Quota quota = quotas.get(new Key(set.stageId(), set.stageAttemptId()));
-        if (quota == null) return super.createTaskSetManager(set, maxFailures);
-        return new PlacedTaskSet(this, set, maxFailures, healthTrackerOpt(), quota, coflows::rackOf);
+        Placement placement = placements.get(new Key(set.stageId(), set.stageAttemptId()));
+        if (placement == null) return super.createTaskSetManager(set, maxFailures);
+        return new PlacedTaskSet(this, set, maxFailures, healthTrackerOpt(), placement, coflows::rackOf);
     }
 
     /** The tasks that this returns are sent to their executors afterwards. */
@@ -231,7 +242,7 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
         @Override
         public void onStageCompleted(SparkListenerStageCompleted e) {
             Key key = new Key(e.stageInfo().stageId(), e.stageInfo().attemptNumber());
-            quotas.remove(key);
+            placements.remove(key);
             var reading = readings.remove(key);
             if (reading != null) coflows.ends(reading);
         }

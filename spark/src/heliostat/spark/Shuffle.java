@@ -1,5 +1,6 @@
 package heliostat.spark;
 
+import java.util.Arrays;
 import java.util.Map;
 import java.util.TreeMap;
 
@@ -50,20 +51,19 @@ final class Shuffle {
         return same ? written / rounded : 1;
     }
 
-    /** Whole bytes by rack, above zero. */
-    Map<Integer, Long> maps() {
-        Map<Integer, Long> maps = new TreeMap<>();
+    /** By rack that holds any: whole bytes by task. */
+    Map<Integer, long[]> maps() {
+        Map<Integer, long[]> maps = new TreeMap<>();
         for (int r = 0; r < byRack.length; r++) {
-            double sum = 0;
-            for (double b : byRack[r]) sum += b;
-            if (Math.round(sum) > 0) maps.put(r, Math.round(sum));
+            long[] row = Arrays.stream(byRack[r]).mapToLong(Math::round).toArray();
+            if (Arrays.stream(row).sum() > 0) maps.put(r, row);
         }
         return maps;
     }
 
     /** All bytes. */
     long bytes() {
-        return maps().values().stream().mapToLong(Long::longValue).sum();
+        return maps().values().stream().flatMapToLong(Arrays::stream).sum();
     }
 
     /**

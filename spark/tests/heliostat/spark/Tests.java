@@ -1,5 +1,6 @@
 package heliostat.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
@@ -9,6 +10,8 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
@@ -29,8 +32,9 @@ public final class Tests {
         test("pairs follow where tasks run", Tests::pairs);
         test("tasks that have not started are spread over the slots", Tests::spread);
         test("sizes are corrected by what was written", Tests::correction);
-        test("a quota holds until the patience ends", Tests::quota);
-        test("a failed task gives its place back", Tests::givesBack);
+        test("bytes of each task are told", Tests::maps);
+        test("a placement holds until the patience ends", Tests::placement);
+        test("tasks that are alike fill racks in order", Tests::inOrder);
         test("waves offer slots several times", Tests::waves);
         test("a mode that does not exist is refused", Tests::modes);
         test("long names are cut", Tests::names);
@@ -55,6 +59,14 @@ public final class Tests {
         if (!Objects.equals(left, right)) throw new AssertionError(left + " is not " + right);
     }
 
+    private static JsonNode json(String text) throws IOException {
+        return Controller.JSON.readTree(text.replace('\'', '"'));
+    }
+
+    private static JsonNode tree(Object value) throws IOException {
+        return Controller.JSON.readTree(Controller.JSON.writeValueAsString(value));
+    }
+
     private static Shuffle.Pair pair(int from, int to) {
         return new Shuffle.Pair(from, to);
     }
@@ -70,7 +82,6 @@ public final class Tests {
 
     private static void pairs() {
         Shuffle s = shuffle();
-        same(s.maps(), new TreeMap<>(Map.of(0, 160L, 2, 20L)));
         same(s.bytes(), 180L);
         same(s.pairs(Map.of(0, 1, 1, 2), Map.of()), new TreeMap<>(Map.of(pair(0, 1), 100L, pair(0, 2), 60L, pair(2, 1), 10L)));
         same(s.pairs(Map.of(0, 0, 1, 0), Map.of()), new TreeMap<>(Map.of(pair(2, 0), 20L)));
@@ -91,24 +102,28 @@ public final class Tests {
         same(Shuffle.correction(100, 50), 1.0);
     }
 
-    private static void quota() {
-        Quota q = new Quota(Map.of(1, 2), 1000, 0);
-        same(q.allows(1, 0), true);
-        same(q.allows(0, 999), false);
-        q.take(1, 999);
-        same(q.allows(0, 1998), false);
-        same(q.allows(0, 1999), true);
-        q.take(0, 1999);
-        // The task in rack 0 was the second one of rack 1.
-        same(q.allows(1, 2000), false);
+    private static void maps() throws IOException {
+        String all = "[{'rack':0,'bytes':160,'by_task':[100,60]},{'rack':2,'bytes':20,'by_task':[10,10]}]";
+        same(tree(Coflows.maps(shuffle())), json(all));
+        Shuffle large = new Shuffle(1, 20_001);
+        large.addEvenly(0, 20_001);
+        same(tree(Coflows.maps(large)), json("[{'rack':0,'bytes':20001}]"));
     }
 
-    private static void givesBack() {
-        Quota q = new Quota(Map.of(1, 1), 1000, 0);
-        q.take(1, 0);
-        same(q.allows(1, 1), false);
-        q.giveBack(1);
-        same(q.allows(1, 1), true);
+    private static void placement() {
+        Placement p = new Placement(new int[] {1, 0, 1}, 1000, 0);
+        same(p.start(2, t -> true, 999), -1);
+        same(p.start(1, t -> true, 999), 0);
+        same(p.start(1, t -> t != 0, 999), 2);
+        // Task 1 is left, and meant for rack 0.
+        same(p.start(1, t -> t == 1, 1998), -1);
+        same(p.start(1, t -> t == 1, 1999), 1);
+        // A rack takes its own first, also after the patience.
+        same(p.start(0, t -> true, 5000), 1);
+    }
+
+    private static void inOrder() {
+        same(Arrays.toString(Placement.inOrder(Map.of(3, 1, 0, 2))), "[0, 0, 3]");
     }
 
     private static void waves() {
@@ -126,9 +141,10 @@ public final class Tests {
     }
 
     private static void names() {
-        var r = new Coflows.Reading("a".repeat(80), 12, 1, shuffle());
-        same(r.name, "a".repeat(53) + " stage 12.1");
-        same(new Coflows.Reading("sort", 3, 0, shuffle()).name, "sort stage 3");
+        var r = new Coflows.Reading("a".repeat(80), 12, 1, List.of(5), shuffle());
+        same(r.name, "stage 12.1 shuffle 5 of " + "a".repeat(40));
+        same(new Coflows.Reading("sort", 3, 0, List.of(1, 2), shuffle()).name, "stage 3 shuffle 1+2 of sort");
+        same(new Coflows.Reading("union", 9, 0, List.of(0, 1, 2, 3), shuffle()).name, "stage 9 shuffle 0+1+2.. of union");
     }
 
     private static void addresses() {

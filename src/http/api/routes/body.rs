@@ -39,6 +39,8 @@ const MAX_BYTES: u64 = 1_000_000_000_000_000_000;
 const MAX_FLOWS: usize = 10_000;
 /// The most reduce tasks, and slots, of a request.
 const MAX_TASKS: u32 = 100_000;
+/// The most numbers of bytes by map rack and reduce task.
+const MAX_READS: usize = 20_000;
 /// The longest time from now that a request may name: a week.
 const MAX_AHEAD: Span = Span::secs(604_800);
 /// How long a proposal is held unless said otherwise.
@@ -362,6 +364,7 @@ fn placed(app: &App, place: &Place, reduces: &[wire::PlacedTasks]) -> Reply<Vec<
         (place.allowed.is_some(), "allowed"),
         (!place.forbidden.is_empty(), "forbidden"),
         (place.at_most.is_some(), "at_most"),
+        (place.maps.iter().any(|m| !m.by_task.is_empty()), "maps"),
     ] {
         if given {
             return Err(Problem::value(
@@ -417,7 +420,38 @@ fn open(app: &App, place: &Place, maps: Vec<(RackId, Bytes)>, reduces: u32) -> R
             f.clear();
         }
     }
-    Ok(Shuffle::Open { maps, reduces, free, at_most: place.at_most, waves: false })
+    let by_task = by_task(place, reduces)?;
+    Ok(Shuffle::Open { maps, by_task, reduces, free, at_most: place.at_most, waves: false })
+}
+
+/// For each map rack: what every reduce task reads of it; empty if all read the same.
+fn by_task(place: &Place, tasks: u32) -> Reply<Vec<Vec<Bytes>>> {
+    let wrong = |k: usize, why: String| Problem::value(format!("/place/maps/{k}/by_task"), why);
+    if place.maps.iter().all(|m| m.by_task.is_empty()) {
+        return Ok(vec![]);
+    }
+    let most = MAX_READS / place.maps.len();
+    let one = |(k, m): (usize, &wire::RackOutput)| {
+        let n = m.by_task.len();
+        if n != tasks as usize {
+            return Err(wrong(
+                k,
+                format!("{n} numbers: one for each of the {tasks} tasks, in every rack"),
+            ));
+        }
+        if n > most {
+            return Err(wrong(k, format!("{n} numbers: at most {MAX_READS}, all racks together")));
+        }
+        let sum = m.by_task.iter().map(|b| b.0).fold(0, u64::saturating_add);
+        if sum != m.bytes.0 {
+            return Err(wrong(
+                k,
+                format!("{sum} bytes in all: they must be the rack's {}", m.bytes.0),
+            ));
+        }
+        Ok(m.by_task.iter().map(|b| Bytes(b.0)).collect())
+    };
+    place.maps.iter().enumerate().map(one).collect()
 }
 
 /// By rack: when each slot is free, from now.

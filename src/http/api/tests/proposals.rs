@@ -338,6 +338,19 @@ fn impossible_shuffles_are_refused_with_a_pointer() {
         "/place/forbidden"
     );
     assert_eq!(post(json!({"maps": maps(), "tasks": 1, "wish": 1}), 422), "/place/wish");
+    let by_task = |n: Value| json!([{"rack": 0, "bytes": 9, "by_task": n}]);
+    for wrong in [json!([4, 4, 1]), json!([4, 4]), json!([u64::MAX, 10])] {
+        let at = post(json!({"maps": by_task(wrong), "tasks": 2}), 422);
+        assert_eq!(at, "/place/maps/0/by_task");
+    }
+    let some = json!([{"rack": 0, "bytes": 9, "by_task": [9]}, {"rack": 1, "bytes": 9}]);
+    assert_eq!(post(json!({"maps": some, "tasks": 1}), 422), "/place/maps/1/by_task");
+    let many = json!([{"rack": 0, "bytes": 20_001, "by_task": vec![1; 20_001]}]);
+    assert_eq!(post(json!({"maps": many, "tasks": 20_001}), 422), "/place/maps/0/by_task");
+    assert_eq!(
+        post(json!({"maps": by_task(json!([9])), "reduces": [{"rack": 1, "tasks": 1}]}), 422),
+        "/place/maps"
+    );
     body["place"] = json!({"maps": maps(), "tasks": 1});
     body["pairs"] = json!([{"from": 0, "to": 1, "bytes": 1}]);
     assert_eq!(r.send("POST", "/api/v1/coflows", &body).problem(422).0, "/pairs");
@@ -346,6 +359,27 @@ fn impossible_shuffles_are_refused_with_a_pointer() {
     body["send"] = json!(true);
     assert_eq!(r.send("POST", "/api/v1/coflows", &body).problem(409).0, "/send");
     assert_eq!(r.get("/api/v1/coflows").json()["coflows"], json!([]));
+}
+
+#[test]
+fn tasks_that_read_unequal_parts_have_a_rack_each() {
+    let r = sunflow();
+    r.tick();
+    // Task 1 reads nearly all, and most of that is in rack 2.
+    let row =
+        |rack: u32, own: [u64; 2]| json!({"rack": rack, "bytes": own[0] + own[1], "by_task": own});
+    let body = json!({"name": "skewed", "place": {
+        "maps": [row(0, [2 * MB, 10 * MB]), row(2, [2 * MB, 40 * MB])],
+        "tasks": 2, "slots": [{"rack": 0, "free": 1}, {"rack": 2, "free": 1}]
+    }});
+    let c = coflow(&r.send("POST", "/api/v1/coflows", &body));
+    let p = c.proposal.unwrap().proposal;
+    assert_eq!(p.tasks, [0, 2]);
+    let pairs: Vec<_> = p.pairs.iter().map(|w| (w.from, w.to, w.bytes)).collect();
+    assert_eq!(pairs, [(0, 2, 10 * MB), (2, 0, 2 * MB)]);
+    // What is declared is what was proposed.
+    let c = coflow(&r.send("POST", &format!("/api/v1/coflows/{}/confirm", c.id), &json!({})));
+    assert_eq!((c.state, c.asked_bytes), (CoflowState::Active, 12 * MB));
 }
 
 #[test]

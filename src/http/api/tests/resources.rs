@@ -296,6 +296,7 @@ fn changed(policy: &mut Value, key: &str) {
         "name" => set(key, json!("other")),
         "interval" => set(key, json!("200ms")),
         "lead" => set(key, json!("7ms")),
+        "at_arrivals" => (set("demand", json!("declared")), set(key, json!(true))).1,
         "elephants.admit" => policy["elephants"]["admit"] = json!("all"),
         "elephants.threshold" => policy["elephants"]["threshold"] = json!("1MB"),
         "demand" => set(key, json!("backlog")),

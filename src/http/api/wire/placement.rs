@@ -11,7 +11,8 @@ use crate::placement::advisor;
 pub use crate::placement::advisor::Origin;
 
 /// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's
-/// bytes. They are placed already (`reduces`), or are to be placed (`tasks` and `slots`).
+/// bytes unless `by_task` says more. They are placed already (`reduces`), or are to be placed
+/// (`tasks` and `slots`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
@@ -72,13 +73,17 @@ pub struct Confirmation {
 }
 
 /// What the maps of a rack have made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RackOutput {
     /// The rack.
     pub rack: RackRef,
     /// Payload.
     pub bytes: Amount,
+    /// With `tasks`: how much of it each reduce task reads, in the tasks' order and `bytes` in all.
+    /// Either all racks have it or none; then every task reads the same share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_task: Vec<Amount>,
 }
 
 /// Reduce tasks that a rack has already.
@@ -133,6 +138,9 @@ pub struct SoonFree {
 pub struct Proposal {
     /// The winner.
     pub chosen: Candidate,
+    /// By reduce task: its rack; left out where all tasks read the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<u32>,
     /// Its bytes between racks.
     pub pairs: Vec<PairWay>,
     /// The circuits that it needs, beside those of coflows that go before it.
@@ -304,6 +312,7 @@ impl Proposal {
         };
         Self {
             chosen: candidate(&p.chosen, None),
+            tasks: p.tasks.iter().map(|r| r.0).collect(),
             pairs: p.pairs.iter().map(Into::into).collect(),
             circuits: p.circuits.iter().map(Into::into).collect(),
             losers: p.losers.iter().map(|c| candidate(c, Some(c.why(&p.chosen)))).collect(),

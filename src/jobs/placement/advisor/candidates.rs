@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+use super::assign::Skewed;
 use super::{NetworkState, NoPlacement, Occupancy, Origin, Request, Shuffle};
 use crate::coflows::RackBytes;
 use crate::ids::RackId;
@@ -25,6 +26,7 @@ struct Asked<'a> {
     busy: &'a Occupancy<'a>,
     cluster: Cluster,
     maps: &'a [(RackId, Bytes)],
+    by_task: &'a [Vec<Bytes>],
     /// Map output by rack.
     local: Vec<u64>,
     /// By rack: a circuit from one of the map racks is up; nothing if there is none at all.
@@ -45,7 +47,7 @@ pub(super) fn all(
     busy: &Occupancy,
     request: &Request,
 ) -> Result<Vec<Found>, NoPlacement> {
-    let Shuffle::Open { maps, reduces, free, at_most, waves } = &request.shuffle else {
+    let Shuffle::Open { maps, by_task, reduces, free, at_most, waves } = &request.shuffle else {
         return Ok(vec![]);
     };
     let at_most = at_most.unwrap_or(u32::MAX);
@@ -67,6 +69,7 @@ pub(super) fn all(
         busy,
         cluster,
         maps,
+        by_task,
         local: local(maps, topology.rack_count()),
         lit: lit(maps, standing, topology.rack_count()),
         tasks: *reduces,
@@ -98,7 +101,23 @@ impl Asked<'_> {
             self.evenly();
         }
         self.soonest();
+        self.near();
         self.any();
+    }
+
+    /// Where tasks read unequal parts: each where it moves few bytes, as far as there are slots.
+    fn near(&mut self) {
+        if self.by_task.is_empty() || self.waves {
+            return;
+        }
+        let slots = self.free.iter().enumerate().map(|(r, f)| (RackId::from(r), f.len() as u32));
+        let slots: Vec<_> = slots.filter(|s| s.1 > 0).collect();
+        let mut tasks = vec![0u32; self.free.len()];
+        let found = Skewed { maps: self.maps, by_task: self.by_task }.assign(&slots);
+        found.into_iter().for_each(|r| tasks[r.index()] += 1);
+        let racks =
+            tasks.into_iter().enumerate().filter(|t| t.1 > 0).map(|(r, n)| (RackId::from(r), n));
+        self.add(Origin::Near, racks.collect());
     }
 
     /// Placements with `d` tasks a rack, largest first; ExploreSchedule's own is found as `origin`.

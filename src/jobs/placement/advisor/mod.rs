@@ -34,6 +34,7 @@ use crate::ids::{CoflowId, RackId};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
+mod assign;
 mod candidates;
 mod estimate;
 mod least;
@@ -125,6 +126,10 @@ pub enum Shuffle {
     Open {
         /// Bytes by source rack, each rack once.
         maps: Vec<(RackId, Bytes)>,
+        /// For each of `maps`: what every reduce task reads of it, together all of it. Empty: the
+        /// same share each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        by_task: Vec<Vec<Bytes>>,
         /// Number of reduce tasks.
         reduces: u32,
         /// By rack: when each slot becomes free, from now, sorted; empty for a rack that must not
@@ -168,6 +173,8 @@ pub enum Origin {
     Even,
     /// The slots that are free soonest, wherever they are.
     Soonest,
+    /// Where tasks read unequal parts of the map output: each where few bytes must move.
+    Near,
     /// One of all placements, where there are few.
     Any,
 }
@@ -270,6 +277,9 @@ impl Excluded {
 pub struct Proposal {
     /// The winner.
     pub chosen: Candidate,
+    /// By reduce task: its rack. Empty where all tasks read the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<RackId>,
     /// Its bytes, by what way they go, and when they are through.
     pub pairs: Vec<Way>,
     /// The circuits that it needs.

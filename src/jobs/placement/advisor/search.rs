@@ -1,5 +1,6 @@
 //! The best of all candidates, estimating as few of them as is safe.
 
+use super::assign::Skewed;
 use super::estimate::Estimate;
 use super::least::Least;
 use super::{
@@ -33,7 +34,8 @@ struct Draft {
 /// [`decide_slowly`] finds it.
 ///
 /// O(C P log S + K (P + R) + E P log S) for C open coflows, K candidates of P pairs each of which E
-/// are estimated, and S spans a port.
+/// are estimated, and S spans a port. Where tasks read unequal parts, each candidate costs
+/// O(tasks (log tasks + maps + racks)) more.
 ///
 /// # Errors
 /// When the tasks cannot be placed.
@@ -129,7 +131,18 @@ impl Search<'_> {
     fn moved(&self, racks: &[(RackId, u32)]) -> Vec<Transfer> {
         match &self.request.shuffle {
             Shuffle::Pairs(pairs) => transfers(pairs),
+            Shuffle::Open { maps, by_task, .. } if !by_task.is_empty() => {
+                Skewed { maps, by_task }.coflow(racks)
+            }
             Shuffle::Placed { maps, .. } | Shuffle::Open { maps, .. } => coflow(maps, racks),
+        }
+    }
+
+    /// By reduce task: its rack, where tasks differ.
+    fn tasks(&self, racks: &[(RackId, u32)]) -> Vec<RackId> {
+        match &self.request.shuffle {
+            Shuffle::Open { maps, by_task, .. } => Skewed { maps, by_task }.assign(racks),
+            Shuffle::Pairs(_) | Shuffle::Placed { .. } => vec![],
         }
     }
 
@@ -186,7 +199,8 @@ impl Search<'_> {
     ) -> Proposal {
         let (chosen, e) = best.expect("the first candidate is never given up");
         losers.sort_by(|a, b| a.key().cmp(&b.key()));
-        Proposal { chosen, pairs: e.pairs, circuits: e.circuits, losers, excluded }
+        let tasks = self.tasks(&chosen.racks);
+        Proposal { chosen, tasks, pairs: e.pairs, circuits: e.circuits, losers, excluded }
     }
 }
 

@@ -133,8 +133,14 @@ fn a_controller_that_knows_its_circuits_places_elsewhere() {
     s.coflows = vec![open(1, &[pair(3, 2, 90)])];
     let maps = vec![(RackId(0), Bytes(100))];
     let free = vec![vec![], vec![], vec![Span(0)], vec![Span(0)]];
-    let shuffle =
-        Shuffle::Open { maps, reduces: 1, free: free.clone(), at_most: None, waves: false };
+    let shuffle = Shuffle::Open {
+        maps,
+        by_task: vec![],
+        reduces: 1,
+        free: free.clone(),
+        at_most: None,
+        waves: false,
+    };
     let request = Request { shuffle, ready: Span::ZERO, deadline: None };
     let p = decide(&t, &s, &request).unwrap();
     // Rack 2 is not free before 100: that is enough to know.
@@ -179,8 +185,14 @@ fn what_does_not_fit_is_said() {
     let s = NetworkState::idle(&t, Bytes(10));
     let ask = |reduces, free: &[usize], at_most, waves| {
         let free = free.iter().map(|&n| vec![Span::ZERO; n]).collect();
-        let shuffle =
-            Shuffle::Open { maps: vec![(RackId(0), Bytes(100))], reduces, free, at_most, waves };
+        let shuffle = Shuffle::Open {
+            maps: vec![(RackId(0), Bytes(100))],
+            by_task: vec![],
+            reduces,
+            free,
+            at_most,
+            waves,
+        };
         decide(&t, &s, &Request { shuffle, ready: Span::ZERO, deadline: None })
     };
     assert_eq!(ask(5, &[2, 2, 0], None, false), Err(NoPlacement::Slots { tasks: 5, slots: 4 }));
@@ -220,7 +232,8 @@ fn on_an_idle_cluster_of_the_papers_size_it_is_co_schedulers_choice() {
             free: &free,
         };
         let own = on_idle(&q, &Idle(&c)).unwrap();
-        let shuffle = Shuffle::Open { maps, reduces, free, at_most: None, waves: true };
+        let shuffle =
+            Shuffle::Open { maps, by_task: vec![], reduces, free, at_most: None, waves: true };
         let p = decide(&t, &s, &Request { shuffle, ready: Span::ZERO, deadline: None }).unwrap();
         assert_eq!(
             (p.chosen.origin, &p.chosen.racks),
@@ -297,7 +310,8 @@ fn build(t: &Topology, (coflows, maps, free): &Case, reduces: u32) -> (NetworkSt
         f
     };
     let free = free.iter().map(sorted).collect();
-    let shuffle = Shuffle::Open { maps, reduces, free, at_most: None, waves: false };
+    let shuffle =
+        Shuffle::Open { maps, by_task: vec![], reduces, free, at_most: None, waves: false };
     (s, Request { shuffle, ready: Span::ZERO, deadline: None })
 }
 

@@ -220,6 +220,7 @@ impl CoScheduler {
         }
         let shuffle = advisor::Shuffle::Open {
             maps,
+            by_task: vec![],
             reduces,
             free: Self::releases(view),
             at_most: None,

@@ -15,6 +15,8 @@ use crate::topology::{Framing, Plane, StopMode};
 use crate::units::{BitRate, Bytes, Span};
 use crate::workload::synth::{Synth, synth};
 
+mod arrivals;
+
 fn network(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
     let plane = Plane {
         id: PlaneId(0),
