@@ -103,7 +103,8 @@ fn jobs(network: &RunResult) -> JobsResult {
     (r.machine, r.utilisation, r.events) =
         (network.machine.clone(), network.utilisation.clone(), network.events);
     (r.summary.counters.fallbacks, r.summary.first_fallback) = (1, Some("no answer".into()));
-    (r.summary.counters.late_answers, r.forced, r.network.faulty_ports) = (1, true, 1);
+    (r.summary.counters.late_answers, r.forced) = (1, true);
+    (r.network.faulty_ports, r.network.took_no_time) = (1, 1);
     (r.origin, r.tampered, r.network.stats) =
         (network.origin.clone(), network.tampered.clone(), network.summary.stats.clone());
     r.zero = network.zero;
