@@ -78,7 +78,7 @@ class Candidate(TypedDict):
     bound_ns: int  # No schedule on this network is faster with this placement.
     cct_ns: int  # Its estimated completion time, from its beginning.
     finish_ns: int  # When it would be over.
-    found_by: Literal["given", "slots", "ports", "circuits", "local", "even", "soonest", "any"]  # How it was found.
+    found_by: Literal["given", "slots", "ports", "circuits", "local", "even", "soonest", "near", "any"]  # How it was found.
     on_time: bool  # Whether it ends before the deadline, where there is one.
     racks: list[RackTasks]  # Reduce tasks by rack; empty where pairs were given.
     score: Score  # What decides, smallest first.
@@ -100,7 +100,7 @@ class ReservedCircuit(TypedDict):
 class Excluded(TypedDict):
     """A placement that a bound alone excludes: whatever an estimate said, the winner is better."""
 
-    found_by: Literal["given", "slots", "ports", "circuits", "local", "even", "soonest", "any"]  # How it was found.
+    found_by: Literal["given", "slots", "ports", "circuits", "local", "even", "soonest", "near", "any"]  # How it was found.
     late: bool  # Whether it cannot end before the deadline.
     least_ns: int  # Its score's total is no smaller.
     racks: list[RackTasks]  # Reduce tasks by rack.
@@ -129,6 +129,7 @@ class Held(TypedDict):
     excluded: NotRequired[list[Excluded]]  # Losers that were not, since a bound on their score was enough; smallest first.
     losers: list[Candidate]  # The losers that were estimated, best first.
     pairs: list[PairWay]  # Its bytes between racks.
+    tasks: NotRequired[list[int]]  # By reduce task: its rack; left out where all tasks read the same.
     expires_ns: int  # Time until which it is held, unless it is confirmed.
     proposed_ns: int  # When it was proposed.
 
@@ -192,6 +193,9 @@ PairBody = TypedDict(
 class RackOutput(TypedDict):
     """What the maps of a rack have made."""
 
+    # With `tasks`: how much of it each reduce task reads, in the tasks' order and `bytes` in all. Either all racks have it or none; then
+    # every task reads the same share.
+    by_task: NotRequired[list[int | str]]
     bytes: int | str  # Payload.
     rack: int | str  # The rack.
 
@@ -219,8 +223,8 @@ class RackSlots(TypedDict):
 
 
 class Place(TypedDict):
-    """A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's bytes. They are placed already
-    (`reduces`), or are to be placed (`tasks` and `slots`).
+    """A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's bytes unless `by_task` says more.
+    They are placed already (`reduces`), or are to be placed (`tasks` and `slots`).
     """
 
     allowed: NotRequired[list[int | str] | None]  # With `tasks`: only these racks.
@@ -315,6 +319,7 @@ class Proposal(TypedDict):
     excluded: NotRequired[list[Excluded]]  # Losers that were not, since a bound on their score was enough; smallest first.
     losers: list[Candidate]  # The losers that were estimated, best first.
     pairs: list[PairWay]  # Its bytes between racks.
+    tasks: NotRequired[list[int]]  # By reduce task: its rack; left out where all tasks read the same.
 
 
 class Quantiles(TypedDict):

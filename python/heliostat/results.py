@@ -143,7 +143,6 @@ class Summary(TypedDict):
     asked_bytes: int  # Payload bytes asked.
     average_cct_ns: int  # Mean completion time of the finished coflows.
     ended_ns: int  # When the run ended.
-    took_no_time: NotRequired[int]  # Coflows among the finished ones that stayed within their hosts: their CCT is 0.
     faulty_ports: NotRequired[int]  # Ports of circuit switches that were faulty at the end.
     finished: int  # Coflows that finished.
     late_packets: int  # Packets that came after their circuit had ended and went back to their ToR.
@@ -156,6 +155,8 @@ class Summary(TypedDict):
     received_bytes: int  # Payload bytes received.
     sent_again_bytes: NotRequired[int | None]  # Bytes among these that TCP says it sent again; live only.
     stats: Stats  # The control loop's counters.
+    # Those that finished and took no time, since they stayed within their hosts: zeros among the completion times.
+    took_no_time: NotRequired[int]
     unfinished: int  # Coflows that did not.
 
 
