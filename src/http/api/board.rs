@@ -49,11 +49,9 @@ impl Board {
         if let Some(name) = names.map(String::len).find(|n| *n > NAME) {
             return Err(format!("a name has {name} bytes; at most {NAME} are kept"));
         }
-        if let Some(d) = report.decisions.iter().find(|d| !d.is_short()) {
+        if let Some((d, flaw)) = report.decisions.iter().find_map(|d| Some((d, d.flaw()?))) {
             let Decision { job, stage, .. } = d;
-            return Err(format!(
-                "a decision about stage {stage} of job {job} names more than 32 racks, or more than 5 placements that lost"
-            ));
+            return Err(format!("a decision about stage {stage} of job {job} {flaw}"));
         }
         let mut b = self.0.lock();
         if b.run != report.run {
@@ -211,6 +209,9 @@ mod tests {
             Decision { racks: vec![RackTasks { rack: 0, tasks: 1 }; 33], ..decision(0, 0, 0) };
         let refused = b.take(told(vec![wide]), Time(0)).unwrap_err();
         assert!(refused.contains("names more than 32 racks"), "{refused}");
+        let none = Decision { racks: vec![RackTasks { rack: 0, tasks: 0 }], ..decision(0, 0, 0) };
+        let refused = b.take(told(vec![none]), Time(0)).unwrap_err();
+        assert!(refused.ends_with("allowed: at least 1 task"), "{refused}");
         for _ in 0..=DECISIONS / 100 {
             b.take(told(vec![decision(0, 3, 200); 100]), Time(10_000)).unwrap();
         }

@@ -33,11 +33,14 @@ fn look_back(b: &Browser, at: &str) {
     b.until_says("#scrub-at", "ago");
 }
 
-/// The shuffle of the page's form, small, under a name.
+/// The shuffle of the page's form, small, under a name. It is held for as long as a step of a test
+/// may take on a busy machine.
 fn shuffle(name: &str) -> Value {
     let maps = json!([{"rack": 0, "bytes": 4_000_000}, {"rack": 1, "bytes": 4_000_000}]);
     let slots = json!([{"rack": 2, "free": 2}, {"rack": 3, "free": 2}]);
-    json!({"name": name, "place": {"maps": maps, "tasks": 2, "at_most": 2, "slots": slots}})
+    let hold = 60_000_000_000_u64;
+    let place = json!({"maps": maps, "tasks": 2, "at_most": 2, "slots": slots, "hold_ns": hold});
+    json!({"name": name, "place": place})
 }
 
 fn propose(b: &Browser, name: &str) {

@@ -255,13 +255,19 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Whether its lists are no longer than they may be.
-    pub fn is_short(&self) -> bool {
-        let estimates = || self.estimate.iter().chain(&self.lost);
+    /// Why it is none, if its lists are too long, or a rack in them has no task.
+    pub fn flaw(&self) -> Option<&'static str> {
+        let racks = || {
+            let estimates = self.estimate.iter().chain(&self.lost);
+            estimates.map(|e| &e.racks).chain([&self.racks])
+        };
         let most = decision::MOST_RACKS;
-        self.lost.len() <= decision::MOST_LOST
-            && self.racks.len().max(self.open.len()) <= most
-            && estimates().all(|e| e.racks.len() <= most)
+        let long = self.lost.len() > decision::MOST_LOST
+            || self.open.len() > most
+            || racks().any(|r| r.len() > most);
+        let empty = racks().flatten().any(|r| r.tasks == 0);
+        long.then_some("names more than 32 racks, or more than 5 placements that lost")
+            .or(empty.then_some("names a rack without a task; allowed: at least 1 task"))
     }
 }
 

@@ -153,10 +153,9 @@
     // Circuits, jobs and coflows are asked for if `all` are wanted, or if there is something that changes.
     async poll(first, all = true) {
       const ended = this.store.ended;
-      const proposals = [...this.store.coflows.values()].some((c) => c.state === "proposed") || this.store.proposed;
-      this.store.proposed = false;
       const open = [...this.store.coflows.values()].some((c) => c.state === "active" || c.state === "proposed");
       // The answer to a question right after an event may be of before it.
+      const proposals = [...this.store.coflows.values()].some((c) => c.state === "proposed") || this.store.told > 0;
       const coflowsToo = first || all || open || this.store.told > 0;
       this.store.told = Math.max(0, (this.store.told ?? 0) - 1);
       const lists = first ? [this.get(`coflows?flows=${MOST_FLOWS}`)] : !coflowsToo ? [] : [this.get(`coflows?state=active&flows=${MOST_FLOWS}`), this.get(`coflows?endedAfter=${ended}&flows=${MOST_FLOWS}`), ...(proposals ? [this.get("coflows?state=proposed")] : [])];
@@ -196,7 +195,7 @@
   H.Feed = Feed;
   H.Problem = Problem;
   H.Store.prototype.on_coflow_proposed = function () {
-    [this.proposed, this.told] = [true, 2];
+    this.told = 2;
   };
   for (const name of ["on_coflow_arrived", "on_coflow_finished", "on_coflow_cancelled"]) {
     H.Store.prototype[name] = function (r) {
