@@ -227,6 +227,17 @@ pub fn unpublish(name: &str, ours: impl Fn(&Path) -> bool) -> io::Result<()> {
 /// Names at which namespaces are mounted and cannot be reached, and these namespaces' identities:
 /// another program has mounted something over the directory or the name.
 pub fn hidden() -> Vec<(String, u64)> {
+    let mut found = hidden_at_once();
+    if !found.is_empty() {
+        // A name that was taken away between a look at the mounts and one at the name is not there
+        // any more.
+        let again = hidden_at_once();
+        found.retain(|f| again.contains(f));
+    }
+    found
+}
+
+fn hidden_at_once() -> Vec<(String, u64)> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let name = |line: &str| {
         // Identity, parent, device, root, mount point: of a namespace the root is
