@@ -20,7 +20,7 @@ use heliostat::placement::coscheduler::decide::{Question, decide};
 use heliostat::placement::coscheduler::network::Idle;
 use heliostat::placement::coscheduler::reduces::widths;
 use heliostat::placement::coscheduler::schedule::schedule;
-use heliostat::placement::decision::Whose;
+use heliostat::placement::decision::Keep;
 use heliostat::placement::hit;
 use heliostat::placement::jobpacker;
 use heliostat::placement::latency::hybrid::ShuffleModel;
@@ -341,12 +341,12 @@ fn pushbox() {
 fn joint(longer: u64) {
     let topology = Arc::new(network("joint", &Cluster::jobpacker()));
     let jobs = mix(Mix::Jobpacker, 1000, 0);
-    let mut both = [Whose::Nobody, Whose::All].map(|whose| {
+    let mut both = [Keep::None, Keep::All].map(|keep| {
         let mut policy = Spec::new(Kind::Joint).build(Bytes(54_000_000));
         policy.plan(&topology, &jobs).expect("it plans");
         let settings = Settings { grain: Grain::Rack, order: Order::Fifo, ..Settings::default() };
         let mut s = Scheduler::new(topology.clone(), settings, policy);
-        s.keep_decisions(whose);
+        s.keep_decisions(keep);
         s
     });
     let mut queue: BTreeMap<(Time, usize), Event> = jobs

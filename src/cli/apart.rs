@@ -272,33 +272,32 @@ pub fn files(all: &[&Path]) -> Vec<String> {
 /// do.
 pub fn labels(rows: &[&Keys]) -> Vec<String> {
     let Some(first) = rows.first() else { return vec![] };
-    let mut candidates: Vec<(String, Vec<String>)> = vec![];
-    let mut add = |key: &str, of: &dyn Fn(&Keys) -> String| {
+    type Candidate = (String, Vec<String>);
+    let candidate = |key: &str, of: &dyn Fn(&Keys) -> String| -> Option<Candidate> {
         let values: Vec<String> = rows.iter().map(|r| of(r)).collect();
-        if values.iter().any(|v| *v != values[0]) && candidates.iter().all(|c| c.0 != key) {
-            candidates.push((key.to_owned(), values));
-        }
-        candidates.len()
+        values.iter().any(|v| *v != values[0]).then(|| (key.to_owned(), values))
     };
-    let base = |key: &'static str| move |r: &Keys| r.get(key).to_owned();
-    let mut telling = 0;
-    for key in ["policy", "placement", "mechanism", "topology", "workload"] {
-        telling = add(key, &base(key));
-    }
+    let base = |key: &'static str| candidate(key, &|r| r.get(key).to_owned());
     let options: BTreeSet<&String> = rows.iter().flat_map(|r| r.options.keys()).collect();
-    options.iter().for_each(|k| telling = add(k, &|r| part(k, r.get(k))));
+    let mut candidates: Vec<Candidate> =
+        ["policy", "placement", "mechanism", "topology", "workload"]
+            .into_iter()
+            .filter_map(base)
+            .chain(options.iter().filter_map(|k| candidate(k, &|r| part(k, r.get(k)))))
+            .collect();
     // A name without one of these would call all that differs the work of the others.
-    let always = (1_usize << telling.min(TRIED)) - 1;
+    let always = (1_usize << candidates.len().min(TRIED)) - 1;
     // What policies of one name differ in.
     let same = |a: &Keys, b: &Keys| a.get("policy") == b.get("policy");
     let settings: BTreeSet<&String> = rows.iter().flat_map(|r| r.settings.keys()).collect();
-    let split = |k: &String| {
-        rows.iter()
-            .any(|a| rows.iter().any(|b| same(a, b) && a.settings.get(k) != b.settings.get(k)))
+    let split = |k: &&String| {
+        let differ = |a: &Keys, b: &Keys| same(a, b) && a.settings.get(*k) != b.settings.get(*k);
+        !options.contains(k) && rows.iter().any(|a| rows.iter().any(|b| differ(a, b)))
     };
-    let values = |r: &Keys, k: &str| part(k, r.settings.get(k).map_or("", String::as_str));
-    settings.iter().filter(|k| split(k)).for_each(|k| _ = add(k, &|r| values(r, k)));
-    add("file", &base("file"));
+    let value = |r: &Keys, k: &str| part(k, r.settings.get(k).map_or("", String::as_str));
+    let split = settings.into_iter().filter(split);
+    candidates.extend(split.filter_map(|k| candidate(k, &|r| value(r, k))));
+    candidates.extend(base("file"));
     candidates.truncate(TRIED);
     let choices = (1..1_usize << candidates.len()).filter(|c| c & always == always);
     let name = |choice: usize, row: usize| {

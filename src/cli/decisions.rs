@@ -149,18 +149,6 @@ fn for_programs(d: &Decision, job: &str, (e, lost): (Option<&Estimate>, bool)) -
     fn or_empty(value: Option<impl ToString>) -> String {
         value.map_or_else(String::new, |v| v.to_string())
     }
-    let by = d.turn.map(|t| match t.by {
-        OrderedBy::Guard => "guard",
-        OrderedBy::Path => "path",
-        OrderedBy::Work => "work",
-        OrderedBy::Arrival => "arrival",
-    });
-    let rule = match d.rule {
-        PlacedBy::Home => "home",
-        PlacedBy::FromAfar => "from-afar",
-        PlacedBy::LeastPrice => "least-price",
-        PlacedBy::FreeSlots => "free-slots",
-    };
     let racks: &[RackTasks] = e.filter(|_| lost).map_or(&d.racks, |e| &e.racks);
     let pairs = |all: Vec<(u32, u32)>| {
         all.iter().map(|(rack, n)| format!("{rack}:{n}")).collect::<Vec<_>>().join(" ")
@@ -172,9 +160,9 @@ fn for_programs(d: &Decision, job: &str, (e, lost): (Option<&Estimate>, bool)) -
         d.at_ns.to_string(),
         or_empty(d.turn.map(|t| t.place)),
         or_empty(d.turn.map(|t| t.of)),
-        or_empty(by),
+        or_empty(d.turn.map(|t| tables::word(&t.by))),
         or_empty(d.turn.map(|t| t.value_ns)),
-        rule.into(),
+        tables::word(&d.rule),
         d.again.to_string(),
         lost.to_string(),
         d.losers.to_string(),

@@ -453,19 +453,17 @@ fn exact_of(study: &Study) -> Rows {
         "caveats",
     ]);
     let or_empty = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
-    let words = |unit: Unit| {
-        serde_json::to_value(unit)
-            .ok()
-            .and_then(|v| v.as_str().map(str::to_owned))
-            .unwrap_or_default()
-    };
     for p in &study.policies {
         for f in &p.figures {
             let (least, most) = range(f);
             let a = f.against_first;
             let percent = a.and_then(|a| a.paired.percent);
-            let mut row =
-                vec![p.policy.clone(), f.name.into(), words(f.unit), f.values.len().to_string()];
+            let mut row = vec![
+                p.policy.clone(),
+                f.name.into(),
+                tables::word(&f.unit),
+                f.values.len().to_string(),
+            ];
             row.extend([
                 f.estimate.mean.to_string(),
                 or_empty(f.estimate.half),

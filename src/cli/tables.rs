@@ -259,6 +259,14 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
+/// The word that files have for one of a set of choices.
+pub fn word(choice: &impl Serialize) -> String {
+    serde_json::to_value(choice)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
 /// An object as JSON for people: indented, with the number of its form before all else, and a line
 /// break at its end.
 pub fn json(object: &impl Serialize) -> String {

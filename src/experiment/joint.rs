@@ -43,7 +43,7 @@ pub const WITHOUT: [Without; 9] = [
     ("joint, matching", |s| s.plan.policy.scheduler = SchedulerKind::Bipartite),
 ];
 
-/// Of the jobs of a setting so many per cent are run where parts are left out, for a look.
+/// Share of a setting's jobs that `--ablate --quick` runs, in per cent.
 pub const LOOK_PERCENT: usize = 20;
 
 fn options(s: &mut System, change: fn(&mut JointOptions)) {

@@ -150,8 +150,8 @@ fn what_joint_decides_is_shown_by_the_daemon() {
     let of: wire::Decisions = parse(&bed.client.get(&of).unwrap()).unwrap();
     assert!(of.decisions.iter().all(|d| d.job == job.id.0 && d.stage == 1));
     assert!(of.decisions.iter().any(|d| d.estimate.is_some() && d.losers > 0), "{of:?}");
-    let none = bed.client.get("/api/v1/jobs/decisions?job=nobody").unwrap_err();
-    assert!(none.to_string().contains("no job `nobody` was reported"), "{none}");
+    let none = bed.client.get("/api/v1/jobs/decisions?job=sort-9").unwrap_err();
+    assert!(none.to_string().contains("no job `sort-9` was reported"), "{none}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn end(result: &AnyResult) -> String {
         AnyResult::Coflows(r) => r.end,
         AnyResult::Jobs(r) => r.end,
     };
-    serde_json::to_value(end).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+    tables::word(&end)
 }
 
 /// Decisions that a fallback made: about circuits, and of jobs about slots.

@@ -92,7 +92,7 @@ impl Board {
     /// O(jobs + decisions).
     ///
     /// # Errors
-    /// No job is called so.
+    /// No job has this name or number.
     pub fn decisions(
         &self,
         job: Option<&str>,

@@ -15,23 +15,23 @@ pub const MOST_RACKS: usize = 32;
 /// The most decisions that are kept where those of all jobs are wanted: the newest.
 pub const MOST_KEPT: usize = 1024;
 
-/// Whose decisions are kept.
+/// Which decisions are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Whose {
-    /// Nobody asks.
+pub enum Keep {
+    /// None: a run does not pay for what is not asked for.
     #[default]
-    Nobody,
-    /// Those about this job.
+    None,
+    /// Those about one job.
     Job(JobId),
-    /// All.
+    /// Those about all jobs.
     All,
 }
 
-impl Whose {
-    /// Whether those about this job are.
+impl Keep {
+    /// Whether those about this job are kept.
     pub fn has(self, job: JobId) -> bool {
         match self {
-            Self::Nobody => false,
+            Self::None => false,
             Self::Job(j) => j == job,
             Self::All => true,
         }
@@ -170,9 +170,9 @@ pub struct Afar {
 /// Where tasks of a stage were put at an instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decision {
-    /// Whose.
+    /// The job.
     pub job: JobId,
-    /// Which stage.
+    /// The stage, from 0.
     pub stage: u32,
     /// The instant.
     #[serde(rename = "at_ns")]
@@ -216,11 +216,11 @@ pub fn most(tasks: impl Iterator<Item = (usize, u32)>) -> Vec<RackTasks> {
 /// What is planned for maps, and on which racks how many have started.
 type Planned = (Decision, BTreeMap<RackId, u32>);
 
-/// Decisions of a policy that nobody has taken.
+/// Decisions of a policy that have not been taken from it.
 #[derive(Clone, Debug, Default)]
 pub struct Noted {
-    /// Whose are kept.
-    pub whose: Whose,
+    /// Which are kept.
+    pub keep: Keep,
     made: Vec<Decision>,
     /// Of maps, by job, stage, and whether they read from afar.
     planned: BTreeMap<(JobId, u32, bool), Planned>,
@@ -263,8 +263,8 @@ impl Noted {
 /// Decisions that are kept for those who ask.
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
-    /// Whose are kept.
-    pub whose: Whose,
+    /// Which are kept.
+    pub keep: Keep,
     all: VecDeque<Decision>,
     /// How many were made before the first that is kept.
     before: u64,
@@ -272,15 +272,15 @@ pub struct Kept {
 
 impl Kept {
     /// Of none yet.
-    pub fn of(whose: Whose) -> Self {
-        Self { whose, ..Self::default() }
+    pub fn of(keep: Keep) -> Self {
+        Self { keep, ..Self::default() }
     }
 
     /// Keeps these. Those about one job are all kept: they are no more than its tasks. Of all jobs
     /// the oldest are forgotten beyond [`MOST_KEPT`].
     pub fn keep(&mut self, made: Vec<Decision>) {
         self.all.extend(made);
-        while self.whose == Whose::All && self.all.len() > MOST_KEPT {
+        while self.keep == Keep::All && self.all.len() > MOST_KEPT {
             self.all.pop_front();
             self.before += 1;
         }
@@ -321,8 +321,8 @@ mod tests {
     #[test]
     fn the_oldest_of_all_jobs_are_forgotten_and_none_of_one() {
         let made = MOST_KEPT as u64 + 5;
-        for (whose, first) in [(Whose::All, 5), (Whose::Job(JobId(1)), 0)] {
-            let mut kept = Kept::of(whose);
+        for (keep, first) in [(Keep::All, 5), (Keep::Job(JobId(1)), 0)] {
+            let mut kept = Kept::of(keep);
             (0..made).for_each(|k| kept.keep(vec![decision(k as u32)]));
             let jobs = |known| kept.after(known).map(|d| u64::from(d.job.0)).collect::<Vec<_>>();
             assert_eq!((kept.made(), jobs(0)), (made, (first..made).collect()));

@@ -7,7 +7,7 @@
 //! free slot, when a shuffle could start, when the cluster changes.
 
 use super::advisor::Request;
-use super::decision::{Decision, Whose};
+use super::decision::{Decision, Keep};
 pub use super::locality::Locality;
 pub use super::network::{FlowAt, Input, Needs};
 use super::offers::{Answer, Question};
@@ -347,9 +347,9 @@ pub trait Placement: Send {
         None
     }
 
-    /// From now on notes where it puts tasks of whose jobs, and why, if it can say that.
-    fn note_decisions(&mut self, whose: Whose) {
-        let _ = whose;
+    /// From now on notes where it puts tasks of these jobs, and why, if it can say that.
+    fn note_decisions(&mut self, keep: Keep) {
+        let _ = keep;
     }
 
     /// What it has noted since the last call.

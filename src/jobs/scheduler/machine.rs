@@ -12,7 +12,7 @@ use super::stage::{Doing, Output, Stage};
 use super::state::{Account, JobState, Settings, State, Transfer};
 use super::{Action, Event, NEVER, Rejected, TaskRef};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
-use crate::placement::decision::{Kept, Whose};
+use crate::placement::decision::{Keep, Kept};
 use crate::placement::policy::{Locality, Pick, Placement, ReduceStart};
 use crate::topology::Topology;
 use crate::units::Time;
@@ -116,7 +116,7 @@ impl Scheduler {
     pub fn poll_action(&mut self) -> Option<Action> {
         if self.actions.is_empty() && std::mem::take(&mut self.stirred) {
             self.dispatch();
-            if self.decisions.whose != Whose::Nobody {
+            if self.decisions.keep != Keep::None {
                 self.decisions.keep(self.policy.take_decisions());
             }
         }

@@ -115,7 +115,7 @@ fn a_report_has_runs_side_by_side_and_asks_for_nothing_else() {
     assert_eq!(
         note,
         "times in brackets are against c-through shuffle-8: multiples of its own; \
-         not compared with c-through shuffle-8, whose jobs or coflows are others: helios shuffle-4"
+         no multiples for helios shuffle-4: other jobs or coflows"
     );
     assert_eq!(b.errors(), Vec::<String>::new());
 }

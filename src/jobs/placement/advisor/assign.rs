@@ -25,11 +25,12 @@ impl Skewed<'_> {
         self.by_task.iter().map(|row| row[task].0).fold(0, u64::saturating_add)
     }
 
-    /// By task, its rack, if these racks take so many tasks: all of them, or some.
+    /// The rack of each task, where each of `racks` takes a number of tasks, in all at least as many
+    /// as there are.
     ///
     /// The task that reads most comes first. It goes to the rack that then receives least from
-    /// other racks; among equals to the one that holds more of it, then to the first. Racks that
-    /// have no room are left out. O(tasks (log tasks + maps + racks)).
+    /// other racks; among equals to the one that holds more of it, then to the first.
+    /// O(tasks (log tasks + maps + racks)).
     pub(super) fn assign(&self, racks: &[(RackId, u32)]) -> Vec<RackId> {
         let mut row = vec![None; racks.iter().map(|r| r.0.index() + 1).max().unwrap_or(0)];
         for (k, (rack, _)) in self.maps.iter().enumerate() {
@@ -49,11 +50,9 @@ impl Skewed<'_> {
                 let own = local(room[k].0, task);
                 (receives[k].saturating_add(reads[task] - own), Reverse(own), k)
             };
-            let Some(best) = (0..room.len()).filter(|&k| room[k].1 > 0).map(key).min() else {
-                break;
-            };
-            let k = best.2;
-            (receives[k], all[task]) = (best.0, room[k].0);
+            let with_room = (0..room.len()).filter(|&k| room[k].1 > 0);
+            let (bytes, _, k) = with_room.map(key).min().expect("a place for each task");
+            (receives[k], all[task]) = (bytes, room[k].0);
             room[k].1 -= 1;
         }
         all

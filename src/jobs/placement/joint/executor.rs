@@ -12,7 +12,7 @@ use super::index::{Index, Learnt, Rank, Share, bytes_into, receives};
 use super::price::Net;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::baselines::neat::level;
-use crate::placement::decision::{Decision, Noted, OrderedBy, Rule, Turn, Whose};
+use crate::placement::decision::{Decision, Keep, Noted, OrderedBy, Rule, Turn};
 use crate::placement::hdfs;
 use crate::placement::policy::{
     Alarm, Block, Locality, Needs, Order, Pick, Placement, Shuffle, View, is_over, startable,
@@ -547,8 +547,8 @@ impl Placement for Joint {
         None
     }
 
-    fn note_decisions(&mut self, whose: Whose) {
-        self.noted.whose = whose;
+    fn note_decisions(&mut self, keep: Keep) {
+        self.noted.keep = keep;
     }
 
     fn take_decisions(&mut self) -> Vec<Decision> {

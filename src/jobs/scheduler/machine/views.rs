@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use crate::ids::JobId;
-use crate::placement::decision::{Kept, Whose};
+use crate::placement::decision::{Keep, Kept};
 use crate::placement::policy::Unanswered;
 use crate::scheduler::record::{
     Counters, Ended, Explained, JobRecord, Snapshot, TaskCounts, TaskRun,
@@ -52,13 +52,13 @@ impl Scheduler {
     /// From now on keeps why the tasks of a job start where they do.
     pub fn explain(&mut self, job: JobId) {
         self.explains = Some(job);
-        self.keep_decisions(Whose::Job(job));
+        self.keep_decisions(Keep::Job(job));
     }
 
-    /// From now on keeps what the policy says of where it puts tasks of whose jobs.
-    pub fn keep_decisions(&mut self, whose: Whose) {
-        self.policy.note_decisions(whose);
-        self.decisions = Kept::of(whose);
+    /// From now on keeps what the policy says of where it puts tasks of these jobs.
+    pub fn keep_decisions(&mut self, keep: Keep) {
+        self.policy.note_decisions(keep);
+        self.decisions = Kept::of(keep);
     }
 
     /// What the policy said of where it put tasks.

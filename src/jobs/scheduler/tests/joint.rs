@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::placement::decision::{Decision, Estimate, OpenSlots, RackTasks, Rule, Turn, Whose};
+use crate::placement::decision::{Decision, Estimate, Keep, OpenSlots, RackTasks, Rule, Turn};
 use crate::placement::joint::executor::JointOptions;
 use crate::placement::policy::Flows;
 use crate::placement::registry::Spec;
@@ -29,7 +29,7 @@ fn run_by(t: &Arc<Topology>, mut spec: Spec, order: Order, jobs: Vec<JobSpec>) -
     let mut policy = spec.build(Bytes(0));
     policy.plan(t, &jobs).unwrap();
     let mut w = World::with(t, Settings { order, ..Settings::default() }, policy);
-    w.s.keep_decisions(Whose::All);
+    w.s.keep_decisions(Keep::All);
     w.submit(jobs);
     w.run(Time::MAX);
     w
@@ -123,20 +123,20 @@ fn the_decisions_of_the_worked_example() {
 #[test]
 fn decisions_are_kept_for_those_who_ask_and_change_nothing() {
     let t = fast(2, 2);
-    let run = |whose: Whose| {
+    let run = |keep: Keep| {
         let mut policy = Spec::new(Kind::Joint).build(Bytes(0));
         policy.plan(&t, &example()).unwrap();
         let mut w = World::with(&t, Settings { order: Order::Fifo, ..Settings::default() }, policy);
-        w.s.keep_decisions(whose);
+        w.s.keep_decisions(keep);
         w.submit(JobList::new("l", example()).jobs);
         w.run(Time::MAX);
         let jobs: BTreeSet<u32> = w.s.decisions().after(0).map(|d| d.job.0).collect();
         (w.log, jobs)
     };
-    let (log, none) = run(Whose::Nobody);
+    let (log, none) = run(Keep::None);
     assert_eq!(none, [].into());
-    assert_eq!(run(Whose::Job(JobId(1))), (log.clone(), [1].into()));
-    assert_eq!(run(Whose::All), (log, [0, 1, 2].into()));
+    assert_eq!(run(Keep::Job(JobId(1))), (log.clone(), [1].into()));
+    assert_eq!(run(Keep::All), (log, [0, 1, 2].into()));
 }
 
 fn jobs() -> impl Strategy<Value = Vec<JobSpec>> {

@@ -14,7 +14,7 @@ use super::drive::{Driver, Round, Transport, program};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::advisor::Request;
-use crate::placement::decision::{Decision, Whose};
+use crate::placement::decision::{Decision, Keep};
 use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::End;
@@ -134,7 +134,7 @@ pub fn run(
     let placement = policy.placement.build(elephant);
     let mut scheduler =
         scheduler(ask.topology.clone(), placement, policy.settings.clone(), foreseen, None)?;
-    scheduler.keep_decisions(Whose::All);
+    scheduler.keep_decisions(Keep::All);
     let program = program(&policy.placement.policy, None)?;
     let wall = LiveTransport {
         network,

@@ -86,7 +86,7 @@
   const others = runs.filter((_, k) => loads[k] !== loads[0]).map((r) => r.label);
   const multiples = [
     others.length + 1 < runs.length && `times in brackets are against ${runs[0].label}: multiples of its own`,
-    others.length && `not compared with ${runs[0].label}, whose jobs or coflows are others: ${others.join(", ")}`,
+    others.length && `no multiples for ${others.join(", ")}: other jobs or coflows`,
   ];
 
   function summary() {

@@ -36,7 +36,7 @@ impl Joint {
     pub(super) fn serve_maps(&mut self, view: &dyn View, maps: Maps, free: &mut [u32]) -> u32 {
         let mut left = maps.left;
         let racks = self.spread(view, maps, free);
-        if !racks.is_empty() && self.noted.whose.has(maps.job) {
+        if !racks.is_empty() && self.noted.keep.has(maps.job) {
             let near = free.iter().copied().enumerate().filter(|f| is_near(view, maps, f.0));
             let open = |t: RackTasks| OpenSlots { rack: t.rack, slots: t.tasks };
             let open = most(near).into_iter().map(open).collect();
@@ -195,7 +195,7 @@ impl Joint {
                     n /= 2;
                 }
                 if n > 0 {
-                    if self.noted.whose.has(job) {
+                    if self.noted.keep.has(job) {
                         let afar = Some(Afar { reads: reads(n), waits: Span(wait) });
                         let decision = self.decision(view, (job, stage), Rule::FromAfar);
                         self.noted.planned(Decision { afar, ..decision });

@@ -37,7 +37,7 @@ impl Joint {
             let broken = self.promises.remove(&key).is_some_and(|p| p.left.iter().any(|&n| n > 0));
             let now = if broken { self.place(view, key, pending, free, true) } else { None };
             if let Some((p, lost)) = now.or_else(|| self.place(view, key, pending, free, false)) {
-                if self.noted.whose.has(key.0) {
+                if self.noted.keep.has(key.0) {
                     self.note(view, key, broken, (&p, lost));
                 }
                 let until = p.start + p.start.since(view.now()).max(SOONEST);
@@ -181,7 +181,7 @@ impl Joint {
             behind: self.jobs.values().filter(|j| j.started).count() as u64,
         };
         let mut lost = Vec::new();
-        let placed = match (self.options.no_estimate, self.noted.whose.has(job)) {
+        let placed = match (self.options.no_estimate, self.noted.keep.has(job)) {
             (true, _) => question.nearest(),
             (_, true) => question.judge(|p| lost.push(p)),
             (_, false) => question.best(),
