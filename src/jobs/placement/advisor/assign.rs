@@ -25,8 +25,8 @@ impl Skewed<'_> {
         self.by_task.iter().map(|row| row[task].0).fold(0, u64::saturating_add)
     }
 
-    /// The rack of each task, where each of `racks` takes a number of tasks, in all at least as many
-    /// as there are.
+    /// The rack of each task. Each of `racks` takes a number of tasks, in all at least as many as
+    /// there are.
     ///
     /// The task that reads most comes first. It goes to the rack that then receives least from
     /// other racks; among equals to the one that holds more of it, then to the first.
