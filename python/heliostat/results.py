@@ -273,13 +273,13 @@ class Decision(TypedDict):
     again: bool  # Whether they had been promised other slots, which did not come in time.
     at_ns: int  # The instant.
     estimate: NotRequired[Estimate | None]  # Of a stage that receives: what was expected.
-    job: int  # Whose.
+    job: int  # The job.
     losers: int  # Placements that lost.
     lost: list[Estimate]  # The five that came nearest, the nearest first.
     open: list[OpenSlots]  # Of maps: free slots of racks with blocks of the stage, before it got some; of 32 racks.
     racks: list[RackTasks]  # Tasks by rack: the 32 racks with most tasks.
     rule: Literal["home", "from-afar", "least-price", "free-slots"]  # Why they are there.
-    stage: int  # Which stage.
+    stage: int  # The stage, from 0.
     turn: Turn | None  # The job's place in the order.
 
 
