@@ -439,15 +439,22 @@ impl Shared {
         }
     }
 
+    /// Why a coflow cannot arrive, if it needs who is cut off.
+    fn is_cut(&self, id: CoflowId) -> Option<String> {
+        self.get(id).and_then(|c| c.is_cut(&self.cut.lock()))
+    }
+
     /// Breaks a coflow that needs who is cut off.
     pub fn break_if_cut(&self, id: CoflowId) {
-        let why = self.get(id).and_then(|c| c.is_cut(&self.cut.lock()));
-        if let Some(why) = why {
+        if let Some(why) = self.is_cut(id) {
             self.failed(id, why);
         }
     }
 
+    /// Breaks a coflow. Where one of its hosts is cut off, that is the reason given: a sender may
+    /// find no route before [`break_if_cut`](Self::break_if_cut) has looked.
     pub fn failed(&self, coflow: CoflowId, why: String) {
+        let why = self.is_cut(coflow).unwrap_or(why);
         if self.cancel(coflow) {
             self.say(TrafficEvent::Failed { coflow, why });
         }

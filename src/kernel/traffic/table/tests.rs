@@ -159,6 +159,10 @@ async fn what_needs_who_is_cut_off_breaks_then_and_ever_after() {
     open(&s, &coflow(3, &[(3, 0, 1)]), Report::Coflow);
     s.break_if_cut(CoflowId(3));
     assert_eq!(events.try_iter().collect::<Vec<_>>(), [broke(3)]);
+    // A sender that found no route does not hide the cause.
+    open(&s, &coflow(4, &[(3, 0, 1)]), Report::Coflow);
+    s.failed(CoflowId(4), "no route".into());
+    assert_eq!(events.try_iter().collect::<Vec<_>>(), [broke(4)]);
 }
 
 #[tokio::test]
