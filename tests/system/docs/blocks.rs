@@ -3,9 +3,9 @@
 //! A block that begins with three backticks and `sh` runs; further words say what it needs (`root`,
 //! or a program), or that it `stays`: it has a terminal of its own, and Ctrl-C comes at the end of
 //! its section. `sh no-run: why` does not run. The blocks of one document run in order in one fresh
-//! directory. What follows a block that `prints` is a `text` block: what it prints in a directory of
-//! its own, in which a line `...` is any lines. One that `prints here` runs in order with the others
-//! as well.
+//! directory. What follows a block that `prints` is a `text` block: what it prints in a directory
+//! of its own, in which a line `...` is any lines. One that `prints here` runs in order with the
+//! others as well.
 
 use std::fmt::Write as _;
 use std::fs;
