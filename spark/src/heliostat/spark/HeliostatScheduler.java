@@ -1,6 +1,7 @@
 package heliostat.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -8,11 +9,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BiConsumer;
+import java.util.function.ObjDoubleConsumer;
 import org.apache.spark.ShuffleStatus;
 import org.apache.spark.SparkContext;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.DirectTaskResult;
-import org.apache.spark.scheduler.MapStatus;
 import org.apache.spark.scheduler.ShuffleMapStage;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerJobEnd;
@@ -20,6 +22,7 @@ import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.scheduler.Stage;
+import org.apache.spark.scheduler.Task;
 import org.apache.spark.scheduler.TaskDescription;
 import org.apache.spark.scheduler.TaskInfo;
 import org.apache.spark.scheduler.TaskSchedulerImpl;
@@ -126,36 +129,36 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
     private Shuffle reads(TaskSet set, Stage stage) {
         int tasks = set.tasks().length;
         Shuffle shuffle = new Shuffle(coflows.rackCount(), tasks);
+        int[] partitions = Arrays.stream(set.tasks()).mapToInt(Task::partitionId).toArray();
+        List<List<Blocks.Range>> byTask = Blocks.read(stage.rdd(), partitions);
         for (Stage parent : CollectionConverters.asJava(stage.parents())) {
             if (!(parent instanceof ShuffleMapStage maps)) continue;
             int id = maps.shuffleDep().shuffleId();
             Option<ShuffleStatus> status = mapOutputTracker().shuffleStatuses().get(id);
             if (status.isEmpty()) continue;
-            int partitions = maps.shuffleDep().partitioner().numPartitions();
-            // Adaptive execution joins and splits partitions; then which task reads which is not known here.
-            boolean known = partitions == stage.numPartitions();
-            Map<String, double[]> byHost = new HashMap<>();
-            for (MapStatus m : status.get().mapStatuses()) {
-                if (m == null) continue;
-                double[] sizes = byHost.computeIfAbsent(m.location().host(), h -> new double[partitions]);
-                for (int p = 0; p < partitions; p++) sizes[p] += m.getSizeForBlock(p);
+            int count = maps.shuffleDep().partitioner().numPartitions();
+            Output output = new Output(status.get().mapStatuses(), count, written.getOrDefault(id, Map.of()));
+            if (byTask == null) {
+                double part = (double) tasks / stage.numPartitions();
+                output.all(in((rack, bytes) -> shuffle.addEvenly(rack, bytes * part)));
+                continue;
             }
-            Map<String, Long> exact = written.getOrDefault(id, Map.of());
-            byHost.forEach(
-                    (host, sizes) -> {
-                        int rack = coflows.rackOf(host);
-                        if (rack < 0) return;
-                        double sum = 0;
-                        for (double s : sizes) sum += s;
-                        double factor = Shuffle.correction(sum, exact.getOrDefault(host, 0L));
-                        if (known) {
-                            for (int t = 0; t < tasks; t++) shuffle.add(rack, t, sizes[set.tasks()[t].partitionId()] * factor);
-                        } else {
-                            shuffle.addEvenly(rack, sum * factor * tasks / stage.numPartitions());
-                        }
-                    });
+            for (int t = 0; t < tasks; t++) {
+                int task = t;
+                for (Blocks.Range r : byTask.get(t)) {
+                    if (r.shuffle() == id) output.of(r, in((rack, bytes) -> shuffle.add(rack, task, bytes)));
+                }
+            }
         }
         return shuffle;
+    }
+
+    /** Bytes of a host as those of its rack; those of hosts that the network does not know are left out. */
+    private ObjDoubleConsumer<String> in(BiConsumer<Integer, Double> rack) {
+        return (host, bytes) -> {
+            int known = coflows.rackOf(host);
+            if (known >= 0) rack.accept(known, bytes);
+        };
     }
 
     private synchronized Map<Integer, Integer> slots() {

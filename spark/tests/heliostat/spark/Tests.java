@@ -18,7 +18,7 @@ import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Tests of the plug-in's own logic, without Spark; each prints a line PASS or FAIL. */
+/** Tests of the plug-in; each prints a line PASS or FAIL. */
 public final class Tests {
     private interface Test {
         void run() throws Exception;
@@ -37,6 +37,7 @@ public final class Tests {
         test("tasks that are alike fill racks in order", Tests::inOrder);
         test("waves offer slots several times", Tests::waves);
         test("a mode that does not exist is refused", Tests::modes);
+        test("tasks read the blocks that are said, also under adaptive execution", AdaptiveTests::run);
         test("long names are cut", Tests::names);
         test("an address that makes no sense is refused", Tests::addresses);
         test("answers are read, and errors told", Tests::answers);
@@ -55,7 +56,7 @@ public final class Tests {
         }
     }
 
-    private static void same(Object left, Object right) {
+    static void same(Object left, Object right) {
         if (!Objects.equals(left, right)) throw new AssertionError(left + " is not " + right);
     }
 
