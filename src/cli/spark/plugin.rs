@@ -21,9 +21,10 @@ macro_rules! sources {
 }
 
 /// The plug-in, by path.
-const SOURCES: [(&str, &str); 14] = sources![
+const SOURCES: [(&str, &str); 15] = sources![
     "META-INF/services/org.apache.spark.scheduler.ExternalClusterManager",
     "heliostat/spark/Blocks.java",
+    "heliostat/spark/Board.java",
     "heliostat/spark/Clock.java",
     "heliostat/spark/Coflows.java",
     "heliostat/spark/Controller.java",

@@ -6,6 +6,7 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -17,10 +18,13 @@ import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.DirectTaskResult;
 import org.apache.spark.scheduler.ShuffleMapStage;
 import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.scheduler.SparkListenerJobEnd;
 import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
+import org.apache.spark.scheduler.SparkListenerStageSubmitted;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.scheduler.Stage;
 import org.apache.spark.scheduler.Task;
 import org.apache.spark.scheduler.TaskDescription;
@@ -29,6 +33,8 @@ import org.apache.spark.scheduler.TaskSchedulerImpl;
 import org.apache.spark.scheduler.TaskSet;
 import org.apache.spark.scheduler.TaskSetManager;
 import org.apache.spark.scheduler.WorkerOffer;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import scala.Option;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
@@ -49,6 +55,7 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
     private final Settings settings;
     private final Coflows coflows;
     private final int slotsPerExecutor;
+    private final Board board;
     private final Map<Key, Coflows.Reading> readings = new ConcurrentHashMap<>();
     private final Map<Key, Placement> placements = new ConcurrentHashMap<>();
     /** By stage that writes a shuffle: which one. */
@@ -63,7 +70,9 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
         coflows = new Coflows(settings);
         int cpus = context.getConf().getInt("spark.task.cpus", 1);
         slotsPerExecutor = Math.max(1, context.getConf().getInt("spark.executor.cores", 1) / cpus);
-        context.addSparkListener(new Ends());
+        board = new Board(context.startTime(), context.appName(), "Spark, mode " + settings.mode().name().toLowerCase(Locale.ROOT));
+        context.addSparkListener(new Listener());
+        if (settings.mode() != Settings.Mode.OFF) coflows.show(() -> board.report(System.currentTimeMillis(), slotsInAll()));
     }
 
     private static <V> Map<Integer, V> latest() {
@@ -170,6 +179,10 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
         return slots;
     }
 
+    private int slotsInAll() {
+        return slots().values().stream().mapToInt(Integer::intValue).sum();
+    }
+
     private synchronized Map<Integer, Integer> busy() {
         Map<Integer, Integer> busy = new TreeMap<>();
         var hosts = CollectionConverters.asJava(executorIdToHost());
@@ -230,12 +243,23 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
         coflows.close();
     }
 
-    /** Ends coflows; called by the thread of Spark's events. */
-    private final class Ends extends SparkListener {
-        private final Map<Integer, Long> jobs = new HashMap<>();
+    /** Ends coflows, and follows jobs; called by the thread of Spark's events. */
+    private final class Listener extends SparkListener {
+        private final Map<Integer, SparkListenerJobStart> jobs = new HashMap<>();
+
+        @Override
+        public void onStageSubmitted(SparkListenerStageSubmitted e) {
+            board.stage(e.stageInfo().stageId(), e.stageInfo().numTasks());
+        }
+
+        @Override
+        public void onTaskStart(SparkListenerTaskStart e) {
+            board.taskStarts(e.stageId(), e.taskInfo().launchTime());
+        }
 
         @Override
         public void onTaskEnd(SparkListenerTaskEnd e) {
+            board.taskEnds(e.stageId(), e.taskInfo().successful());
             var reading = readings.get(new Key(e.stageId(), e.stageAttemptId()));
             if (reading != null && e.taskMetrics() != null) {
                 coflows.read(reading, e.taskMetrics().shuffleReadMetrics().remoteBytesRead());
@@ -252,13 +276,27 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
 
         @Override
         public void onJobStart(SparkListenerJobStart e) {
-            jobs.put(e.jobId(), e.time());
+            jobs.put(e.jobId(), e);
+            List<Integer> stages = new ArrayList<>();
+            CollectionConverters.asJava(e.stageIds()).forEach(id -> stages.add((Integer) id));
+            board.starts(Board.name(e.jobId(), query(e)), stages, e.time());
+        }
+
+        private static String query(SparkListenerJobStart e) {
+            return e.properties() == null ? null : e.properties().getProperty(SQLExecution.EXECUTION_ID_KEY());
         }
 
         @Override
         public void onJobEnd(SparkListenerJobEnd e) {
             boolean succeeded = e.jobResult() == org.apache.spark.scheduler.JobSucceeded$.MODULE$;
-            coflows.jobEnded(e.jobId(), jobs.getOrDefault(e.jobId(), e.time()), e.time(), succeeded);
+            SparkListenerJobStart start = jobs.remove(e.jobId());
+            if (start != null && query(start) == null) board.ends(Board.name(e.jobId(), null), e.time());
+            coflows.jobEnded(e.jobId(), start == null ? e.time() : start.time(), e.time(), succeeded);
+        }
+
+        @Override
+        public void onOtherEvent(SparkListenerEvent e) {
+            if (e instanceof SparkListenerSQLExecutionEnd end) board.ends(Board.name(0, String.valueOf(end.executionId())), end.time());
         }
     }
 }
