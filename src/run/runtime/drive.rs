@@ -5,6 +5,8 @@
 //! in the same order in both. First comes the progress of coflows, then what was observed; after
 //! operations first what the cycle cost, then their results.
 
+use std::collections::BTreeSet;
+
 use super::record::{Entry, Head, Recorder, Tap};
 use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::coflows::priority::Change;
@@ -13,7 +15,7 @@ use crate::control::{Action, Controller, Event, Rejected};
 use crate::demand::HostFlow;
 use crate::demand::hedera::Elephants;
 use crate::fabric::{Fabric, FabricError, Observation, ProbeRequest};
-use crate::ids::CoflowId;
+use crate::ids::{CoflowId, RackId};
 use crate::units::{Span, Time};
 
 /// Large flows between hosts at once, or else all flows.
@@ -71,13 +73,22 @@ pub struct Driver<F, H> {
     pub host: H,
     /// What the last observation and the decision upon it took.
     spent: (Span, Span),
+    /// The pairs of racks that the fabric was told last ([`Fabric::admit_by_port`]).
+    by_port: BTreeSet<(RackId, RackId)>,
     tap: Tap,
 }
 
 impl<F: Fabric, H: Host<F>> Driver<F, H> {
     /// A driver of a controller that has not been told anything.
     pub fn new(controller: Controller, fabric: F, host: H) -> Self {
-        Self { controller, fabric, host, spent: (Span::ZERO, Span::ZERO), tap: Tap::default() }
+        Self {
+            controller,
+            fabric,
+            host,
+            spent: (Span::ZERO, Span::ZERO),
+            by_port: BTreeSet::new(),
+            tap: Tap::default(),
+        }
     }
 
     /// Records everything from now on, which must be before it hears anything. `head` says what the
@@ -159,6 +170,13 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
                     self.host.prioritise(&mut self.fabric, id, &change)
                 }
                 Action::Log { record } => self.host.log(record),
+            }
+        }
+        if self.fabric.admits_by_port() {
+            let pairs = self.controller.elephants_of_clients();
+            if pairs != self.by_port {
+                self.fabric.admit_by_port(&pairs);
+                self.by_port = pairs;
             }
         }
         self.tap.idle(Entry::Idle {});
