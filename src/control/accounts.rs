@@ -312,8 +312,8 @@ impl Accounts {
         !self.by_counters.is_empty()
     }
 
-    /// The pairs of racks of which coflows that clients send wait for bytes, and of which they began
-    /// with `threshold` or more. O(pairs that such coflows wait for).
+    /// The pairs of racks of which coflows that clients send wait for bytes, and of which they
+    /// began with `threshold` or more. O(pairs that such coflows wait for).
     pub fn elephants_of_clients(&self, threshold: Bytes) -> BTreeSet<(RackId, RackId)> {
         let asked = |id: CoflowId, pair| {
             let pairs = &self.live.account(id)?.pairs;

@@ -64,8 +64,8 @@ pub struct Args {
     /// Runs on this network instead, which is up and stays up; several applications may at once
     #[arg(long, value_name = "NAME", conflicts_with_all = ["topology", "policy", "baseline", "set", "name"])]
     network: Option<String>,
-    /// The policy: a file (YAML), or the name of a shipped one; it must admit all traffic, since
-    /// Spark marks none
+    /// The policy: a file (YAML), or the name of a shipped one; it must admit all traffic, or name
+    /// ports, since Spark marks none
     #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_POLICY)]
     policy: PathBuf,
     /// What Spark and the controller say to each other

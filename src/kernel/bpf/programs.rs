@@ -88,8 +88,9 @@ pub struct Arrays {
     pub crossed: SharedArray,
     /// By plane * R + rack: the port's counters.
     pub counts: SharedArray,
-    /// By source * R + destination: not zero while what comes from the ports of
-    /// [`TorProgram::port`] counts as marked.
+    /// By source * R + destination: until when (CLOCK_MONOTONIC ns) what comes from the ports of
+    /// [`TorProgram::port`] counts as marked. A daemon that is killed writes no later time, so that
+    /// nothing is held up for long.
     pub by_port: SharedArray,
 }
 
@@ -225,8 +226,8 @@ fn only_sound(a: &mut Asm) {
     a.jump_if(R0, Ne, 0xffff, "pass").label("sound");
 }
 
-/// To the label `pass` with what is not TCP from one of [`PORTS`] ports, or is between racks of
-/// which [`Arrays::by_port`] says nothing.
+/// To the label `pass` with what is not TCP from one of [`PORTS`] ports, or is between racks whose
+/// time in [`Arrays::by_port`] is over.
 fn from_port(a: &mut Asm, arrays: &Arrays, port: u16) {
     a.load(Byte, R1, FP, HEADER).jump_if(R1, Ne, 0x45, "pass");
     a.load(Byte, R1, FP, HEADER + 9).jump_if(R1, Ne, TCP, "pass");
@@ -238,7 +239,7 @@ fn from_port(a: &mut Asm, arrays: &Arrays, port: u16) {
     a.load(Byte, R1, FP, at).shl(R1, 8).load(Byte, R2, FP, at + 1).add_reg(R1, R2);
     a.add(R1, -i32::from(port)).jump_if(R1, Ge, i32::from(PORTS), "pass");
     look_up(a, &arrays.by_port, PAIR_KEY, "pass");
-    a.load(Long, R1, R0, 0).jump_if(R1, Eq, 0, "pass");
+    a.load(Long, R8, R0, 0).call(KTIME).jump_if_reg(R0, Ge, R8, "pass");
 }
 
 /// The program on every host port of a ToR: counts bytes by destination rack. Packets that may use

@@ -28,6 +28,9 @@ use crate::topology::PortQueues;
 use crate::units::{Span, Time};
 use crate::{Clock, Serving, queues, tc};
 
+/// How long traffic is admitted by its port when nothing more is heard of the controller.
+const LEASE: Span = Span::millis(2000);
+
 /// The arrays, and what was written into them.
 pub struct Timed {
     arrays: Arrays,
@@ -169,12 +172,17 @@ impl Timed {
         self.arrays.racks
     }
 
-    /// Has what comes from the policy's ports count as marked between these pairs of racks only.
+    /// Has what comes from the policy's ports count as marked between these pairs of racks only,
+    /// for as long as [`LEASE`] says.
     pub fn admit_by_port(&self, pairs: &BTreeSet<(RackId, RackId)>) {
         let racks = self.arrays.racks;
+        let until = self.clock.to_kernel(self.clock.now() + LEASE);
         for k in 0..racks * racks {
             let pair = (RackId::from(k / racks), RackId::from(k % racks));
-            self.arrays.by_port.cell(k, 0).store(pairs.contains(&pair).into(), Relaxed);
+            self.arrays
+                .by_port
+                .cell(k, 0)
+                .store(if pairs.contains(&pair) { until } else { 0 }, Relaxed);
         }
     }
 

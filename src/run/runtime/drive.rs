@@ -5,8 +5,6 @@
 //! in the same order in both. First comes the progress of coflows, then what was observed; after
 //! operations first what the cycle cost, then their results.
 
-use std::collections::BTreeSet;
-
 use super::record::{Entry, Head, Recorder, Tap};
 use crate::circuits::external::{Advice, NoAnswer, Question};
 use crate::coflows::priority::Change;
@@ -15,7 +13,7 @@ use crate::control::{Action, Controller, Event, Rejected};
 use crate::demand::HostFlow;
 use crate::demand::hedera::Elephants;
 use crate::fabric::{Fabric, FabricError, Observation, ProbeRequest};
-use crate::ids::{CoflowId, RackId};
+use crate::ids::CoflowId;
 use crate::units::{Span, Time};
 
 /// Large flows between hosts at once, or else all flows.
@@ -73,8 +71,8 @@ pub struct Driver<F, H> {
     pub host: H,
     /// What the last observation and the decision upon it took.
     spent: (Span, Span),
-    /// The pairs of racks that the fabric was told last ([`Fabric::admit_by_port`]).
-    by_port: BTreeSet<(RackId, RackId)>,
+    /// The fabric was told of pairs of racks last ([`Fabric::admit_by_port`]).
+    by_port: bool,
     tap: Tap,
 }
 
@@ -86,7 +84,7 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
             fabric,
             host,
             spent: (Span::ZERO, Span::ZERO),
-            by_port: BTreeSet::new(),
+            by_port: false,
             tap: Tap::default(),
         }
     }
@@ -174,9 +172,10 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         }
         if self.fabric.admits_by_port() {
             let pairs = self.controller.elephants_of_clients();
-            if pairs != self.by_port {
+            // What lasts is said again and again, since a fabric forgets it.
+            if !pairs.is_empty() || self.by_port {
                 self.fabric.admit_by_port(&pairs);
-                self.by_port = pairs;
+                self.by_port = !pairs.is_empty();
             }
         }
         self.tap.idle(Entry::Idle {});

@@ -272,7 +272,8 @@ pub trait Fabric: Send {
     }
 
     /// Has packets of the policy's TCP ports count as marked from now on between these pairs of
-    /// racks, and no others.
+    /// racks, and no others. It lasts for a second at least, and not for ever: a controller that is
+    /// killed holds nobody up.
     fn admit_by_port(&mut self, _pairs: &BTreeSet<(RackId, RackId)>) {}
 
     /// Changes lists of switches in order; one exact result for each, in order.

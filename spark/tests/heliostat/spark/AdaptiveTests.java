@@ -29,6 +29,8 @@ final class AdaptiveTests implements AutoCloseable {
         session =
                 SparkSession.builder()
                         .master("local[2]")
+                        .config("spark.driver.host", "127.0.0.1")
+                        .config("spark.driver.bindAddress", "127.0.0.1")
                         .config("spark.ui.enabled", "false")
                         .config("spark.log.level", "ERROR")
                         .config("spark.sql.shuffle.partitions", "8")
