@@ -733,3 +733,16 @@ fn a_rate_without_payload_is_refused() {
     }
     assert!(read_topology(&GOOD.replace("uplink: 100Mb/s", "uplink: 2b/s"), "f.yaml").is_ok());
 }
+
+#[test]
+fn a_policy_names_sixteen_ports_of_tcp() {
+    let of = |elephants: &str| {
+        let text = POLICY.replace("all, threshold: 1MB", elephants);
+        read_policy(&text, "f.yaml").map(|p| p.run.port).map_err(|e| e.to_string())
+    };
+    assert_eq!(of("wait, port: 65520"), Ok(Some(65520)));
+    for (wrong, allowed) in [("wait, port: 65521", "1 to 65520"), ("all, port: 7080", "only with")]
+    {
+        assert!(of(wrong).unwrap_err().contains(allowed), "{wrong}");
+    }
+}
