@@ -2,16 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::{CliError, files, running};
-use crate::api::DEFAULT_ADDRESS;
+use super::running::{self, Meant};
+use super::{CliError, files};
 use crate::client::{Client, Error, TIMEOUT};
-use crate::kernel::ownership::Note;
 
 /// Where the daemon is
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Where {
-    /// The daemon's address [default: $HELIOSTAT_CONTROLLER, that of the network that runs on this
-    /// machine, or http://127.0.0.1:7447]
+    /// The daemon's address [default: $HELIOSTAT_CONTROLLER, or that of this user's network on this
+    /// machine; to read only, also that of another user, or http://127.0.0.1:7447]
     #[arg(long, value_name = "URL", global = true)]
     pub controller: Option<String>,
     /// The network, if several are running on this machine; it goes before $HELIOSTAT_CONTROLLER
@@ -26,46 +25,42 @@ pub struct Where {
 }
 
 impl Where {
-    /// A client of that daemon.
+    /// A client of that daemon, for a command that only reads. Says on stderr whose network it is,
+    /// if it is another user's.
     ///
     /// # Errors
     /// An address that is not `http://host:port`; several networks run, none has the name, or it is
     /// still being built.
     pub fn client(&self) -> Result<Client, CliError> {
-        self.client_of(running::choose)
+        self.client_of(running::meant)
     }
 
     /// The same for a command that changes something.
     ///
     /// # Errors
-    /// As [`Where::client`], and a network of another user that is not named.
+    /// As [`Where::client`], and a network of another user that is neither named nor given by its
+    /// address.
     pub fn client_to_change(&self) -> Result<Client, CliError> {
-        self.client_of(running::choose_to_change)
+        self.client_of(running::meant_to_change)
     }
 
     fn client_of(
         &self,
-        choose: fn(Option<&str>) -> Result<Note, CliError>,
+        meant: fn(Option<&str>) -> Result<Meant, CliError>,
     ) -> Result<Client, CliError> {
         let token = files::token(self.token_file.as_deref(), self.token.as_deref())?;
-        let address = match self
+        let given = self
             .controller
             .clone()
-            .or_else(|| running::controller().filter(|_| self.name.is_none()))
-        {
-            Some(url) => url,
-            // The daemon of another user, or one in a container.
-            None if self.name.is_none() && !running::any() => format!("http://{DEFAULT_ADDRESS}"),
-            None => {
-                let note = choose(self.name.as_deref())?;
-                return Ok(Client::of_socket(
-                    running::socket(&note),
-                    running::api(&note)?,
-                    token,
-                    TIMEOUT,
-                ));
-            }
-        };
+            .or_else(|| running::controller().filter(|_| self.name.is_none()));
+        let address =
+            match given.map_or_else(|| meant(self.name.as_deref()), |u| Ok(Meant::At(u)))? {
+                Meant::Own(note) => {
+                    let (socket, api) = (running::socket(&note), running::api(&note)?);
+                    return Ok(Client::of_socket(socket, api, token, TIMEOUT));
+                }
+                Meant::At(url) => url,
+            };
         Client::new(&address, token).map_err(|e| CliError::Usage(format!("--controller: {e}")))
     }
 }

@@ -5,6 +5,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::CliError;
+use super::log::say;
+use crate::api::DEFAULT_ADDRESS;
 use crate::kernel::ownership::{self, Note};
 use crate::kernel::{rights, sys};
 
@@ -15,8 +17,21 @@ use crate::kernel::{rights, sys};
 /// None runs, several do and nothing says which, or none has that name.
 pub fn choose(name: Option<&str>) -> Result<Note, CliError> {
     let chosen = one_of(ownership::running(&ownership::base()), name, controller().as_deref());
-    chosen.map_err(|e| name.and_then(|name| theirs(name, &ownership::users_of(name))).unwrap_or(e))
+    chosen.map_err(|e| match (e, name) {
+        (CliError::Unreachable(_), None) => CliError::Unreachable(none()),
+        (e, name) => name.and_then(|name| theirs(name, &ownership::users_of(name))).unwrap_or(e),
+    })
 }
+
+/// That no network runs which this user can end or enter.
+pub fn none() -> String {
+    match names_of(&roots()) {
+        root if root.is_empty() => NONE.into(),
+        root => format!("no network of this user is running without root; root has {root}"),
+    }
+}
+
+const NONE: &str = "no network is running; start one with `heliostat run TOPOLOGY`";
 
 /// The same for a command that changes something: a network that another user started, such as
 /// root's service, is changed only where it is named.
@@ -29,12 +44,100 @@ pub fn choose_to_change(name: Option<&str>) -> Result<Note, CliError> {
     Ok(note)
 }
 
+/// The daemon that a command means which speaks over REST.
+#[derive(Debug)]
+pub enum Meant {
+    /// A network below this user's own directory: its unix socket can be reached.
+    Own(Note),
+    /// Another one, by its address.
+    At(String),
+}
+
+/// What a command that only reads means, by a name or without one: a network of this user, else of
+/// root, else what is at the default address. Says whose it is, if it is not this user's.
+///
+/// # Errors
+/// As [`choose`].
+pub fn meant(name: Option<&str>) -> Result<Meant, CliError> {
+    let (known, own) = (known(), sys::caller());
+    if name.is_none() && known.is_empty() {
+        let url = format!("http://{DEFAULT_ADDRESS}");
+        say!(
+            "no network of this user runs on this machine; asking {url}, which may be that of another user"
+        );
+        return Ok(Meant::At(url));
+    }
+    let note = one_to_read(known, name, own)?;
+    if let Some(user) = note.user.filter(|&user| user != own) {
+        say!("the network {} was started by {}", note.fabric, user_in_words(user));
+    }
+    reach(note)
+}
+
+/// What a command that changes something means. A network of another user must be named, and what
+/// is known only by its address must be given by it.
+///
+/// # Errors
+/// As [`choose`], and a network of another user without a name.
+pub fn meant_to_change(name: Option<&str>) -> Result<Meant, CliError> {
+    reach(one_to_change(known(), name, sys::caller())?)
+}
+
+fn one_to_read(known: Vec<Note>, name: Option<&str>, own: u32) -> Result<Note, CliError> {
+    let (mine, others): (Vec<_>, Vec<_>) = known.into_iter().partition(|n| n.user == Some(own));
+    let known = if name.is_none() && !mine.is_empty() { mine } else { [mine, others].concat() };
+    one_of(known, name, controller().as_deref())
+        .map_err(|e| name.and_then(|n| theirs(n, &ownership::users_of(n))).unwrap_or(e))
+}
+
+fn one_to_change(known: Vec<Note>, name: Option<&str>, own: u32) -> Result<Note, CliError> {
+    if name.is_none() && known.is_empty() {
+        let elsewhere = "one of another user or machine is changed by its address: --controller";
+        return Err(CliError::Unreachable(format!("{NONE}; {elsewhere}")));
+    }
+    let note = one_to_read(known, name, own)?;
+    named_if_anothers(&note, name, own)?;
+    Ok(note)
+}
+
+/// Networks below this user's own directory, then those of root.
+fn known() -> Vec<Note> {
+    let mut known = ownership::running(&ownership::base());
+    known.extend(roots());
+    known
+}
+
+/// The networks in root's directory, for a user with a directory of their own.
+fn roots() -> Vec<Note> {
+    let all = PathBuf::from(rights::NOTES);
+    let mut notes = if ownership::base() == all { vec![] } else { ownership::running(&all) };
+    // Older versions did not note the user.
+    notes.iter_mut().for_each(|n| n.user = n.user.or(Some(0)));
+    notes
+}
+
+fn reach(note: Note) -> Result<Meant, CliError> {
+    let is_own = |n: &Note| (&n.fabric, n.pid) == (&note.fabric, note.pid);
+    if ownership::running(&ownership::base()).iter().any(is_own) {
+        return Ok(Meant::Own(note));
+    }
+    api(&note).map(|url| Meant::At(url.into()))
+}
+
+fn names_of(notes: &[Note]) -> String {
+    notes.iter().map(|n| n.fabric.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn user_in_words(user: u32) -> String {
+    if user == 0 { "root".into() } else { format!("user {user}") }
+}
+
 fn named_if_anothers(note: &Note, name: Option<&str>, own: u32) -> Result<(), CliError> {
     match note.user.filter(|&user| name.is_none() && user != own) {
         Some(user) => {
-            let who = if user == 0 { "root".into() } else { format!("user {user}") };
-            let why = format!("the only network that runs, {}, was started by {who}", note.fabric);
-            Err(CliError::Usage(format!("{why}; if you mean it, say so by its name")))
+            let (fabric, who) = (&note.fabric, user_in_words(user));
+            let why = format!("the only network that runs, {fabric}, was started by {who}");
+            Err(CliError::Usage(format!("{why}; if you mean it, give its name")))
         }
         None => Ok(()),
     }
@@ -55,11 +158,6 @@ fn theirs(name: &str, users: &[u32]) -> Option<CliError> {
 /// The daemon's address that the environment names.
 pub fn controller() -> Option<String> {
     std::env::var("HELIOSTAT_CONTROLLER").ok().filter(|url| !url.is_empty())
-}
-
-/// Whether any network runs on this machine.
-pub fn any() -> bool {
-    !ownership::running(&ownership::base()).is_empty()
 }
 
 /// All networks of which this user may know.
@@ -84,9 +182,7 @@ fn one_of(
         .filter(|n| if by_url { is_there(n) } else { name.is_none_or(|w| w == n.fabric) });
     match (fit.next(), fit.next()) {
         (Some(one), None) => Ok(one),
-        (None, _) if names.is_empty() => Err(CliError::Failed(
-            "no network is running; start one with `heliostat run TOPOLOGY`".into(),
-        )),
+        (None, _) if names.is_empty() => Err(CliError::Unreachable(NONE.into())),
         (None, _) => Err(CliError::Usage(format!(
             "no network {} is running (running: {})",
             name.unwrap_or(""),
@@ -209,6 +305,38 @@ mod tests {
             named_if_anothers(&note, None, 1000).is_ok(),
             "of a version that did not note the user"
         );
+    }
+
+    #[test]
+    fn a_command_without_a_name_reads_any_network_and_changes_its_own_users_only() {
+        let of = |owners: &[u32]| -> Vec<Note> {
+            let with = |(mut n, &user): (Note, &u32)| {
+                n.user = Some(user);
+                n
+            };
+            notes(&["a", "b"]).into_iter().zip(owners).map(with).collect()
+        };
+        let fabric = |n: Result<Note, CliError>| n.map(|n| n.fabric).map_err(|e| e.code());
+        let read = |owners: &[u32], name| fabric(one_to_read(of(owners), name, 1000));
+        let change = |owners: &[u32], name| fabric(one_to_change(of(owners), name, 1000));
+        // By sudo: the network is in root's directory, and this user's.
+        assert_eq!((read(&[1000], None), change(&[1000], None)), (Ok("a".into()), Ok("a".into())));
+        assert_eq!((read(&[0], None), change(&[0], None)), (Ok("a".into()), Err(2)));
+        assert_eq!(change(&[0], Some("a")), Ok("a".into()));
+        // Its own of several; with a name, any.
+        assert_eq!(
+            (read(&[0, 1000], None), change(&[0, 1000], None)),
+            (Ok("b".into()), Ok("b".into()))
+        );
+        assert_eq!(
+            (read(&[0, 1000], Some("a")), change(&[0, 1000], Some("a"))),
+            (Ok("a".into()), Ok("a".into()))
+        );
+        assert_eq!((read(&[0, 1], None), change(&[0, 1], None)), (Err(2), Err(2)));
+        // What nobody knows of is changed by its address only.
+        assert_eq!((change(&[], None), change(&[], Some("a"))), (Err(4), Err(4)));
+        let told = one_to_change(vec![], None, 1000).unwrap_err().to_string();
+        assert!(told.contains("--controller"), "{told}");
     }
 
     #[test]

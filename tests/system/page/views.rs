@@ -383,7 +383,7 @@ fn a_faulty_port_is_seen_and_repaired() {
     b.until("document.querySelector('#trouble').hidden");
     // What failed is told with its reason, and one is one.
     let failed = "(({ store, view }) => {
-        const failure = { what: 'write the journal', why: 'no space left on device', attempts: 1, retry_at_ns: 9e9 };
+        const failure = { what: 'cannot write the journal', why: 'no space left on device', attempts: 1, retry_at_ns: 9e9 };
         store.setStats = () => (store.stats.failures = [failure]);
         store.setStats();
         view.slow = 0; })(Heliostat.page)";
