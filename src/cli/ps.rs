@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         Output::Json => print(&exact(&networks, &programs).json()),
         Output::Csv => print(&exact(&networks, &programs).csv()),
         Output::Table => {
-            let none = networks.is_empty().then(|| running::none() + "\n");
+            let none = networks.is_empty().then(|| running::NONE.to_owned() + "\n");
             print(&(none.unwrap_or_else(|| table(&networks).table() + "\n") + &outlived(&programs)))
         }
     }

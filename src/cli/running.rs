@@ -5,10 +5,11 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::CliError;
-use super::log::say;
-use crate::api::DEFAULT_ADDRESS;
 use crate::kernel::ownership::{self, Note};
 use crate::kernel::{rights, sys};
+
+/// What is said where nothing runs.
+pub const NONE: &str = "no network is running; start one with `heliostat run TOPOLOGY`";
 
 /// The running network that was meant: the only one, or the one of that name; of several without a
 /// name, the one whose API is at [`controller`].
@@ -17,21 +18,8 @@ use crate::kernel::{rights, sys};
 /// None runs, several do and nothing says which, or none has that name.
 pub fn choose(name: Option<&str>) -> Result<Note, CliError> {
     let chosen = one_of(ownership::running(&ownership::base()), name, controller().as_deref());
-    chosen.map_err(|e| match (e, name) {
-        (CliError::Unreachable(_), None) => CliError::Unreachable(none()),
-        (e, name) => name.and_then(|name| theirs(name, &ownership::users_of(name))).unwrap_or(e),
-    })
+    chosen.map_err(|e| name.and_then(|name| theirs(name, &ownership::users_of(name))).unwrap_or(e))
 }
-
-/// That no network runs which this user can end or enter.
-pub fn none() -> String {
-    match names_of(&roots()) {
-        root if root.is_empty() => NONE.into(),
-        root => format!("no network of this user is running without root; root has {root}"),
-    }
-}
-
-const NONE: &str = "no network is running; start one with `heliostat run TOPOLOGY`";
 
 /// The same for a command that changes something: a network that another user started, such as
 /// root's service, is changed only where it is named.
@@ -44,88 +32,27 @@ pub fn choose_to_change(name: Option<&str>) -> Result<Note, CliError> {
     Ok(note)
 }
 
-/// The daemon that a command means which speaks over REST.
-#[derive(Debug)]
-pub enum Meant {
-    /// A network below this user's own directory: its unix socket can be reached.
-    Own(Note),
-    /// Another one, by its address.
-    At(String),
-}
-
-/// What a command that only reads means, by a name or without one: a network of this user, else of
-/// root, else what is at the default address. Says whose it is, if it is not this user's.
+/// Whether a command without an address means a network of this user, or else what listens at the
+/// default address: root's notes cannot be read by others.
 ///
 /// # Errors
 /// As [`choose`].
-pub fn meant(name: Option<&str>) -> Result<Meant, CliError> {
-    let (known, own) = (known(), sys::caller());
-    if name.is_none() && known.is_empty() {
-        let url = format!("http://{DEFAULT_ADDRESS}");
-        say!(
-            "no network of this user runs on this machine; asking {url}, which may be that of another user"
-        );
-        return Ok(Meant::At(url));
+pub fn is_own(name: Option<&str>) -> Result<bool, CliError> {
+    let base = ownership::base();
+    let own = ownership::running(&base);
+    let is_meant = |n: &Note| name.is_none_or(|name| name == n.fabric);
+    match name {
+        _ if own.iter().any(is_meant) => Ok(true),
+        Some(name) if base == Path::new(rights::NOTES) => choose(Some(name)).map(|_| true),
+        Some(name) => theirs(name, &ownership::users_of(name)).map_or(Ok(false), Err),
+        None => Ok(false),
     }
-    let note = one_to_read(known, name, own)?;
-    if let Some(user) = note.user.filter(|&user| user != own) {
-        say!("the network {} was started by {}", note.fabric, user_in_words(user));
-    }
-    reach(note)
 }
 
-/// What a command that changes something means. A network of another user must be named, and what
-/// is known only by its address must be given by it.
-///
-/// # Errors
-/// As [`choose`], and a network of another user without a name.
-pub fn meant_to_change(name: Option<&str>) -> Result<Meant, CliError> {
-    reach(one_to_change(known(), name, sys::caller())?)
-}
-
-fn one_to_read(known: Vec<Note>, name: Option<&str>, own: u32) -> Result<Note, CliError> {
-    let (mine, others): (Vec<_>, Vec<_>) = known.into_iter().partition(|n| n.user == Some(own));
-    let known = if name.is_none() && !mine.is_empty() { mine } else { [mine, others].concat() };
-    one_of(known, name, controller().as_deref())
-        .map_err(|e| name.and_then(|n| theirs(n, &ownership::users_of(n))).unwrap_or(e))
-}
-
-fn one_to_change(known: Vec<Note>, name: Option<&str>, own: u32) -> Result<Note, CliError> {
-    if name.is_none() && known.is_empty() {
-        let elsewhere = "one of another user or machine is changed by its address: --controller";
-        return Err(CliError::Unreachable(format!("{NONE}; {elsewhere}")));
-    }
-    let note = one_to_read(known, name, own)?;
-    named_if_anothers(&note, name, own)?;
-    Ok(note)
-}
-
-/// Networks below this user's own directory, then those of root.
-fn known() -> Vec<Note> {
-    let mut known = ownership::running(&ownership::base());
-    known.extend(roots());
-    known
-}
-
-/// The networks in root's directory, for a user with a directory of their own.
-fn roots() -> Vec<Note> {
-    let all = PathBuf::from(rights::NOTES);
-    let mut notes = if ownership::base() == all { vec![] } else { ownership::running(&all) };
-    // Older versions did not note the user.
-    notes.iter_mut().for_each(|n| n.user = n.user.or(Some(0)));
-    notes
-}
-
-fn reach(note: Note) -> Result<Meant, CliError> {
-    let is_own = |n: &Note| (&n.fabric, n.pid) == (&note.fabric, note.pid);
-    if ownership::running(&ownership::base()).iter().any(is_own) {
-        return Ok(Meant::Own(note));
-    }
-    api(&note).map(|url| Meant::At(url.into()))
-}
-
-fn names_of(notes: &[Note]) -> String {
-    notes.iter().map(|n| n.fabric.as_str()).collect::<Vec<_>>().join(", ")
+/// Who started a network, if that was another user.
+pub fn owner(note: &Note) -> Option<String> {
+    let user = note.user.filter(|&user| user != sys::caller())?;
+    Some(user_in_words(user))
 }
 
 fn user_in_words(user: u32) -> String {
@@ -305,38 +232,6 @@ mod tests {
             named_if_anothers(&note, None, 1000).is_ok(),
             "of a version that did not note the user"
         );
-    }
-
-    #[test]
-    fn a_command_without_a_name_reads_any_network_and_changes_its_own_users_only() {
-        let of = |owners: &[u32]| -> Vec<Note> {
-            let with = |(mut n, &user): (Note, &u32)| {
-                n.user = Some(user);
-                n
-            };
-            notes(&["a", "b"]).into_iter().zip(owners).map(with).collect()
-        };
-        let fabric = |n: Result<Note, CliError>| n.map(|n| n.fabric).map_err(|e| e.code());
-        let read = |owners: &[u32], name| fabric(one_to_read(of(owners), name, 1000));
-        let change = |owners: &[u32], name| fabric(one_to_change(of(owners), name, 1000));
-        // By sudo: the network is in root's directory, and this user's.
-        assert_eq!((read(&[1000], None), change(&[1000], None)), (Ok("a".into()), Ok("a".into())));
-        assert_eq!((read(&[0], None), change(&[0], None)), (Ok("a".into()), Err(2)));
-        assert_eq!(change(&[0], Some("a")), Ok("a".into()));
-        // Its own of several; with a name, any.
-        assert_eq!(
-            (read(&[0, 1000], None), change(&[0, 1000], None)),
-            (Ok("b".into()), Ok("b".into()))
-        );
-        assert_eq!(
-            (read(&[0, 1000], Some("a")), change(&[0, 1000], Some("a"))),
-            (Ok("a".into()), Ok("a".into()))
-        );
-        assert_eq!((read(&[0, 1], None), change(&[0, 1], None)), (Err(2), Err(2)));
-        // What nobody knows of is changed by its address only.
-        assert_eq!((change(&[], None), change(&[], Some("a"))), (Err(4), Err(4)));
-        let told = one_to_change(vec![], None, 1000).unwrap_err().to_string();
-        assert!(told.contains("--controller"), "{told}");
     }
 
     #[test]

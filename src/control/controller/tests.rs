@@ -362,7 +362,10 @@ fn a_fabric_that_shows_two_circuits_on_a_port_is_a_failure_until_it_does_not() {
             .starts_with("the fabric holds what no OCS could follow: p0: output port of r1"),
         "{f:?}"
     );
-    assert!(told("follow the circuit scheduler").why.contains("held by two circuits"), "{f:?}");
+    assert!(
+        told("cannot follow the circuit scheduler").why.contains("held by two circuits"),
+        "{f:?}"
+    );
     let ops = |r: &Record| if let What::Cycle { ops, .. } = r.what { Some(ops) } else { None };
     assert_eq!(
         w.log.iter().filter_map(ops).collect::<Vec<_>>(),

@@ -36,8 +36,9 @@
     box.style.height = `${high}px`;
     box.style.flex = "none";
     body.append(box);
-    // What is folded away has no size: it is drawn once it is opened.
-    draws.push(() => box.clientWidth && draw(H.chartOf(box)));
+    // What is folded away is drawn once it is opened.
+    box.show = () => box.closest("details:not([open])") || draw(H.chartOf(box));
+    draws.push(box.show);
   }
 
   // The names of lines above their chart, which takes its place below them however many they are.
@@ -257,7 +258,7 @@
     const fold = runs.length > FEW && !r.means ? H.el("details", { class: "wide" }, H.el("summary", {}, `Over time: ${r.label}`)) : null;
     if (fold) {
       into.append(fold);
-      fold.addEventListener("toggle", redraw);
+      fold.addEventListener("toggle", () => fold.querySelectorAll(".chart").forEach((box) => box.show()));
     }
     into = fold ?? into;
     for (const draw of [utilisation, demand, coflowTimeline, circuitTimeline, taskTimeline]) draw(r);
