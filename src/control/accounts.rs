@@ -312,6 +312,18 @@ impl Accounts {
         !self.by_counters.is_empty()
     }
 
+    /// The pairs of racks of which coflows that clients send wait for bytes, and of which they
+    /// began with `threshold` or more. O(pairs that such coflows wait for).
+    pub fn elephants_of_clients(&self, threshold: Bytes) -> BTreeSet<(RackId, RackId)> {
+        let asked = |id: CoflowId, pair| {
+            let pairs = &self.live.account(id)?.pairs;
+            Some(pairs.at(pairs.place(pair)?).bytes)
+        };
+        let is_one =
+            |(pair, id): &((RackId, RackId), CoflowId)| asked(*id, *pair) >= Some(threshold);
+        self.by_counters.waiting().filter(is_one).map(|(pair, _)| pair).collect()
+    }
+
     /// Whether any coflow is open.
     pub fn any_open(&self) -> bool {
         self.open_count() > 0
@@ -522,6 +534,40 @@ mod tests {
                 true
             }
         }
+    }
+
+    #[test]
+    fn elephants_of_clients_are_those_of_which_bytes_are_left() {
+        let mut a = Accounts::default();
+        let pair = |from, to| (RackId(from), RackId(to));
+        let mut open = |id, progress, pairs: &[(u32, u32, u64)]| {
+            let of = |&(from, to, bytes): &_| RackBytes {
+                from: RackId(from),
+                to: RackId(to),
+                bytes: Bytes(bytes),
+            };
+            let new = Opening {
+                id: CoflowId(id),
+                name: "c".into(),
+                weight: 1,
+                pairs: &pairs.iter().map(of).collect::<Vec<_>>(),
+                bound: Span(1),
+                progress,
+                priorities: &Priorities::default(),
+            };
+            a.declare(new, Time(1), 3).expect("it is declared");
+        };
+        open(0, ProgressBy::Counters, &[(0, 1, 10), (1, 0, 4), (2, 2, 30)]);
+        open(1, ProgressBy::Sender, &[(1, 2, 20)]);
+        let found = |a: &Accounts, threshold| a.elephants_of_clients(Bytes(threshold));
+        assert_eq!(found(&a, 4), [pair(0, 1), pair(1, 0)].into());
+        assert_eq!(found(&a, 5), [pair(0, 1)].into());
+        assert_eq!(found(&a, 11), [].into());
+        // All of one has been counted.
+        a.count(|i, j| if (i, j) == pair(0, 1) { (10, 0) } else { (0, 0) }, Time(2));
+        assert_eq!(found(&a, 4), [pair(1, 0)].into());
+        a.cancel(CoflowId(0), None, Time(3)).expect("it is open");
+        assert_eq!(found(&a, 0), [].into());
     }
 
     proptest! {

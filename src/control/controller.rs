@@ -166,6 +166,12 @@ impl Controller {
             && self.accounts.is_heavy(coflow, self.policy.elephant_threshold)
     }
 
+    /// The pairs of racks between which a client still sends an elephant: an aggregate of a coflow
+    /// that reaches the policy's threshold. O(pairs of such coflows).
+    pub fn elephants_of_clients(&self) -> BTreeSet<(RackId, RackId)> {
+        self.accounts.elephants_of_clients(self.policy.elephant_threshold)
+    }
+
     /// The next thing to do, if any.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()

@@ -48,6 +48,11 @@ impl CounterProgress {
         self.coflows.contains(&id)
     }
 
+    /// The pairs that are not whole, each with the coflows that wait for it.
+    pub fn waiting(&self) -> impl Iterator<Item = ((RackId, RackId), CoflowId)> {
+        self.waiting.iter().flat_map(|(&pair, ids)| ids.iter().map(move |&id| (pair, id)))
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.coflows.is_empty()

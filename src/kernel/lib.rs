@@ -20,6 +20,7 @@ use heliostat_seam::{fabric, plan};
 #[cfg(test)]
 use heliostat_sim as sim;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -65,6 +66,7 @@ use crate::demand::{DemandMatrix, HostFlow};
 use crate::fabric::{
     Fabric, FabricError, Observation, OpResult, PortCounters, PortQueues, SwitchCounters, Uplink,
 };
+use crate::ids::RackId;
 use crate::plan::Op;
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::topology::Topology;
@@ -156,6 +158,8 @@ pub fn guard(topology: &Topology, admit: Admit) -> Span {
 pub struct Serving {
     /// Which packets a ToR admits to a circuit.
     pub admit: Admit,
+    /// The first TCP port of senders that mark no packet ([`bpf::programs::TorProgram::port`]).
+    pub port: Option<u16>,
     /// How the ports of hosts, ToRs and packet switches serve what waits. Circuits' queues are
     /// served in the order of arrival.
     pub service: Service,
@@ -164,7 +168,7 @@ pub struct Serving {
 impl From<Admit> for Serving {
     /// Without priorities.
     fn from(admit: Admit) -> Self {
-        Self { admit, service: Service::Fifo }
+        Self { admit, port: None, service: Service::Fifo }
     }
 }
 
@@ -228,6 +232,7 @@ pub struct KernelFabric {
     steering: Option<Steering>,
     net: Network,
     service: Service,
+    by_port: bool,
     guard: Span,
     backlog: backlog::Backlog,
     uplinks: uplinks::Uplinks,
@@ -247,7 +252,7 @@ impl KernelFabric {
         clock: Clock,
     ) -> io::Result<Self> {
         let serving = serving.into();
-        let Serving { admit, service } = serving;
+        let Serving { admit, port, service } = serving;
         let topology = net.topology.clone();
         let guard = guard(&topology, admit);
         if admit.waits() && topology.planes.len() > 1 {
@@ -283,7 +288,19 @@ impl KernelFabric {
         let handle = circuits.switcher().map(CircuitSwitcher::handle);
         let drift = drift::DriftMonitor::start(&mut net, handle)?;
         let believed = believed::Believed::new(net.topology.clone());
-        Ok(Self { drift, net, circuits, steering, service, guard, backlog, uplinks, believed })
+        let by_port = port.is_some();
+        Ok(Self {
+            drift,
+            net,
+            circuits,
+            steering,
+            service,
+            by_port,
+            guard,
+            backlog,
+            uplinks,
+            believed,
+        })
     }
 
     /// The network.
@@ -430,6 +447,16 @@ impl Fabric for KernelFabric {
         match &mut self.circuits {
             Circuits::Timed(t) => t.apply_all(ops),
             Circuits::Switched(s) => s.apply_all(ops),
+        }
+    }
+
+    fn admits_by_port(&self) -> bool {
+        self.by_port
+    }
+
+    fn admit_by_port(&mut self, pairs: &BTreeSet<(RackId, RackId)>) {
+        if let Circuits::Timed(t) = &self.circuits {
+            t.admit_by_port(pairs);
         }
     }
 

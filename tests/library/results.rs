@@ -307,6 +307,26 @@ fn tables_are_those_of_the_results() {
 }
 
 #[test]
+fn every_file_of_results_says_commit_machine_and_command() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/results");
+    let (mut files, mut missing) = (0, vec![]);
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let file = entry.expect("an entry").file_name().into_string().expect("a name in UTF-8");
+        let facts = Results::of(&file).facts;
+        let says = |sign: &str| facts.iter().any(|f| f.starts_with(sign) && f.len() > sign.len());
+        files += 1;
+        for signs in
+            [&["machine: "][..], &["command: "], &["recorded by commit: ", "printed until commit "]]
+        {
+            if !signs.iter().any(|sign| says(sign)) {
+                missing.push(format!("docs/results/{file}: no line `# {}...`", signs[0]));
+            }
+        }
+    }
+    assert!(files > 20 && missing.is_empty(), "{files} files\n{}", missing.join("\n"));
+}
+
+#[test]
 fn results_say_how_they_were_measured() {
     for paper in ["jobpacker", "co-scheduler", "corral", "hit", "pushbox"] {
         let r = Results::of(&format!("experiment-{paper}.csv"));

@@ -23,6 +23,7 @@ use super::{
 };
 use crate::api::wire;
 use crate::coflows::elephants::Admit;
+use crate::kernel::bpf::programs::PORTS;
 use crate::kernel::ownership::{self, Note};
 use crate::runtime::open;
 use crate::units::Bytes;
@@ -63,8 +64,8 @@ pub struct Args {
     /// Runs on this network instead, which is up and stays up; several applications may at once
     #[arg(long, value_name = "NAME", conflicts_with_all = ["topology", "policy", "baseline", "set", "name"])]
     network: Option<String>,
-    /// The policy: a file (YAML), or the name of a shipped one; it must admit all traffic, since
-    /// Spark marks none
+    /// The policy: a file (YAML), or the name of a shipped one; it must admit all traffic, or name
+    /// ports, since Spark marks none
     #[arg(long, value_name = "FILE|NAME", default_value = DEFAULT_POLICY)]
     policy: PathBuf,
     /// What Spark and the controller say to each other
@@ -142,10 +143,12 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         return fs::copy(&jar, to).map(drop).map_err(|e| files::failed(to, &e));
     }
     let place = args.network.as_ref().map_or_else(|| Place::new(args), |name| Place::up(name))?;
-    if place.admit != Admit::All {
+    let declared = place.port.is_some() && args.mode != Mode::Off;
+    if place.admit != Admit::All && !declared {
         return Err(CliError::Invalid(format!(
             "the policy {} admits marked traffic only, and Spark marks none; take one with \
-             `elephants: {{admit: all}}`, or --set elephants.admit=all",
+             `elephants: {{admit: all}}`, or --set elephants.admit=all; or, unless the mode is off, \
+             --set elephants.port=7080",
             place.policy
         )));
     }
@@ -185,6 +188,8 @@ struct Place {
     policy: String,
     /// Which traffic the policy lets onto circuits.
     admit: Admit,
+    /// The first port of the traffic that it lets onto circuits although nobody marks it.
+    port: Option<u16>,
     /// Names of its hosts, the first of every rack, then the second of every rack, and so on.
     hosts: Vec<String>,
     /// The network, if it is up already.
@@ -205,6 +210,7 @@ impl Place {
         Ok(Self {
             name: args.name.clone().unwrap_or_else(|| topology.name.clone()),
             admit: policy.run.admit,
+            port: policy.run.port,
             policy: policy.policy.name,
             hosts: rack_by_rack(hosts),
             up: None,
@@ -220,12 +226,15 @@ impl Place {
         let client = network::client(&note);
         let topology: wire::Topology = client::parse(&client.get("/api/v1/topology")?)?;
         let policy: serde_json::Value = client::parse(&client.get("/api/v1/policy")?)?;
-        let admit = Admit::deserialize(&policy["elephants"]["admit"])
-            .map_err(|e| CliError::Failed(format!("the policy of {name}: {e}")))?;
+        let elephants = &policy["elephants"];
+        let unreadable = |e| CliError::Failed(format!("the policy of {name}: {e}"));
+        let admit = Admit::deserialize(&elephants["admit"]).map_err(unreadable)?;
+        let port = Option::deserialize(&elephants["port"]).map_err(unreadable)?;
         Ok(Self {
             name: name.into(),
             policy: policy["name"].as_str().unwrap_or_default().into(),
             admit,
+            port,
             hosts: rack_by_rack(topology.hosts.into_iter().map(|h| (h.rack, h.name))),
             up: Some(note),
         })
@@ -394,7 +403,7 @@ fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static s
     // start.
     let java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -Djava.net.preferIPv4Stack=true";
     let off = || "false".to_owned();
-    BTreeMap::from([
+    let mut all = BTreeMap::from([
         ("spark.heliostat.program", program().display().to_string()),
         ("spark.heliostat.network", plan.place.name.clone()),
         ("spark.heliostat.hosts", plan.hosts.join(",")),
@@ -428,7 +437,17 @@ fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static s
         ("spark.shuffle.readHostLocalDisk", off()),
         ("spark.sql.shuffle.partitions", tasks.to_string()),
         ("spark.sql.adaptive.coalescePartitions.enabled", off()),
-    ])
+    ]);
+    if let Some(port) = plan.place.port {
+        // Executors serve their map output from one of these ports. The driver, which serves no
+        // shuffle, does not.
+        all.extend([
+            ("spark.blockManager.port", port.to_string()),
+            ("spark.driver.blockManager.port", "0".into()),
+            ("spark.port.maxRetries", (PORTS - 1).to_string()),
+        ]);
+    }
+    all
 }
 
 /// Says something beside the application's own output.

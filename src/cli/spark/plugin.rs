@@ -21,14 +21,17 @@ macro_rules! sources {
 }
 
 /// The plug-in, by path.
-const SOURCES: [(&str, &str); 12] = sources![
+const SOURCES: [(&str, &str); 15] = sources![
     "META-INF/services/org.apache.spark.scheduler.ExternalClusterManager",
+    "heliostat/spark/Blocks.java",
+    "heliostat/spark/Board.java",
     "heliostat/spark/Clock.java",
     "heliostat/spark/Coflows.java",
     "heliostat/spark/Controller.java",
     "heliostat/spark/DirectBackend.java",
     "heliostat/spark/HeliostatClusterManager.java",
     "heliostat/spark/HeliostatScheduler.java",
+    "heliostat/spark/Output.java",
     "heliostat/spark/PlacedTaskSet.java",
     "heliostat/spark/Placement.java",
     "heliostat/spark/Settings.java",

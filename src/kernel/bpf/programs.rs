@@ -88,6 +88,10 @@ pub struct Arrays {
     pub crossed: SharedArray,
     /// By plane * R + rack: the port's counters.
     pub counts: SharedArray,
+    /// By source * R + destination: until when (CLOCK_MONOTONIC ns) what comes from the ports of
+    /// [`TorProgram::port`] counts as marked. A daemon that is killed writes no later time, so that
+    /// nothing is held up for long.
+    pub by_port: SharedArray,
 }
 
 impl Arrays {
@@ -114,6 +118,7 @@ impl Arrays {
             admitted: make(pairs, 2)?,
             crossed: make(pairs, 2)?,
             counts: make(ports, COUNTERS)?,
+            by_port: make(pairs, 1)?,
         })
     }
 }
@@ -127,12 +132,19 @@ pub struct TorProgram<'a> {
     /// Which packets go to circuits. Those that wait do so in the ToR's first OCS port, however
     /// long; short ones ([`SHORT`]) never do.
     pub admit: Admit,
+    /// The first of [`PORTS`] TCP ports of senders that mark no packet: what comes from them counts
+    /// as marked while [`Arrays::by_port`] says so of its pair of racks.
+    pub port: Option<u16>,
     /// Time before a circuit's end at which admission ends, so that its queue drains. Below 2 s.
     pub guard: Span,
 }
 
 /// Frames below this carry no data to speak of, but connections' beginnings and ends.
 pub const SHORT: i32 = 128;
+
+/// How many ports [`TorProgram::port`] begins. A program whose port is taken by another one in its
+/// host takes one of the next.
+pub const PORTS: u16 = 16;
 
 /// `array[key on the stack at FP + at]` into R0, or to label `none`.
 pub(super) fn look_up(a: &mut Asm, array: &SharedArray, at: i32, none: &str) {
@@ -175,6 +187,10 @@ pub(super) fn count_one(a: &mut Asm, k: usize) {
 }
 
 const DESTINATION: i32 = -8;
+const SOURCE_PORT: i32 = -8;
+/// Where TCP's source port is in a frame whose IPv4 header has no options.
+const SOURCE_PORT_AT: i32 = 34;
+const TCP: i32 = 6;
 const PAIR_KEY: i32 = -12;
 const PORT_KEY: i32 = -20;
 const NEXT_HOP: i32 = -40;
@@ -210,6 +226,22 @@ fn only_sound(a: &mut Asm) {
     a.jump_if(R0, Ne, 0xffff, "pass").label("sound");
 }
 
+/// To the label `pass` with what is not TCP from one of [`PORTS`] ports, or is between racks whose
+/// time in [`Arrays::by_port`] is over.
+fn from_port(a: &mut Asm, arrays: &Arrays, port: u16) {
+    a.load(Byte, R1, FP, HEADER).jump_if(R1, Ne, 0x45, "pass");
+    a.load(Byte, R1, FP, HEADER + 9).jump_if(R1, Ne, TCP, "pass");
+    // Only the first fragment of a packet has ports.
+    a.load(Byte, R1, FP, HEADER + 6).and(R1, 0x1f).jump_if(R1, Ne, 0, "pass");
+    a.load(Byte, R1, FP, HEADER + 7).jump_if(R1, Ne, 0, "pass");
+    load_bytes(a, SOURCE_PORT_AT, SOURCE_PORT, 2, "pass");
+    let at = SOURCE_PORT as i16;
+    a.load(Byte, R1, FP, at).shl(R1, 8).load(Byte, R2, FP, at + 1).add_reg(R1, R2);
+    a.add(R1, -i32::from(port)).jump_if(R1, Ge, i32::from(PORTS), "pass");
+    look_up(a, &arrays.by_port, PAIR_KEY, "pass");
+    a.load(Long, R8, R0, 0).call(KTIME).jump_if_reg(R0, Ge, R8, "pass");
+}
+
 /// The program on every host port of a ToR: counts bytes by destination rack. Packets that may use
 /// a circuit that is up go to the OCS port, class 1:(0x100 + rack), short ones ([`SHORT`]) class
 /// 1:2. All others fall through to the kernel's routes, that is to the EPS.
@@ -232,7 +264,13 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
     a.atomic_add(R0, 0, R1);
     if let Some(tos) = tor.admit.tos() {
         // One bit: those above it may say a priority.
-        a.load(Byte, R1, FP, HEADER + 1).and(R1, i32::from(tos)).jump_if(R1, Eq, 0, "pass");
+        let otherwise = if tor.port.is_some() { "unmarked" } else { "pass" };
+        a.load(Byte, R1, FP, HEADER + 1).and(R1, i32::from(tos)).jump_if(R1, Eq, 0, otherwise);
+        if let Some(port) = tor.port {
+            a.jump("marked").label("unmarked");
+            from_port(&mut a, arrays, port);
+            a.label("marked");
+        }
     }
     if tor.admit.waits() {
         a.load(Word, R1, R6, LEN).jump_if(R1, Lt, SHORT, "pass");

@@ -18,6 +18,8 @@ const TOS: u8 = ELEPHANT_DSCP << 2;
 /// What programs see as now is near this, so that times lie before and after.
 const EPOCH: u64 = 1_000_000_000_000;
 const GUARD: u64 = 5;
+/// The first port of senders that mark no packet.
+const PORT: u16 = 7080;
 
 /// A slot: from, until, out (link, rack).
 #[derive(Clone, Copy, Debug)]
@@ -163,12 +165,24 @@ fn sum(frame: &mut [u8]) {
     frame[24..26].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// What a ToR's host port should do; `slots` by plane.
+/// Whether it is TCP from one of the ports that begin with `first`.
+fn is_from(p: &Packet, first: u16) -> bool {
+    let [header, port] = [p.bytes.get(14..34), p.bytes.get(34..36)].map(Option::unwrap_or_default);
+    let of = |b: &[u8]| u16::from_be_bytes([b[0], b[1]]);
+    !port.is_empty()
+        && header[0] == 0x45
+        && header[9] == 6
+        && of(&header[6..8]) & 0x1fff == 0
+        && (first..first + programs::PORTS).contains(&of(port))
+}
+
+/// What a ToR's host port should do; `slots` by plane. What comes from the program's ports counts
+/// as marked until the time of its pair in `by_port`.
 fn tor_twin(
     c: &mut Counted,
     racks: usize,
     tor: &TorProgram,
-    slots: &[Vec<Slot>],
+    (slots, by_port): (&[Vec<Slot>], &[u64]),
     p: &Packet,
     now: u64,
 ) -> Verdict {
@@ -178,7 +192,8 @@ fn tor_twin(
     }
     let pair = tor.rack * racks + usize::from(to);
     c.sent[pair] += payload(p);
-    if tor.admit.tos().is_some_and(|t| p.bytes[15] & t == 0) {
+    let by_port = now < by_port[pair] && tor.port.is_some_and(|port| is_from(p, port));
+    if tor.admit.tos().is_some_and(|t| p.bytes[15] & t == 0) && !by_port {
         return Verdict::Pass;
     }
     let stays = |s: &Slot| s.out.1 == u32::from(to) && s.light(now) && s.light(now + tor.guard.0);
@@ -212,6 +227,7 @@ fn packet() -> impl Strategy<Value = Packet> {
     let to = prop_oneof![8 => 0..6u8, 1 => any::<u8>()];
     let cut = prop_oneof![8 => Just(64usize), 1 => 0..40usize];
     let odd = prop_oneof![9 => Just(0u8), 1 => 1..9u8];
+    let source = prop_oneof![3 => PORT - 1..PORT + programs::PORTS + 1, 1 => any::<u16>()];
     (
         protocol,
         tos,
@@ -220,11 +236,14 @@ fn packet() -> impl Strategy<Value = Packet> {
         any::<[u8; 2]>(),
         prop_oneof![4 => 0..65_000u32, 1 => 0..200u32],
         (0..46u32, odd),
-        cut,
+        (cut, source),
     )
-        .prop_map(|(protocol, tos, net, to, host, len, (segments, odd), cut)| {
+        .prop_map(|(protocol, tos, net, to, host, len, (segments, odd), (cut, source))| {
             let mut bytes = vec![0x45; 64];
             bytes[15] = tos;
+            bytes[20..22].fill(0);
+            bytes[23] = 6;
+            bytes[34..36].copy_from_slice(&source.to_be_bytes());
             bytes[16..18].copy_from_slice(&(len.saturating_sub(14) as u16).to_be_bytes());
             bytes[22] = if odd == 1 { host[0] % 3 } else { 64 };
             bytes[27] = host[0] % 6;
@@ -232,6 +251,8 @@ fn packet() -> impl Strategy<Value = Packet> {
             match odd {
                 2 => bytes[14] = host[1],
                 3 => bytes[16..18].copy_from_slice(&host),
+                7 => bytes[20..22].copy_from_slice(&host),
+                8 => bytes[23] = host[0],
                 _ => {}
             }
             sum(&mut bytes);
@@ -295,6 +316,8 @@ proptest! {
             (Just(racks), 0..racks, prop::collection::vec(prop::collection::vec(slot(racks), 0..=SLOTS), planes))
         }),
         admit in prop::sample::select(vec![Admit::All, Admit::Marked, Admit::Wait]),
+        port in prop::sample::select(vec![None, Some(1), Some(PORT), Some(u16::MAX - programs::PORTS)]),
+        by_port in prop::collection::vec(prop_oneof![Just(0), EPOCH..EPOCH + 45, Just(u64::MAX)], 36),
         traffic in prop::collection::vec((packet(), EPOCH..EPOCH + 45), PACKETS),
     ) {
         let planes = slots.len();
@@ -303,11 +326,12 @@ proptest! {
             fill(&arrays, p * racks + rack, s);
         }
         let links: Vec<u32> = (0..planes as u32).map(|p| 10 + p).collect();
-        let tor = TorProgram { rack, ocs: &links, admit, guard: Span(GUARD) };
+        let tor = TorProgram { rack, ocs: &links, admit, port, guard: Span(GUARD) };
+        (0..racks * racks).for_each(|k| arrays.by_port.cell(k, 0).store(by_port[k], Relaxed));
         let code = programs::tor(&arrays, &tor);
         let mut expected = Counted::zero(racks, planes);
         for (p, now) in traffic {
-            let twin = tor_twin(&mut expected, racks, &tor, &slots, &p, now);
+            let twin = tor_twin(&mut expected, racks, &tor, (&slots, &by_port), &p, now);
             prop_assert_eq!(run(&code, &arrays, &p, now), twin, "{:?} at {}", p, now - EPOCH);
             prop_assert_eq!(&Counted::of(&arrays, planes), &expected);
         }
@@ -331,7 +355,7 @@ fn edges_are_exact_to_the_nanosecond() {
     let crossbar = programs::crossbar(&arrays, 0, 0);
     let tor = programs::tor(
         &arrays,
-        &TorProgram { rack: 0, ocs: &[10], admit: Admit::Marked, guard: Span(GUARD) },
+        &TorProgram { rack: 0, ocs: &[10], admit: Admit::Marked, port: None, guard: Span(GUARD) },
     );
     let at = |code: &[u64], now: u64| run(code, &arrays, &marked_packet(1), now);
     let hop = Verdict::Hop { link: 10, neighbour: [169, 254, 3, 1], class: 0x1_0101 };

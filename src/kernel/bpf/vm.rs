@@ -82,7 +82,8 @@ pub fn plain_array(entries: usize, width: usize) -> std::io::Result<SharedArray>
 
 /// Runs a program on one packet at an instant.
 pub fn run(code: &[u64], arrays: &Arrays, packet: &Packet, now: u64) -> Verdict {
-    let all = [&arrays.ports, &arrays.sent, &arrays.admitted, &arrays.crossed, &arrays.counts];
+    let Arrays { ports, sent, admitted, crossed, counts, by_port, .. } = arrays;
+    let all = [ports, sent, admitted, crossed, counts, by_port];
     run_over(code, &all, packet, now).0
 }
 

@@ -94,9 +94,13 @@ impl Switched {
     /// What the kernel refused.
     pub fn install(
         net: &mut Network,
-        Serving { admit, service }: Serving,
+        Serving { admit, port, service }: Serving,
         clock: Clock,
     ) -> io::Result<Self> {
+        if port.is_some() {
+            let why = "`elephants.port` needs the mechanism `timed`: the routes of `netlink` know packets by their marks alone";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
         let topology = net.topology.clone();
         let (racks, shared) = (topology.rack_count(), queues::uplink_is_shared(&topology, service));
         for (r, tor) in net.tors.iter_mut().enumerate() {

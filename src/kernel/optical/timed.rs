@@ -2,6 +2,7 @@
 //!
 //! An operation is a few stores into shared memory; no thread needs to run when a circuit changes.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -27,6 +28,9 @@ use crate::topology::PortQueues;
 use crate::units::{Span, Time};
 use crate::{Clock, Serving, queues, tc};
 
+/// How long traffic is admitted by its port when nothing more is heard of the controller.
+const LEASE: Span = Span::millis(2000);
+
 /// The arrays, and what was written into them.
 pub struct Timed {
     arrays: Arrays,
@@ -37,6 +41,8 @@ pub struct Timed {
     slots: Arc<Mutex<Slots>>,
     /// Where packets wait for their circuit: the thread that opens the gates.
     gates: Option<CircuitSwitcher>,
+    /// Where the traffic of others waits, too, the bytes sent that [`Self::counters`] gave last.
+    left: Option<DemandMatrix>,
 }
 
 impl Timed {
@@ -46,7 +52,7 @@ impl Timed {
     /// What the kernel refused.
     pub fn install(
         net: &mut Network,
-        Serving { admit, service }: Serving,
+        Serving { admit, port, service }: Serving,
         clock: Clock,
     ) -> io::Result<Self> {
         let topology = net.topology.clone();
@@ -58,8 +64,8 @@ impl Timed {
         let bought = planes == 0 && topology.eps.queues == PortQueues::One;
         let shared = bought || queues::uplink_is_shared(&topology, service);
         for (r, tor) in net.tors.iter_mut().enumerate() {
-            let program =
-                programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, admit, guard })?;
+            let tor_program = TorProgram { rack: r, ocs: &tor.ocs, admit, port, guard };
+            let program = programs::load_tor(&arrays, &tor_program)?;
             let mut v = queues::tor_eps_port(tor.eps, &topology, r, service, shared);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(
@@ -107,7 +113,8 @@ impl Timed {
         } else {
             None
         };
-        Ok(Self { arrays, clock, out, slots, gates })
+        let left = port.filter(|_| admit.waits()).map(|_| DemandMatrix::zero(racks));
+        Ok(Self { arrays, clock, out, slots, gates, left })
     }
 
     /// Reservations that have not ended.
@@ -165,15 +172,39 @@ impl Timed {
         self.arrays.racks
     }
 
-    /// Bytes sent, and bytes that crossed an OCS: `R x R` each.
-    pub fn counters(&self) -> (DemandMatrix, DemandMatrix) {
+    /// Has what comes from the policy's ports count as marked between these pairs of racks only,
+    /// for as long as [`LEASE`] says.
+    pub fn admit_by_port(&self, pairs: &BTreeSet<(RackId, RackId)>) {
+        let racks = self.arrays.racks;
+        let until = self.clock.to_kernel(self.clock.now() + LEASE);
+        for k in 0..racks * racks {
+            let pair = (RackId::from(k / racks), RackId::from(k % racks));
+            self.arrays
+                .by_port
+                .cell(k, 0)
+                .store(if pairs.contains(&pair) { until } else { 0 }, Relaxed);
+        }
+    }
+
+    /// Bytes sent, and bytes that crossed an OCS: `R x R` each. Where traffic of others waits, what
+    /// waits in a ToR has not been sent: else their coflow would have no demand left while its last
+    /// bytes wait.
+    pub fn counters(&mut self) -> (DemandMatrix, DemandMatrix) {
         let racks = self.arrays.racks;
         let (mut sent, mut crossed) = (DemandMatrix::zero(racks), DemandMatrix::zero(racks));
         for k in 0..racks * racks {
             let (i, j) = (RackId::from(k / racks), RackId::from(k % racks));
             // Crossed first: it can never be seen ahead of sent.
             crossed.set(i, j, self.arrays.crossed.cell(k, 0).load(Acquire));
-            sent.set(i, j, self.arrays.sent.cell(k, 0).load(Relaxed));
+            let admitted = self.arrays.admitted.cell(k, 0).load(Acquire);
+            let mut all = self.arrays.sent.cell(k, 0).load(Relaxed);
+            if let Some(left) = &mut self.left {
+                // Packets may pass between two looks; what was sent once stays sent.
+                all = all.saturating_sub(admitted.saturating_sub(crossed.get(i, j)));
+                all = all.max(left.get(i, j));
+                left.set(i, j, all);
+            }
+            sent.set(i, j, all);
         }
         (sent, crossed)
     }
@@ -252,7 +283,7 @@ pub fn probe() -> io::Result<()> {
     programs::load_crossbar(&arrays, 0, 0)?;
     programs::load_tor(
         &arrays,
-        &TorProgram { rack: 0, ocs: &[10], admit: Admit::All, guard: Span::millis(1) },
+        &TorProgram { rack: 0, ocs: &[10], admit: Admit::All, port: None, guard: Span::millis(1) },
     )?;
     let arrays = switches::Arrays::new(2, 1, 2, 4)?;
     switches::load_first(&arrays, 0, 0, None)?;

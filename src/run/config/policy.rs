@@ -17,6 +17,7 @@ use crate::coflows::network::{Decide, Guard, Network, NetworkKind, Within};
 use crate::coflows::orders::{Aalo, Order, Sharing};
 use crate::control::policy::{CircuitPolicy, Estimator, PathPolicy, SchedulerKind};
 use crate::fabric::SEND_BUFFER;
+use crate::kernel::bpf::programs::PORTS;
 use crate::runtime::settings::{ProgramSpec, RunPlan, RunSettings};
 use crate::units::{Bytes, Span, exact, exact_or_null};
 
@@ -118,6 +119,9 @@ pub struct RawPolicy {
     placement: Option<RawPlacement>,
 }
 
+/// The last TCP port that can be the first of those that a policy names.
+const LAST_PORT: u16 = u16::MAX - PORTS + 1;
+
 /// Which traffic may use circuits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -129,6 +133,11 @@ struct RawElephants {
     /// gets a circuit; 0 if left out.
     #[serde(default, serialize_with = "exact")]
     threshold: Bytes,
+    /// The first of 16 TCP ports of programs that mark no packet, as Apache Spark's block managers.
+    /// In an emulation, what they send counts as marked while a coflow that its sender declared has
+    /// an aggregate of the threshold or more between its racks. None if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    port: Option<u16>,
 }
 
 /// A program that decides about circuits: it takes questions and gives answers, as JSON. One of
@@ -310,7 +319,11 @@ impl From<&RunPlan> for RawPolicy {
             interval: p.interval,
             lead: Some(p.lead),
             at_arrivals: p.at_arrivals,
-            elephants: RawElephants { admit: run.admit, threshold: p.elephant_threshold },
+            elephants: RawElephants {
+                admit: run.admit,
+                threshold: p.elephant_threshold,
+                port: run.port,
+            },
             demand: p.demand,
             ageing: p.ageing,
             scheduler: p.scheduler,
@@ -564,6 +577,19 @@ impl RawPolicy {
             "`paths_seed` says nothing under this `paths`",
             "only with `paths: vlb`",
         );
+        let port = vec!["elephants".into(), "port".into()];
+        flaws.unless(
+            self.elephants.port.is_none() || self.elephants.admit != Admit::All,
+            port.clone(),
+            "`port` says nothing where all packets are admitted",
+            "only with `admit: marked` or `wait`",
+        );
+        flaws.unless(
+            self.elephants.port.is_none_or(|p| (1..=LAST_PORT).contains(&p)),
+            port,
+            "16 ports from here are no ports",
+            format!("1 to {LAST_PORT}"),
+        );
         let outside = self.scheduler == SchedulerKind::External;
         let message = if outside {
             "`external` is missing"
@@ -593,6 +619,7 @@ impl RawPolicy {
             },
             run: RunSettings {
                 admit: self.elephants.admit,
+                port: self.elephants.port,
                 network,
                 scale: self.scale,
                 congestion: self.congestion,

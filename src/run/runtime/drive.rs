@@ -71,13 +71,22 @@ pub struct Driver<F, H> {
     pub host: H,
     /// What the last observation and the decision upon it took.
     spent: (Span, Span),
+    /// The fabric was told of pairs of racks last ([`Fabric::admit_by_port`]).
+    by_port: bool,
     tap: Tap,
 }
 
 impl<F: Fabric, H: Host<F>> Driver<F, H> {
     /// A driver of a controller that has not been told anything.
     pub fn new(controller: Controller, fabric: F, host: H) -> Self {
-        Self { controller, fabric, host, spent: (Span::ZERO, Span::ZERO), tap: Tap::default() }
+        Self {
+            controller,
+            fabric,
+            host,
+            spent: (Span::ZERO, Span::ZERO),
+            by_port: false,
+            tap: Tap::default(),
+        }
     }
 
     /// Records everything from now on, which must be before it hears anything. `head` says what the
@@ -159,6 +168,14 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
                     self.host.prioritise(&mut self.fabric, id, &change)
                 }
                 Action::Log { record } => self.host.log(record),
+            }
+        }
+        if self.fabric.admits_by_port() {
+            let pairs = self.controller.elephants_of_clients();
+            // What lasts is said again and again, since a fabric forgets it.
+            if !pairs.is_empty() || self.by_port {
+                self.fabric.admit_by_port(&pairs);
+                self.by_port = !pairs.is_empty();
             }
         }
         self.tap.idle(Entry::Idle {});

@@ -166,7 +166,11 @@ impl Emulation {
             owned.publish(&net)?;
         }
         let mechanism = options.mechanism.unwrap_or_else(Mechanism::best);
-        let serving = Serving { admit: plan.run.admit, service: plan.run.network.kind.service() };
+        let serving = Serving {
+            admit: plan.run.admit,
+            port: plan.run.port,
+            service: plan.run.network.kind.service(),
+        };
         let fabric = KernelFabric::install(net, mechanism, serving, clock)
             .map_err(kernel("set the fabric up"))?;
         owned

@@ -31,6 +31,10 @@ pub struct RunPlan {
 pub struct RunSettings {
     /// Which packets a ToR admits to a circuit.
     pub admit: Admit,
+    /// The first of 16 TCP ports of programs that mark no packet. In an emulation, what they send
+    /// counts as marked while a declared coflow has an elephant between its racks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
     /// How coflows share the packet network in a simulation. A live network has what TCP and its
     /// switches give, and its ports serve by strict priority if this does
     /// ([`crate::coflows::network::NetworkKind::service`]).
@@ -89,6 +93,7 @@ impl Default for RunSettings {
         let Tcp { congestion, rto_min } = Tcp::default();
         Self {
             admit: Admit::Marked,
+            port: None,
             network: Network::default(),
             scale: 1,
             congestion: congestion.into(),

@@ -4,6 +4,8 @@
 //! virtual time. Both take the same operations and answer with the same observations, so the same
 //! controller runs over both.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::demand::hedera::Elephants;
@@ -262,6 +264,17 @@ pub trait Fabric: Send {
 
     /// Carries out operations in order; one exact result for each, in order.
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult>;
+
+    /// Whether packets that nobody marks are admitted to circuits by their TCP port, between the
+    /// pairs of racks of [`Fabric::admit_by_port`].
+    fn admits_by_port(&self) -> bool {
+        false
+    }
+
+    /// Has packets of the policy's TCP ports count as marked from now on between these pairs of
+    /// racks, and no others. It lasts for a second at least, and not for ever: a controller that is
+    /// killed holds nobody up.
+    fn admit_by_port(&mut self, _pairs: &BTreeSet<(RackId, RackId)>) {}
 
     /// Changes lists of switches in order; one exact result for each, in order.
     /// [`crate::plan::paths::apply`] says what a change does.

@@ -3,8 +3,9 @@
 //! A block that begins with three backticks and `sh` runs; further words say what it needs (`root`,
 //! or a program), or that it `stays`: it has a terminal of its own, and Ctrl-C comes at the end of
 //! its section. `sh no-run: why` does not run. The blocks of one document run in order in one fresh
-//! directory. What follows a block that `prints` is a `text` block: what it prints, in which a line
-//! `...` is any lines.
+//! directory. What follows a block that `prints` is a `text` block: what it prints in a directory
+//! of its own, in which a line `...` is any lines. One that `prints here` runs in order with the
+//! others as well.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -53,7 +54,7 @@ impl Block {
 
     /// Programs that it needs.
     fn programs(&self) -> impl Iterator<Item = &str> {
-        self.words.split_whitespace().filter(|w| !["root", "stays", "prints"].contains(w))
+        self.words.split_whitespace().filter(|w| !["root", "stays", "prints", "here"].contains(w))
     }
 
     fn file_name(&self) -> String {
@@ -138,8 +139,8 @@ pub(super) fn prepare(at: &Path, blocks: &[&Block]) {
 fn run(document: &str) {
     let all = blocks(document);
     // Those that print tables have a test of their own.
-    let chosen: Vec<&Block> =
-        all.iter().filter(|b| b.why_not().is_none() && !b.needs("prints")).collect();
+    let runs = |b: &&Block| b.why_not().is_none() && (!b.needs("prints") || b.needs("here"));
+    let chosen: Vec<&Block> = all.iter().filter(runs).collect();
     let root = chosen.iter().any(|b| b.needs("root"));
     if root && !(sys::is_root() && sys::in_first_user_namespace()) {
         return skip(document, "its blocks need root");
@@ -263,14 +264,18 @@ macro_rules! documents_with_blocks {
 documents_with_blocks! {
     artifact => "ARTIFACT.md",
     readme => "README.md",
+    alerts => "docs/alerts.md",
     api => "docs/api.md",
+    capture => "docs/capture.md",
     circuits => "docs/circuits.md",
+    class => "docs/class.md",
     co_decided => "docs/co-decided.md",
     commands => "docs/commands.md",
     experiments => "docs/experiments.md",
     external => "docs/external.md",
     faq => "docs/faq.md",
     faults => "docs/faults.md",
+    first_circuit => "docs/first-circuit.md",
     hit => "docs/hit.md",
     joint => "docs/joint.md",
     lab_1 => "docs/labs/1-circuits.md",

@@ -34,7 +34,7 @@ use super::lists::on;
 use super::support::{Bench, each_mechanism, rate, topology};
 use crate::tries::Timing;
 
-const STRICT: Serving = Serving { admit: Admit::Marked, service: Service::Strict };
+const STRICT: Serving = Serving { admit: Admit::Marked, port: None, service: Service::Strict };
 const RATE: BitRate = BitRate::mbit(500);
 
 /// A port that two flows share and nothing else narrows: their ends, and its node and link.

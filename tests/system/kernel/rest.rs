@@ -3,12 +3,14 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
 
 use heliostat::coflows::elephants::Admit;
-use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
+use heliostat::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use heliostat::control::record::What;
-use heliostat::ids::CoflowId;
-use heliostat::kernel::Mechanism;
+use heliostat::ids::{CoflowId, RackId};
+use heliostat::kernel::network::Network;
+use heliostat::kernel::{Clock, KernelFabric, Mechanism, Serving};
 use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::units::{BitRate, Bytes, Span};
 use serde_json::{Value, json};
@@ -61,6 +63,85 @@ fn send_by_hand(d: &Daemon, from: u32, to: u32, bytes: usize) {
     stream.write_all(&vec![7; bytes]).expect("sent");
     drop(stream);
     assert_eq!(receiver.join().expect("received"), bytes);
+}
+
+/// Sends `bytes` bytes from this TCP port, as a server that is asked for them.
+fn serve_by_hand(d: &Daemon, (from, port): (u32, u16), to: u32, bytes: usize) {
+    let address = (Ipv4Addr::new(10, from as u8, 0, 2), port);
+    let listener = d.within(&format!("h{from}-0"), || TcpListener::bind(address));
+    let sender = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        stream.write_all(&vec![7; bytes]).expect("sent");
+    });
+    let mut stream = d.within(&format!("h{to}-0"), || TcpStream::connect(address));
+    let mut all = vec![];
+    stream.read_to_end(&mut all).expect("all bytes");
+    assert_eq!(all.len(), bytes);
+    sender.join().expect("sent");
+}
+
+/// The first port of programs that mark no packet.
+const PORT: u16 = 7080;
+
+#[test]
+fn what_a_client_declared_and_sends_from_the_policys_ports_waits_for_its_circuit() {
+    let test = "what_a_client_declared_and_sends_from_the_policys_ports_waits_for_its_circuit";
+    each_mechanism(test, |mechanism| {
+        let plan = RunPlan {
+            policy: CircuitPolicy {
+                elephant_threshold: Bytes(1_000_000),
+                demand: Estimator::Declared,
+                ..policy(SchedulerKind::Bipartite, Admit::Wait).policy
+            },
+            run: RunSettings { admit: Admit::Wait, port: Some(PORT), ..RunSettings::default() },
+            jobs: None,
+        };
+        if mechanism == Mechanism::Netlink {
+            let t = topology(2, BitRate::mbit(100), BitRate::mbit(10), Span::ZERO);
+            let net = Network::build(Arc::new(t), "heliostat:hst-port", None).expect("built");
+            let serving = Serving { port: plan.run.port, ..Admit::Wait.into() };
+            let refused = KernelFabric::install(net, mechanism, serving, Clock::start());
+            let why = refused.err().map(|e| e.to_string()).unwrap_or_default();
+            return assert!(why.contains("`elephants.port` needs the mechanism `timed`"), "{why}");
+        }
+        let d = daemon("hst-port", plan, mechanism);
+        // What was counted meanwhile, in all and over circuits, from the first rack to another.
+        let counted = |to: u32, during: &dyn Fn()| {
+            let pair = (RackId(0), RackId(to));
+            let seen = || {
+                let s = d.cycles(2);
+                [&s.sent, &s.over_ocs].map(|m| m.get(pair.0, pair.1))
+            };
+            let before = seen();
+            during();
+            let after = seen();
+            [after[0] - before[0], after[1] - before[1]]
+        };
+        // Nothing is declared.
+        let [sent, over] = counted(1, &|| serve_by_hand(&d, (0, PORT), 1, 300_000));
+        assert!(sent >= 300_000 && over == 0, "{sent} {over}");
+
+        let pairs = json!([{"from": 0, "to": 1, "bytes": 30_000_000}, {"from": 0, "to": 2, "bytes": 500_000}]);
+        let (status, made) = d.call("POST", "coflows", Some(&json!({"pairs": pairs})));
+        assert_eq!(status, 201, "{made}");
+        let path = format!("coflows/{}", made["id"]);
+        // Below the threshold, and from a port that is not the policy's.
+        let [sent, over] = counted(2, &|| serve_by_hand(&d, (0, PORT), 2, 300_000));
+        assert!(sent >= 300_000 && over == 0, "{sent} {over}");
+        let [sent, over] = counted(1, &|| serve_by_hand(&d, (0, PORT + 16), 1, 300_000));
+        assert!(sent >= 300_000 && over == 0, "{sent} {over}");
+        // An elephant; the last of the ports is one of them.
+        for port in [PORT, PORT + 15] {
+            let [sent, over] = counted(1, &|| serve_by_hand(&d, (0, port), 1, 10_000_000));
+            println!("port {port}: {over} of {sent} bytes over the circuit");
+            assert!(over >= 10_000_000 && sent - over < 100_000, "{sent} {over}");
+        }
+        assert_eq!(d.get(&path)["state"], "active");
+        assert_eq!(d.call("POST", &format!("{path}/finish"), None).0, 200);
+        // It is over: nothing of it waits any more.
+        let [sent, over] = counted(1, &|| serve_by_hand(&d, (0, PORT), 1, 300_000));
+        assert!(sent >= 300_000 && over == 0, "{sent} {over}");
+    });
 }
 
 #[test]

@@ -16,6 +16,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
 import org.slf4j.Logger;
@@ -28,6 +29,8 @@ import org.slf4j.LoggerFactory;
 final class Coflows {
     /** Time from the end of a shuffle until the ToRs' counters of its last bytes have been read, in milliseconds. */
     private static final long SETTLE_MS = 400;
+    /** Time between two reports of jobs, in milliseconds. */
+    private static final long SHOW_MS = 250;
     /** How long what is still to be told may take when an application ends, in seconds. */
     private static final long END_S = 3;
     /** The most numbers of bytes by rack and task that the controller takes. */
@@ -84,6 +87,7 @@ final class Coflows {
     private volatile Map<String, Integer> racks;
     private volatile int rackCount;
     private boolean silent;
+    private volatile Supplier<Map<String, Object>> shown;
 
     /** @throws IllegalArgumentException if the controller's address makes no sense, or the report cannot be written */
     Coflows(Settings settings) {
@@ -116,6 +120,21 @@ final class Coflows {
             racks = byHost;
         }
         return rackCount;
+    }
+
+    /** Tells the controller of jobs now and then, and at the end: what {@code jobs} gives, unless that is null. */
+    void show(Supplier<Map<String, Object>> jobs) {
+        shown = jobs;
+        later.scheduleWithFixedDelay(this::showJobs, SHOW_MS, SHOW_MS, TimeUnit.MILLISECONDS);
+    }
+
+    private void showJobs() {
+        try {
+            Map<String, Object> report = shown == null ? null : shown.get();
+            if (report != null) ask("PUT", "/api/v1/jobs", report);
+        } catch (RuntimeException e) {
+            LOG.warn("jobs are not shown: {}", String.valueOf(e));
+        }
     }
 
     /** A stage is about to read. */
@@ -318,6 +337,7 @@ final class Coflows {
 
     /** Ends, once all is told and written, or soon. */
     void close() {
+        later(this::showJobs);
         later.shutdown();
         try {
             if (!later.awaitTermination(END_S, TimeUnit.SECONDS)) later.shutdownNow();

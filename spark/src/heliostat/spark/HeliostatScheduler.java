@@ -1,31 +1,40 @@
 package heliostat.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BiConsumer;
+import java.util.function.ObjDoubleConsumer;
 import org.apache.spark.ShuffleStatus;
 import org.apache.spark.SparkContext;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.DirectTaskResult;
-import org.apache.spark.scheduler.MapStatus;
 import org.apache.spark.scheduler.ShuffleMapStage;
 import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.scheduler.SparkListenerJobEnd;
 import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
+import org.apache.spark.scheduler.SparkListenerStageSubmitted;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.scheduler.Stage;
+import org.apache.spark.scheduler.Task;
 import org.apache.spark.scheduler.TaskDescription;
 import org.apache.spark.scheduler.TaskInfo;
 import org.apache.spark.scheduler.TaskSchedulerImpl;
 import org.apache.spark.scheduler.TaskSet;
 import org.apache.spark.scheduler.TaskSetManager;
 import org.apache.spark.scheduler.WorkerOffer;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import scala.Option;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
@@ -46,6 +55,7 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
     private final Settings settings;
     private final Coflows coflows;
     private final int slotsPerExecutor;
+    private final Board board;
     private final Map<Key, Coflows.Reading> readings = new ConcurrentHashMap<>();
     private final Map<Key, Placement> placements = new ConcurrentHashMap<>();
     /** By stage that writes a shuffle: which one. */
@@ -60,7 +70,9 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
         coflows = new Coflows(settings);
         int cpus = context.getConf().getInt("spark.task.cpus", 1);
         slotsPerExecutor = Math.max(1, context.getConf().getInt("spark.executor.cores", 1) / cpus);
-        context.addSparkListener(new Ends());
+        board = new Board(context.startTime(), context.appName(), "Spark, mode " + settings.mode().name().toLowerCase(Locale.ROOT));
+        context.addSparkListener(new Listener());
+        if (settings.mode() != Settings.Mode.OFF) coflows.show(() -> board.report(System.currentTimeMillis(), slotsInAll()));
     }
 
     private static <V> Map<Integer, V> latest() {
@@ -126,36 +138,36 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
     private Shuffle reads(TaskSet set, Stage stage) {
         int tasks = set.tasks().length;
         Shuffle shuffle = new Shuffle(coflows.rackCount(), tasks);
+        int[] partitions = Arrays.stream(set.tasks()).mapToInt(Task::partitionId).toArray();
+        List<List<Blocks.Range>> byTask = Blocks.read(stage.rdd(), partitions);
         for (Stage parent : CollectionConverters.asJava(stage.parents())) {
             if (!(parent instanceof ShuffleMapStage maps)) continue;
             int id = maps.shuffleDep().shuffleId();
             Option<ShuffleStatus> status = mapOutputTracker().shuffleStatuses().get(id);
             if (status.isEmpty()) continue;
-            int partitions = maps.shuffleDep().partitioner().numPartitions();
-            // Adaptive execution joins and splits partitions; then which task reads which is not known here.
-            boolean known = partitions == stage.numPartitions();
-            Map<String, double[]> byHost = new HashMap<>();
-            for (MapStatus m : status.get().mapStatuses()) {
-                if (m == null) continue;
-                double[] sizes = byHost.computeIfAbsent(m.location().host(), h -> new double[partitions]);
-                for (int p = 0; p < partitions; p++) sizes[p] += m.getSizeForBlock(p);
+            int count = maps.shuffleDep().partitioner().numPartitions();
+            Output output = new Output(status.get().mapStatuses(), count, written.getOrDefault(id, Map.of()));
+            if (byTask == null) {
+                double part = (double) tasks / stage.numPartitions();
+                output.all(in((rack, bytes) -> shuffle.addEvenly(rack, bytes * part)));
+                continue;
             }
-            Map<String, Long> exact = written.getOrDefault(id, Map.of());
-            byHost.forEach(
-                    (host, sizes) -> {
-                        int rack = coflows.rackOf(host);
-                        if (rack < 0) return;
-                        double sum = 0;
-                        for (double s : sizes) sum += s;
-                        double factor = Shuffle.correction(sum, exact.getOrDefault(host, 0L));
-                        if (known) {
-                            for (int t = 0; t < tasks; t++) shuffle.add(rack, t, sizes[set.tasks()[t].partitionId()] * factor);
-                        } else {
-                            shuffle.addEvenly(rack, sum * factor * tasks / stage.numPartitions());
-                        }
-                    });
+            for (int t = 0; t < tasks; t++) {
+                int task = t;
+                for (Blocks.Range r : byTask.get(t)) {
+                    if (r.shuffle() == id) output.of(r, in((rack, bytes) -> shuffle.add(rack, task, bytes)));
+                }
+            }
         }
         return shuffle;
+    }
+
+    /** Bytes of a host as those of its rack; those of hosts that the network does not know are left out. */
+    private ObjDoubleConsumer<String> in(BiConsumer<Integer, Double> rack) {
+        return (host, bytes) -> {
+            int known = coflows.rackOf(host);
+            if (known >= 0) rack.accept(known, bytes);
+        };
     }
 
     private synchronized Map<Integer, Integer> slots() {
@@ -165,6 +177,10 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
             if (rack >= 0) slots.merge(rack, slotsPerExecutor, Integer::sum);
         }
         return slots;
+    }
+
+    private int slotsInAll() {
+        return slots().values().stream().mapToInt(Integer::intValue).sum();
     }
 
     private synchronized Map<Integer, Integer> busy() {
@@ -227,12 +243,23 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
         coflows.close();
     }
 
-    /** Ends coflows; called by the thread of Spark's events. */
-    private final class Ends extends SparkListener {
-        private final Map<Integer, Long> jobs = new HashMap<>();
+    /** Ends coflows, and follows jobs; called by the thread of Spark's events. */
+    private final class Listener extends SparkListener {
+        private final Map<Integer, SparkListenerJobStart> jobs = new HashMap<>();
+
+        @Override
+        public void onStageSubmitted(SparkListenerStageSubmitted e) {
+            board.stage(e.stageInfo().stageId(), e.stageInfo().numTasks());
+        }
+
+        @Override
+        public void onTaskStart(SparkListenerTaskStart e) {
+            board.taskStarts(e.stageId(), e.taskInfo().launchTime());
+        }
 
         @Override
         public void onTaskEnd(SparkListenerTaskEnd e) {
+            board.taskEnds(e.stageId(), e.taskInfo().successful());
             var reading = readings.get(new Key(e.stageId(), e.stageAttemptId()));
             if (reading != null && e.taskMetrics() != null) {
                 coflows.read(reading, e.taskMetrics().shuffleReadMetrics().remoteBytesRead());
@@ -249,13 +276,27 @@ final class HeliostatScheduler extends TaskSchedulerImpl {
 
         @Override
         public void onJobStart(SparkListenerJobStart e) {
-            jobs.put(e.jobId(), e.time());
+            jobs.put(e.jobId(), e);
+            List<Integer> stages = new ArrayList<>();
+            CollectionConverters.asJava(e.stageIds()).forEach(id -> stages.add((Integer) id));
+            board.starts(Board.name(e.jobId(), query(e)), stages, e.time());
+        }
+
+        private static String query(SparkListenerJobStart e) {
+            return e.properties() == null ? null : e.properties().getProperty(SQLExecution.EXECUTION_ID_KEY());
         }
 
         @Override
         public void onJobEnd(SparkListenerJobEnd e) {
             boolean succeeded = e.jobResult() == org.apache.spark.scheduler.JobSucceeded$.MODULE$;
-            coflows.jobEnded(e.jobId(), jobs.getOrDefault(e.jobId(), e.time()), e.time(), succeeded);
+            SparkListenerJobStart start = jobs.remove(e.jobId());
+            if (start != null && query(start) == null) board.ends(Board.name(e.jobId(), null), e.time());
+            coflows.jobEnded(e.jobId(), start == null ? e.time() : start.time(), e.time(), succeeded);
+        }
+
+        @Override
+        public void onOtherEvent(SparkListenerEvent e) {
+            if (e instanceof SparkListenerSQLExecutionEnd end) board.ends(Board.name(0, String.valueOf(end.executionId())), end.time());
         }
     }
 }

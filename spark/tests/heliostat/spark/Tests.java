@@ -18,7 +18,7 @@ import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Tests of the plug-in's own logic, without Spark; each prints a line PASS or FAIL. */
+/** Tests of the plug-in; each prints a line PASS or FAIL. */
 public final class Tests {
     private interface Test {
         void run() throws Exception;
@@ -37,6 +37,8 @@ public final class Tests {
         test("tasks that are alike fill racks in order", Tests::inOrder);
         test("waves offer slots several times", Tests::waves);
         test("a mode that does not exist is refused", Tests::modes);
+        test("tasks read the blocks that are said, also under adaptive execution", AdaptiveTests::run);
+        test("jobs are told with their tasks", Tests::board);
         test("long names are cut", Tests::names);
         test("an address that makes no sense is refused", Tests::addresses);
         test("answers are read, and errors told", Tests::answers);
@@ -55,7 +57,7 @@ public final class Tests {
         }
     }
 
-    private static void same(Object left, Object right) {
+    static void same(Object left, Object right) {
         if (!Objects.equals(left, right)) throw new AssertionError(left + " is not " + right);
     }
 
@@ -138,6 +140,33 @@ public final class Tests {
     private static void modes() {
         same(Settings.mode("declare"), Settings.Mode.DECLARE);
         refused(() -> Settings.mode("Place"), "off, declare or place");
+    }
+
+    private static void board() throws IOException {
+        Board b = new Board(7, "x".repeat(100), "Spark, mode place");
+        same(b.report(1, 8), null);
+        // Two jobs of Spark are one query.
+        b.starts(Board.name(3, "0"), List.of(1), 10);
+        b.stage(1, 2);
+        b.taskStarts(1, 11);
+        b.taskStarts(1, 12);
+        b.taskEnds(1, true);
+        b.starts(Board.name(4, "0"), List.of(1, 2), 15);
+        b.starts(Board.name(5, null), List.of(9), 16);
+        b.stage(2, 1);
+        b.taskEnds(1, false);
+        b.taskStarts(1, 17);
+        String query = "{'id':0,'name':'query-0','queue':0,'tasks':3,'tasks_finished':1,'computing':1,'waiting':0,'arrival_ns':10000000,"
+                + "'started_ns':11000000,'finished_ns':null}";
+        String job = "{'id':1,'name':'job-5','queue':0,'tasks':0,'tasks_finished':0,'computing':0,'waiting':0,'arrival_ns':16000000,"
+                + "'started_ns':null,'finished_ns':null}";
+        String all = "{'run':7,'now_ns':18000000,'workload':'" + "x".repeat(80) + "','policy':'Spark, mode place','slots':8,'jobs':[" + query + "," + job + "]}";
+        same(tree(b.report(18, 8)), json(all));
+        same(b.report(19, 8), null);
+        b.ends("query-0", 20);
+        JsonNode last = tree(b.report(21, 0));
+        same(last.at("/jobs/0/finished_ns").asLong(), 20_000_000L);
+        same(last.get("slots").asInt(), 8);
     }
 
     private static void names() {

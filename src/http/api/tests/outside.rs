@@ -89,3 +89,31 @@ fn every_metric_of_the_alerts_is_exported() {
     // One asks only whether a daemon answers.
     assert!(are_exported(rules.iter().map(|r| r["expr"].as_str().unwrap())) + 1 >= rules.len());
 }
+
+#[test]
+fn every_metric_has_its_row_in_the_manual() {
+    let (exported, manual) = (rig().get("/metrics").text, file("docs/metrics.md"));
+    let said = |what: &str, name: &str| {
+        let sign = format!("# {what} {name} ");
+        let line = exported.lines().find_map(|l| l.strip_prefix(&sign));
+        line.unwrap_or_else(|| panic!("{name} has no {what}")).to_owned()
+    };
+    let families = || exported.lines().filter_map(|l| l.strip_prefix("# TYPE ")?.split(' ').next());
+    for name in families() {
+        let (kind, help) = (said("TYPE", name), said("HELP", name));
+        // Queries name the samples.
+        let end = if kind == "counter" && !name.ends_with("_total") { "_total" } else { "" };
+        let (first, last) = (format!("| `{name}{end}` | {kind} | "), format!(" | {help} |"));
+        let has = manual.lines().any(|l| l.starts_with(&first) && l.ends_with(&last));
+        assert!(has, "docs/metrics.md lacks a row: {first}unit | labels{last}");
+    }
+    // The rig has no packet switches.
+    let of_switches = |name: &str| name.starts_with("heliostat_switch_port_");
+    let rows = manual.lines().filter_map(|l| l.strip_prefix("| `heliostat_")?.split('`').next());
+    let rows = rows.filter(|r| !of_switches(&format!("heliostat_{r}"))).count();
+    assert_eq!(
+        rows,
+        families().filter(|name| !of_switches(name)).count(),
+        "rows that are no metric"
+    );
+}

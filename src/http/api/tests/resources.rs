@@ -298,6 +298,7 @@ fn changed(policy: &mut Value, key: &str) {
         "lead" => set(key, json!("7ms")),
         "at_arrivals" => (set("demand", json!("declared")), set(key, json!(true))).1,
         "elephants.admit" => policy["elephants"]["admit"] = json!("all"),
+        "elephants.port" => policy["elephants"]["port"] = json!(7080),
         "elephants.threshold" => policy["elephants"]["threshold"] = json!("1MB"),
         "demand" => set(key, json!("backlog")),
         "ageing" => set(key, json!(7)),
@@ -338,6 +339,7 @@ fn changed(policy: &mut Value, key: &str) {
 fn fixed() -> Vec<&'static str> {
     vec![
         "elephants.admit",
+        "elephants.port",
         "external",
         "network",
         "within",
@@ -361,7 +363,9 @@ fn what_was_fixed_when_a_run_started_is_said_everywhere() {
     let base = r.get("/api/v1/policy").json();
     let schema = crate::config::schema_policy();
     let keys = schema["properties"].as_object().unwrap().keys().flat_map(|k| match k.as_str() {
-        "elephants" => vec!["elephants.admit".to_owned(), "elephants.threshold".to_owned()],
+        "elephants" => {
+            ["admit", "port", "threshold"].map(|key| format!("elephants.{key}")).to_vec()
+        }
         _ => vec![k.clone()],
     });
     let headers = [("content-type", "application/json"), ("if-match", "*")];

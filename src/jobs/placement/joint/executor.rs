@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use self::maps::Maps;
 use super::homes::Homes;
-use super::index::{Index, Learnt, Rank, Share, bytes_into, receives};
+use super::index::{Index, Learnt, Rank, Share, TAILS, bytes_into, receives};
 use super::price::Net;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::baselines::neat::level;
@@ -96,6 +96,16 @@ struct Part {
     from_afar: bool,
 }
 
+/// A job that has a task which may start.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    job: JobId,
+    /// It may take slots that are kept for small jobs.
+    small: bool,
+    /// It goes first since it would end last of all if it waited.
+    tail: bool,
+}
+
 /// What starts on the free slots of an instant.
 #[derive(Clone, Debug, Default)]
 struct Plan {
@@ -136,6 +146,8 @@ const GAPS: u64 = 20;
 const KEPT: u32 = 50;
 /// The fewest slots of a rack of which one is kept.
 const FEW: u32 = 10;
+/// Jobs that go first since they would end last take one slot in so many before others are served.
+const AHEAD: u64 = 2;
 /// A job is small if it has this many times less work than jobs have in the mean.
 const SMALL: u128 = 4;
 
@@ -260,7 +272,7 @@ impl Joint {
             startable(view, job).filter(move |&s| receives(view.job(job), s) == late)
         };
         let early = |s: &Self, job: JobId, stage: usize| s.is_early(view, (job, stage));
-        for &(job, small) in &ranked {
+        for &Served { job, small, .. } in &ranked {
             for stage in
                 stages(job, true).filter(|&stage| early(self, job, stage)).collect::<Vec<_>>()
             {
@@ -272,7 +284,8 @@ impl Joint {
         // Over several switches a job stays in few racks while others wait.
         let share = if self.net.has_ways() { self.even_share() } else { u64::MAX };
         let mut waiting: Vec<Maps> = Vec::new();
-        for &(job, small) in &ranked {
+        let mut ahead = self.ahead(view, &ranked);
+        for &Served { job, small, tail } in &ranked {
             if free.iter().all(|&f| f == 0) {
                 break;
             }
@@ -284,15 +297,21 @@ impl Joint {
                 });
             }
             for stage in stages(job, false) {
-                let maps = Maps { job, stage, left: view.counts(job, stage).pending, share };
+                let pending = view.counts(job, stage).pending;
+                let at_once = if tail { pending.min(ahead) } else { pending };
+                let maps = Maps { job, stage, left: at_once, share };
                 let left =
                     self.apart(small, &kept, &mut free, |s, free| s.serve_maps(view, maps, free));
+                if tail {
+                    ahead -= at_once - left;
+                }
+                let left = left + pending - at_once;
                 if left > 0 {
                     waiting.push(Maps { left, share: u64::MAX, ..maps });
                 }
             }
         }
-        if share < u64::MAX {
+        if share < u64::MAX || ranked.iter().any(|s| s.tail) {
             for m in &mut waiting {
                 m.left =
                     self.apart(false, &kept, &mut free, |s, free| s.serve_maps(view, *m, free));
@@ -371,9 +390,9 @@ impl Joint {
         result
     }
 
-    /// Jobs that have a task which may start, in the order in which they are served, and whether
-    /// each is small. O(jobs log jobs).
-    fn ranked(&mut self, view: &dyn View) -> Vec<(JobId, bool)> {
+    /// Jobs that have a task which may start, in the order in which they are served. O(jobs log
+    /// jobs).
+    fn ranked(&mut self, view: &dyn View) -> Vec<Served> {
         let mean = self.arrivals.work / u128::from(self.arrivals.jobs.max(1));
         let (learnt, share) = (self.learnt, self.share);
         let all: BTreeMap<JobId, Rank> = self
@@ -390,9 +409,24 @@ impl Joint {
         let mut order: Vec<((u8, u64), JobId)> = ready.collect();
         order.sort_unstable();
         let small = |job: JobId| u128::from(all[&job].work) * SMALL <= mean;
-        let ranked = order.iter().map(|&(_, job)| (job, small(job))).collect();
+        let served = |&((class, _), job): &((u8, u64), JobId)| Served {
+            job,
+            small: small(job),
+            tail: class == TAILS,
+        };
+        let ranked = order.iter().map(served).collect();
         self.plan.order = order;
         ranked
+    }
+
+    /// How many slots jobs that would end last may still take before others are served: half of
+    /// all, with those that they hold. Only stages that are wider wait then, and only until others
+    /// have ended. O(jobs + their stages).
+    fn ahead(&self, view: &dyn View, ranked: &[Served]) -> u32 {
+        let tails = ranked.iter().filter(|s| s.tail).map(|s| s.job);
+        let held = tails.flat_map(|job| (0..view.job(job).stages.len()).map(move |s| (job, s)));
+        let held: u64 = held.map(|(job, s)| u64::from(view.counts(job, s).running)).sum();
+        (self.share.slots / AHEAD).saturating_sub(held) as u32
     }
 
     /// The place of a job in the order of the plan. O(jobs).

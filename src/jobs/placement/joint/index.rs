@@ -12,6 +12,8 @@ const PATIENCE: u64 = 2;
 /// A job goes before shorter ones when its path is this part of the time that all slots need for
 /// all work, or more.
 const TAIL: (u128, u128) = (3, 2);
+/// The class in a job's key if it goes first for that reason.
+pub const TAILS: u8 = 1;
 
 /// What a slot is worth to the network: the rate at which a task receives while all slots of its
 /// host do.
@@ -251,7 +253,7 @@ impl Rank {
         let is_tail = horizon.is_some_and(|h| u128::from(self.path) * TAIL.1 >= h * TAIL.0);
         match self.due {
             Some(due) => (0, due.0),
-            None if is_tail => (1, u64::MAX - self.path),
+            None if is_tail => (TAILS, u64::MAX - self.path),
             None => (2, self.work),
         }
     }

@@ -237,6 +237,27 @@ fn parts_are_left_out() {
 }
 
 #[test]
+fn a_job_that_would_end_last_goes_first_on_half_of_the_slots() {
+    // Eight slots. One job has 16 maps of 10 and a reduce of 200; eight small ones have 4 maps of
+    // 10 and a reduce of 1. On all slots the long one would end at 220, and they begin at 20.
+    let long = no_blocks(0, (16, 10), (1, 200), 0, true);
+    let small = no_blocks(0, (4, 10), (1, 1), 0, true);
+    let jobs: Vec<JobSpec> = std::iter::once(long).chain(std::iter::repeat_n(small, 8)).collect();
+    let ends = |no_tails| {
+        let policy = Policy::Joint(JointOptions { no_tails, ..JointOptions::default() });
+        let spec = Spec { policy, ..Spec::new(Kind::Joint) };
+        run_by(&fast(1, 8), spec, Order::Fifo, jobs.clone())
+            .ends()
+            .into_iter()
+            .map(Option::unwrap)
+            .collect::<Vec<u64>>()
+    };
+    let (with, without) = (ends(false), ends(true));
+    assert!(with[0] == 240 && without[0] > 255, "{with:?} {without:?}");
+    assert_eq!(with[1..].iter().min(), Some(&11), "{with:?}");
+}
+
+#[test]
 fn a_large_job_does_not_wait_for_ever_behind_small_ones() {
     // Two slots; small jobs that fill them come without end, a large one at the beginning.
     let small = (0..400).map(|k| no_blocks(k * 10, (2, 10), (1, 1), 0, true));
