@@ -60,7 +60,7 @@ const DEFAULT_POLICY: &str = "c-through";
 const PATIENCE: Span = Span::secs(30);
 
 /// Builds the network, controls its circuits, and carries a workload over it; without one, stays up
-/// until told to stop
+/// until it is stopped
 ///
 /// After Ctrl-C a network without a workload ends with exit code 0, and one whose coflows or jobs
 /// were unfinished with 1.

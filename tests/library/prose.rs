@@ -213,8 +213,13 @@ fn help(command: &clap::Command) -> Vec<(String, String)> {
 fn literals(code: &str) -> Vec<String> {
     let code = code.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = code.lines().map(|l| if l.trim_start().starts_with("//") { "" } else { l });
-    let code = lines.collect::<Vec<_>>().join("\n").replace("'\"'", "").replace("\\\"", "'");
-    code.split('"').skip(1).step_by(2).map(|text| text.replace("\\n", " ")).collect()
+    let code = lines.collect::<Vec<_>>().join("\n").replace("'\"'", "").replace(r"\\", "");
+    let code = code.replace("\\\"", "'");
+    code.split('"')
+        .skip(1)
+        .step_by(2)
+        .map(|text| without(&text.replace("\\n", " "), "{", "}", "X"))
+        .collect()
 }
 
 #[test]
