@@ -390,7 +390,7 @@ fn a_faulty_port_is_seen_and_repaired() {
     b.value(failed);
     b.until_says(
         "#trouble",
-        "Write the journal: no space left on device. 1 attempt, the next at 0:09",
+        "Cannot write the journal: no space left on device. 1 attempt, the next at 0:09",
     );
     b.until_says("#tiles", "1 operation is retried");
     assert_eq!(b.errors(), Vec::<String>::new());
