@@ -6,6 +6,7 @@ COPY Cargo.toml Cargo.lock build.rs ./
 COPY topologies topologies
 COPY policies policies
 COPY workloads workloads
+COPY python/heliostat python/heliostat
 COPY benches benches
 COPY spark spark
 COPY src src

@@ -42,7 +42,7 @@ from .external import (
     serve_http,
 )
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 __all__ = [
     "Again",

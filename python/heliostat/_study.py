@@ -81,7 +81,10 @@ def compare(
 
     Raises:
         Error: The runs cannot be compared, with the reason.
+        TypeError: Rows were given, such as those of `sweep`; what is compared is its directory.
     """
+    if any(isinstance(result, Rows) for result in results):
+        raise TypeError('these are rows; to compare the runs of a sweep give its directory, such as compare("results")')
     with tempfile.TemporaryDirectory() as folder:
         files: list[str] = []
         # Neighbours are one file, as `--json` writes several runs: rows are named by their policies then, and not by files.

@@ -384,7 +384,7 @@ class Stats(TypedDict):
     failures: list[Failure]  # What failed and is being retried.
     # Cycles in which the program of the scheduler `external` gave no answer in time, or a wrong one, and the fallback decided.
     fallbacks: int
-    first_fallback: NotRequired[str | None]  # Why the fallback decided the first of them.
+    first_fallback: NotRequired[str | None]  # Why the fallback decided: the first reason other than a late answer, else the first one.
     late_answers: NotRequired[int]  # Cycles among these in which the answer was only late.
     late_cycles: int  # Cycles whose decision came too late.
     mechanism: str  # `timed`, `netlink` or `sim`.

@@ -127,7 +127,7 @@ class Stats(TypedDict):
     decide: Quantiles  # Time to decide.
     # Cycles in which the program of the scheduler `external` gave no answer in time, or a wrong one, and the fallback decided.
     fallbacks: NotRequired[int]
-    first_fallback: NotRequired[str | None]  # Why the fallback decided the first of them.
+    first_fallback: NotRequired[str | None]  # Why the fallback decided: the first reason other than a late answer, else the first one.
     late_answers: NotRequired[int]  # Cycles among these in which the answer was only late.
     late_cycles: int  # Cycles whose decision came too late for its instant; each is counted once and none is done twice.
     missed_cycles: int  # Deadlines skipped altogether because a cycle outlasted them.
@@ -195,7 +195,7 @@ class RunResult(TypedDict):
     congestion: str  # TCP congestion control (`-` in simulation).
     end: Literal["finished", "until", "stopped", "stuck"]  # Why the run ended.
     events: NotRequired[int | None]  # Instants at which something happened; only in simulation.
-    forced: bool  # Whether the run went outside the scale that this machine carries honestly.
+    forced: bool  # Whether the run went outside the scale that this machine can really carry.
     # The machine: of live runs what it is and what it did; of simulations what the run took, if asked for. All else is the same on every
     # machine.
     machine: NotRequired[Machine | None]
@@ -399,7 +399,7 @@ class JobsResult(TypedDict):
     end: Literal["finished", "until", "stopped", "stuck"]  # Why the run ended.
     events: NotRequired[int | None]  # Instants at which something happened; only in simulation.
     explained: NotRequired[list[Explained]]  # Why the tasks of one job started where they did, if asked for.
-    forced: NotRequired[bool]  # Whether the run went outside the scale that this machine carries honestly.
+    forced: NotRequired[bool]  # Whether the run went outside the scale that this machine can really carry.
     grain: str  # `host` or `rack`: between what flows were counted.
     jobs: list[JobRecord]  # Every job, by id.
     # The machine: of live runs what it is and what it did; of simulations what the run took, if asked for. All else is the same on every

@@ -128,6 +128,15 @@ impl Keys {
 }
 
 impl Pool {
+    /// A run with what it is of, which notes what it has of the keys that are pooled: what two rows
+    /// compare is of the same topology or option. Files say where results are, not what they are
+    /// of.
+    pub fn of(&self, keys: Keys, mut run: Account) -> (Keys, Account) {
+        let pooled = self.pool.iter().filter(|k| *k != "file");
+        run.pooled = pooled.map(|k| keys.get(k).to_owned()).collect();
+        (keys, run)
+    }
+
     /// Whether all its keys are those of some runs.
     ///
     /// # Errors

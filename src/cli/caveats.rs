@@ -27,7 +27,7 @@ impl Allow {
         let refused = disqualifies(caveats).filter(|_| !self.allow_fallback);
         let why = |c: &Caveat| {
             format!(
-                "{run} did not decide for itself: {c}; to accept such a run, marked, give --allow-fallback"
+                "{run} did not decide for itself: {c}; to accept the run, marked, give --allow-fallback"
             )
         };
         refused.map_or(Ok(()), |c| Err(CliError::Failed(why(c))))
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(no.code(), 1);
         assert_eq!(
             no.to_string(),
-            "mine did not decide for itself: 3 of 3 cycles by the fallback: x.py: has ended; to accept such a run, marked, give --allow-fallback"
+            "mine did not decide for itself: 3 of 3 cycles by the fallback: x.py: has ended; to accept the run, marked, give --allow-fallback"
         );
         assert_eq!(Allow { allow_fallback: true }.accept("mine", &broken), Ok(()));
         assert_eq!(

@@ -1,5 +1,7 @@
 //! `heliostat clean`: remove what killed runs left behind.
 
+use std::path::{Path, PathBuf};
+
 use super::stop::HOW_TO_END;
 use super::{CliError, print};
 use crate::kernel::ownership::{self, Cleaned};
@@ -8,7 +10,8 @@ use crate::kernel::programs::{self, Program};
 /// Removes what a killed run left behind: only what carries Heliostat's mark and whose network is
 /// not running
 ///
-/// That is namespaces, and queues and filters in Mininet's nodes.
+/// That is namespaces, queues and filters in Mininet's nodes, and of a network that is named, its
+/// log.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only what the network of this name left
@@ -43,6 +46,13 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     };
     let programs: Vec<Program> = programs::all(&base).into_iter().filter(is_left).collect();
     let mut left = left;
+    for file in args.name.iter().flat_map(|name| logs(&base, name)) {
+        match std::fs::remove_file(&file) {
+            Ok(()) => lines += &format!("removed {}\n", file.display()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => left.push(format!("{}: {e}", file.display())),
+        }
+    }
     if args.end_programs {
         left.extend(programs::end(&programs));
     }
@@ -59,4 +69,13 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     } else {
         Err(CliError::Failed(format!("not removed: {}", left.join("; "))))
     }
+}
+
+/// The log of a network in the background, and the one before; none of what is no name.
+fn logs(base: &Path, name: &str) -> Vec<PathBuf> {
+    if name.contains('/') {
+        return vec![];
+    }
+    let log = ownership::log_file(base, name);
+    vec![log.with_extension("log.1"), log]
 }

@@ -163,7 +163,10 @@ impl Names {
     /// apart.
     fn of(read: &[(&Path, Vec<AnyResult>)]) -> Self {
         let rows = rows(read);
-        let by_file = || (read[0].0.display().to_string(), read[1].0.display().to_string());
+        let by_file = || match [read[0].0, read[1].0].map(|f| f.display().to_string()) {
+            [a, b] if a == b => (format!("{a} (first)"), format!("{b} (second)")),
+            [a, b] => (a, b),
+        };
         let (a, b) = match &rows[..] {
             [(a, _), (b, _)] if a.label != b.label => (a.label.clone(), b.label.clone()),
             _ => by_file(),
@@ -452,6 +455,8 @@ mod tests {
         let names =
             Names::of(&[(Path::new("p/x.json"), of(100)), (Path::new("q/x.json"), of(200))]);
         assert_eq!([names.a, names.b], ["p/x.json", "q/x.json"]);
+        let names = Names::of(&[(Path::new("x.json"), of(100)), (Path::new("x.json"), of(100))]);
+        assert_eq!([names.a, names.b], ["x.json (first)", "x.json (second)"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `heliostat doctor`: what this kernel lacks, and what this machine carries honestly.
+//! `heliostat doctor`: what this kernel lacks, and what this machine can really carry.
 
 use std::process::{Command, Stdio};
 
@@ -22,8 +22,8 @@ use crate::units::{BitRate, Span};
 
 mod machine;
 
-/// Tries what an emulation needs of this kernel, and measures what rates and scale this machine
-/// carries honestly
+/// Tries what an emulation needs of this kernel, and measures the rates and sizes that this machine
+/// can really carry
 ///
 /// What was measured on an otherwise idle machine is left for `run`, which refuses networks that
 /// ask for more. Takes about half a minute.
@@ -391,7 +391,7 @@ fn switches_tables(
 }
 
 /// What the table of looks is of.
-const LOOKS: &str = "Measured: all racks send at once, and a scale is honest if each has its rate. In the order of the search; a scale that just fails\n\
+const LOOKS: &str = "Measured: all racks send at once, and a scale is carried if each has its rate. In the order of the search; a scale that just fails\n\
                      is looked at once more.";
 
 fn looks_table(looks: &[Look]) -> Rows {
@@ -401,7 +401,7 @@ fn looks_table(looks: &[Look]) -> Rows {
         "all racks together",
         "average rack",
         "worst rack",
-        "honest",
+        "carried",
     ]);
     for l in looks {
         rows.rows.push(vec![
@@ -432,7 +432,21 @@ fn fits(c: &Capacity) -> String {
         ("Shipped topologies at full rate", &fit),
         ("Only slower than their links (--force)", &too_large),
     ];
-    lines.map(|(what, all)| tables::wrapped(&format!("{what}: {}", names(all)), 2)).join("\n")
+    let lines = lines.map(|(what, all)| tables::wrapped(&format!("{what}: {}", names(all)), 2));
+    format!("{}\n{}", lines.join("\n"), together(c))
+}
+
+/// The network of four racks that labs and the tutorial use.
+const FOUR_RACKS: &str = "hybrid-4x2";
+
+/// How many networks of four racks run at the same time, such as those of a class on one server.
+fn together(c: &Capacity) -> String {
+    let file = Shelf::Topologies.find(FOUR_RACKS).expect("it is shipped");
+    let topology = config::read_topology(file.text, file.name).expect("what is shipped is valid");
+    format!(
+        "Networks of 4 racks ({FOUR_RACKS}) at full rate at the same time: {}",
+        c.at_once(&topology)
+    )
 }
 
 fn capacity_table(c: &Capacity) -> Rows {
@@ -490,7 +504,17 @@ mod tests {
         };
         let (none, every) = (fits(&all(1)), fits(&all(1 << 50)));
         assert!(none.contains("at full rate: none") && none.contains("hybrid-64x1"), "{none}");
-        assert!(every.contains("hybrid-8x2") && every.ends_with("(--force): none"), "{every}");
+        assert!(every.contains("hybrid-8x2") && every.contains("(--force): none\n"), "{every}");
+        // Of 4 racks with 1 Gb/s by circuits and 100 Mb/s by the EPS each.
+        let told = |gbit: u64| fits(&all(gbit * 1_000_000_000));
+        assert!(
+            told(4).ends_with("at the same time: 1") && told(3).ends_with("at the same time: 0")
+        );
+        assert!(
+            told(20).ends_with("(hybrid-4x2) at full rate at the same time: 5"),
+            "{}",
+            told(20)
+        );
     }
 
     #[test]

@@ -73,8 +73,8 @@ pub struct Args {
     #[arg(long, value_enum, conflicts_with = "live")]
     grain: Option<GrainArg>,
     /// Shares out what finished flows leave only at multiples of this time, such as 100ms, or when
-    /// a shuffle begins or a circuit changes its way, as by `simulate --resolution` [default: at
-    /// once, which is exact; 50ms with PushBox's trace]
+    /// a shuffle begins or a circuit changes its way. [default: at once, which is exact; 50ms with
+    /// PushBox's trace]
     #[arg(long, value_name = "TIME", conflicts_with = "live")]
     resolution: Option<Span>,
     /// PushBox: the Facebook coflow trace (FB2010-1Hr-150-0.txt), whose coflows are the jobs'

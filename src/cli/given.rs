@@ -10,7 +10,9 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use super::changes::Changes;
+use super::workload::Mix;
 use super::{Cli, CliError, Command};
+use crate::config::shipped::Shelf;
 
 /// Options that change no number of a result, or that it holds in another place.
 const APART: [&str; 34] = [
@@ -156,11 +158,40 @@ fn in_plain_words(mut e: clap::Error) -> clap::Error {
         && !word.starts_with('-')
         && ["run", "simulate"].iter().any(|c| usage.contains(c))
     {
-        let tip =
-            format!("a policy is named by '--policy {word}', a workload by '--workload {word}'");
+        let is_policy = Shelf::Policies.find(word).is_some();
+        let is_workload = Shelf::Workloads.find(word).is_some()
+            || Mix::described().iter().any(|(mix, _)| mix == word);
+        let tip = match (is_policy, is_workload) {
+            (true, false) => format!("a policy is named by '--policy {word}'"),
+            (false, true) => format!("a workload is named by '--workload {word}'"),
+            _ => {
+                format!("a policy is named by '--policy {word}', a workload by '--workload {word}'")
+            }
+        };
         e.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    } else if e.kind() == ErrorKind::UnknownArgument
+        && e.get(ContextKind::Suggested).is_none_or(|tip| tip.to_string().contains("use '-- "))
+    {
+        // No value of ours begins with a minus sign.
+        let tip = elsewhere(word, &usage).map(|own| format!("here it is '{own}'").into());
+        e.insert(ContextKind::Suggested, ContextValue::StyledStrs(tip.into_iter().collect()));
     }
     e
+}
+
+/// What a command has for an option that others call otherwise.
+fn elsewhere(word: &str, usage: &str) -> Option<&'static str> {
+    let alike: &[(&str, &str)] = match word {
+        "--json" => &[("output", "-o json"), ("to", "--to FILE")],
+        "--csv" => &[("output", "-o csv")],
+        "-o" | "--output" | "--out" => &[("to", "--to FILE"), ("out", "--out DIR")],
+        "--to" => &[("out", "--out DIR"), ("json", "--json FILE")],
+        _ => return None,
+    };
+    let command = Cli::command();
+    let own = command.get_subcommands().find(|c| usage.split(' ').any(|w| w == c.get_name()))?;
+    let has = |long: &str| own.get_arguments().any(|a| a.get_long() == Some(long));
+    alike.iter().find(|(long, _)| has(long)).map(|a| a.1)
 }
 
 /// Each changed key counts as an option of its own.
@@ -225,17 +256,31 @@ mod tests {
     fn what_is_no_option_is_refused_with_a_way_on() {
         let why = |text: &str| Cli::try_read_from(text.split(' ')).unwrap_err().to_string();
         for command in ["simulate", "run"] {
-            let said = why(&format!("heliostat {command} hybrid-8x2 c-through facebook"));
-            assert!(
-                said.contains("'--policy c-through', a workload by '--workload c-through'"),
-                "{said}"
-            );
+            let said = |word| why(&format!("heliostat {command} hybrid-8x2 {word}"));
+            assert!(said("mine").contains("'--policy mine', a workload by '--workload mine'"));
+            for (word, tip) in [
+                ("c-through facebook", "tip: a policy is named by '--policy c-through'\n"),
+                ("facebook", "tip: a workload is named by '--workload facebook'\n"),
+                ("shuffle-4", "tip: a workload is named by '--workload shuffle-4'\n"),
+            ] {
+                assert!(said(word).contains(tip), "{}", said(word));
+            }
         }
         for (option, value) in [("--coflows", "-5"), ("--seed", "-1"), ("--scale", "-2")] {
             let said =
                 why(&format!("heliostat simulate net --policy a --workload w {option} {value}"));
             assert!(said.contains(&format!("invalid value '{value}' for '{option}")), "{said}");
             assert!(said.contains("a whole number is wanted"), "{said}");
+        }
+        for (text, tip) in [
+            ("sweep --to x g", "tip: here it is '--out DIR'"),
+            ("list --json", "tip: here it is '-o json'"),
+            ("doctor --json", "tip: here it is '-o json'"),
+            ("plot -o x y", "tip: here it is '--to FILE'"),
+            ("list --nothing", "'--nothing' found"),
+        ] {
+            let said = why(&format!("heliostat {text}"));
+            assert!(said.contains(tip) && !said.contains("use '-- "), "{said}");
         }
         let said = why("heliostat simulate net --policy a --polcy b");
         assert!(

@@ -8,7 +8,7 @@ use indicatif::FormattedDuration;
 
 use super::stop::HOW_TO_END;
 use super::tables::Rows;
-use super::{CliError, Output, origin, print};
+use super::{CliError, Output, origin, print, running};
 use crate::client::{Client, Error};
 use crate::kernel::ownership::{self, Note};
 use crate::kernel::programs::{self, Program};
@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         Output::Json => print(&exact(&networks, &programs).json()),
         Output::Csv => print(&exact(&networks, &programs).csv()),
         Output::Table => {
-            let none = networks.is_empty().then(|| "no network is running\n".to_owned());
+            let none = networks.is_empty().then(|| running::NONE.to_owned() + "\n");
             print(&(none.unwrap_or_else(|| table(&networks).table() + "\n") + &outlived(&programs)))
         }
     }

@@ -19,8 +19,8 @@ use crate::runtime::study::{Account, Figure, Unit};
 pub struct Args {
     /// Results (run --json, simulate --json, schedule --json, -o json), directories that `heliostat
     /// sweep` filled, and event logs (run --events, simulate --events). Several runs of one policy
-    /// in a file are shown by their means, and an event log with the result of the run that its
-    /// first line names, or, if it has none, of the same name
+    /// in a file are shown by their means. An event log is shown with the result of the run that
+    /// its first line names, or, if it has none, of the same name
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Where to

@@ -60,10 +60,10 @@ const DEFAULT_POLICY: &str = "c-through";
 const PATIENCE: Span = Span::secs(30);
 
 /// Builds the network, controls its circuits, and carries a workload over it; without one, stays up
-/// until told to stop
+/// until it is stopped
 ///
-/// After Ctrl-C the exit code is 0 of a network without a workload, and 1 where coflows or jobs
-/// were unfinished.
+/// After Ctrl-C a network without a workload ends with exit code 0, and one whose coflows or jobs
+/// were unfinished with 1.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The topology: a file (YAML), or the name of a shipped one, such as hybrid-8x2.
@@ -127,7 +127,7 @@ pub struct Args {
     /// option.
     #[arg(long, hide = true)]
     pub(super) detached: bool,
-    /// Runs although this machine cannot carry its rates honestly; the result says so.
+    /// Runs although this machine cannot carry the rates of this network; the result says so.
     #[arg(help_heading = "Network", long)]
     force: bool,
     #[command(flatten)]
@@ -216,9 +216,6 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         return Err(CliError::Usage(
             "--baseline, --events and --record are about one policy; to compare with no circuits, add --policy eps-only".into(),
         ));
-    }
-    if args.policy.len() > 1 {
-        args.shown.refuse_summary()?;
     }
     can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
     args.tuning.timeline.as_deref().map_or(Ok(()), super::can_draw)?;

@@ -8,6 +8,9 @@ use super::CliError;
 use crate::kernel::ownership::{self, Note};
 use crate::kernel::{rights, sys};
 
+/// What is said where nothing runs.
+pub const NONE: &str = "no network is running; start one with `heliostat run TOPOLOGY`";
+
 /// The running network that was meant: the only one, or the one of that name; of several without a
 /// name, the one whose API is at [`controller`].
 ///
@@ -29,12 +32,39 @@ pub fn choose_to_change(name: Option<&str>) -> Result<Note, CliError> {
     Ok(note)
 }
 
+/// Whether a command without an address means a network of this user, or else what listens at the
+/// default address: root's notes cannot be read by others.
+///
+/// # Errors
+/// As [`choose`].
+pub fn is_own(name: Option<&str>) -> Result<bool, CliError> {
+    let base = ownership::base();
+    let own = ownership::running(&base);
+    let is_meant = |n: &Note| name.is_none_or(|name| name == n.fabric);
+    match name {
+        _ if own.iter().any(is_meant) => Ok(true),
+        Some(name) if base == Path::new(rights::NOTES) => choose(Some(name)).map(|_| true),
+        Some(name) => theirs(name, &ownership::users_of(name)).map_or(Ok(false), Err),
+        None => Ok(false),
+    }
+}
+
+/// Who started a network, if that was another user.
+pub fn owner(note: &Note) -> Option<String> {
+    let user = note.user.filter(|&user| user != sys::caller())?;
+    Some(user_in_words(user))
+}
+
+fn user_in_words(user: u32) -> String {
+    if user == 0 { "root".into() } else { format!("user {user}") }
+}
+
 fn named_if_anothers(note: &Note, name: Option<&str>, own: u32) -> Result<(), CliError> {
     match note.user.filter(|&user| name.is_none() && user != own) {
         Some(user) => {
-            let who = if user == 0 { "root".into() } else { format!("user {user}") };
-            let why = format!("the only network that runs, {}, was started by {who}", note.fabric);
-            Err(CliError::Usage(format!("{why}; if you mean it, say so by its name")))
+            let (fabric, who) = (&note.fabric, user_in_words(user));
+            let why = format!("the only network that runs, {fabric}, was started by {who}");
+            Err(CliError::Usage(format!("{why}; if you mean it, give its name")))
         }
         None => Ok(()),
     }
@@ -55,11 +85,6 @@ fn theirs(name: &str, users: &[u32]) -> Option<CliError> {
 /// The daemon's address that the environment names.
 pub fn controller() -> Option<String> {
     std::env::var("HELIOSTAT_CONTROLLER").ok().filter(|url| !url.is_empty())
-}
-
-/// Whether any network runs on this machine.
-pub fn any() -> bool {
-    !ownership::running(&ownership::base()).is_empty()
 }
 
 /// All networks of which this user may know.
@@ -84,9 +109,7 @@ fn one_of(
         .filter(|n| if by_url { is_there(n) } else { name.is_none_or(|w| w == n.fabric) });
     match (fit.next(), fit.next()) {
         (Some(one), None) => Ok(one),
-        (None, _) if names.is_empty() => Err(CliError::Failed(
-            "no network is running; start one with `heliostat run TOPOLOGY`".into(),
-        )),
+        (None, _) if names.is_empty() => Err(CliError::Unreachable(NONE.into())),
         (None, _) => Err(CliError::Usage(format!(
             "no network {} is running (running: {})",
             name.unwrap_or(""),

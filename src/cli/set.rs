@@ -10,6 +10,7 @@ use super::show::{host_name, host_names};
 use super::{CliError, files, print};
 use crate::api::wire::{LoadChange, PathChange, PathView};
 use crate::client::{Client, parse};
+use crate::ids::RackId;
 use crate::units::BitRate;
 
 /// Changes what a running network does: its policy, or circuits and lists of switches that are set
@@ -80,6 +81,15 @@ struct Circuit {
 /// # Errors
 /// A file that makes no sense, no daemon, no answer in time, or an answer that is an error.
 pub fn run(args: &Args) -> Result<(), CliError> {
+    if let What::Circuit { from, to: Some(to), .. } = args.what
+        && from == to
+    {
+        let why = format!(
+            "TO: {} is the sending rack; a circuit joins two racks",
+            RackId::from(to as usize)
+        );
+        return Err(CliError::Usage(why));
+    }
     let client = &args.place.client_to_change()?;
     match &args.what {
         What::Policy { policy: file } => {
@@ -182,6 +192,9 @@ fn circuit(text: &str) -> Result<Circuit, String> {
     let (racks, plane) = text.split_once('@').unwrap_or((text, "0"));
     let (from, to) = racks.split_once('-').ok_or_else(bad)?;
     let [from, to] = [rack(from).map_err(|_| bad())?, rack(to).map_err(|_| bad())?];
+    if from == to {
+        return Err("a circuit joins two racks".into());
+    }
     Ok(Circuit { plane: plane.parse().map_err(|_| bad())?, from, to })
 }
 
@@ -204,6 +217,7 @@ mod tests {
             "h0-r1",
             "r-r",
             "r0-r99999999999",
+            "r0-r0",
         ] {
             assert!(circuit(bad).is_err(), "{bad}");
         }

@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         vec![running::choose_to_change(args.name.as_deref())?]
     };
     if notes.is_empty() {
-        return print("no network is running\n");
+        return print(&format!("{}\n", running::NONE));
     }
     let (programs, waits) =
         (programs::all(&base), std::time::Duration::from_secs(2).min(args.timeout.std()));

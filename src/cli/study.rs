@@ -18,7 +18,7 @@ use crate::runtime::parallel::in_parallel;
 use crate::runtime::report::caveats::{Caveat, kinds, marked};
 use crate::runtime::statistics::Estimate;
 use crate::runtime::study::{
-    Account, Against, AnyResult, Figure, Group, Measured, Normalised, Policy, Study, Unit,
+    Account, Against, AnyResult, Group, Measured, Normalised, Policy, Study, Unit,
 };
 
 /// The figures of the table; all others are in JSON and CSV.
@@ -238,26 +238,23 @@ pub fn show(all: &[Compared], output: impl Into<DocumentOutput>) -> String {
 
 /// The figures of one policy, which heads the table: a row each.
 fn figures(policy: &Policy) -> Rows {
-    let mut rows = Rows::new(&[
-        marked(&policy.policy, &policy.caveats).as_str(),
-        "runs",
-        "mean ± 95 %",
-        "min",
-        "max",
-    ]);
+    let name = marked(&policy.policy, &policy.caveats);
+    let several = policy.runs > 1;
+    let mut rows = if several {
+        Rows::new(&[&name, "runs", "mean ± 95 %", "min", "max"])
+    } else {
+        Rows::new(&[&name, "value"])
+    };
     for f in &policy.figures {
-        let number = |v: f64| format!("{v:.4}");
+        let column = Column::of(std::iter::once(f));
         let (least, most) = range(f);
-        let mean = f.estimate.half.map_or(number(f.estimate.mean), |half| {
-            format!("{} ± {half:.4}", number(f.estimate.mean))
-        });
-        rows.rows.push(vec![
-            Figure::title(f.name, f.unit),
-            f.values.len().to_string(),
-            mean,
-            number(least),
-            number(most),
-        ]);
+        let mut row = vec![column.cell(f.estimate)];
+        if several {
+            row.insert(0, f.values.len().to_string());
+            row.extend([least, most].map(|v| column.number(v)));
+        }
+        row.insert(0, column.title);
+        rows.rows.push(row);
     }
     rows
 }
@@ -356,17 +353,24 @@ impl Column {
             Unit::Gigabytes => (1.0, " (GB)"),
             Unit::Count => (1.0, ""),
         };
-        // Four digits of the largest are enough for people; of a share, one decimal.
+        // Four digits of the largest are enough for people; of a share, one decimal; of what is
+        // counted, none where all are whole.
         let digits = (most * factor).max(1.0).log10() as usize;
-        Self {
-            title: format!("{name}{unit}"),
-            factor,
-            decimals: if unit == " (%)" { 1 } else { 3usize.saturating_sub(digits) },
-        }
+        let whole = unit.is_empty() && all.iter().all(|f| f.estimate.mean.fract() == 0.0);
+        let decimals = match unit {
+            " (%)" => 1,
+            _ if whole => 0,
+            _ => 3usize.saturating_sub(digits),
+        };
+        Self { title: format!("{name}{unit}"), factor, decimals }
+    }
+
+    fn number(&self, v: f64) -> String {
+        format!("{:.*}", self.decimals, v * self.factor)
     }
 
     fn cell(&self, e: Estimate) -> String {
-        let number = |v: f64| format!("{:.*}", self.decimals, v * self.factor);
+        let number = |v| self.number(v);
         e.half.map_or(number(e.mean), |half| format!("{} ± {}", number(e.mean), number(half)))
     }
 }

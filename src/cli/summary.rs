@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Output;
 use super::tables::{Rows, bytes, json, percent, span};
-use super::{CliError, Output};
 use crate::control::record::Quantiles;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::report::{End, RunResult, Summary};
@@ -18,8 +18,8 @@ pub struct Shown {
     #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
     pub output: Output,
     /// Prints the sums alone, without a row a coflow or job; in JSON and CSV the result without its
-    /// lists. --json FILE still has all
-    #[arg(help_heading = "Output", long, conflicts_with = "repeat")]
+    /// lists. --json FILE still has all. Of several runs, the sums are all that is printed
+    #[arg(help_heading = "Output", long)]
     pub summary: bool,
 }
 
@@ -38,18 +38,6 @@ pub struct ShownOnce {
 impl From<ShownOnce> for Shown {
     fn from(s: ShownOnce) -> Self {
         Self { output: s.output, summary: s.summary }
-    }
-}
-
-impl Shown {
-    /// Refuses `--summary` where several runs are compared: their sums are all that is printed
-    /// anyway.
-    ///
-    /// # Errors
-    /// It is given.
-    pub fn refuse_summary(self) -> Result<(), CliError> {
-        let why = "--summary is about one run; of several runs only sums are printed";
-        if self.summary { Err(CliError::Usage(why.into())) } else { Ok(()) }
     }
 }
 

@@ -57,7 +57,7 @@ mod world;
 mod testing;
 
 pub use controller::Controller;
-pub use trouble::{LogFile, Trouble};
+pub use trouble::{LogFile, Trouble, recovered};
 
 use policy::CircuitPolicy;
 

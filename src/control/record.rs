@@ -75,6 +75,18 @@ pub struct Snapshot {
     pub tampered: Option<Tampered>,
 }
 
+impl Stats {
+    /// The fallback decided a cycle. A program that ends is first late for an answer: that is not
+    /// what an operator must know.
+    pub(crate) fn fell_back(&mut self, why: String, late: bool) {
+        if self.first_fallback.is_none() || !late && self.fallbacks == self.late_answers {
+            self.first_fallback = Some(why);
+        }
+        self.fallbacks += 1;
+        self.late_answers += u64::from(late);
+    }
+}
+
 impl Snapshot {
     /// What placements are judged by. O(open coflows, and the pairs of those that have changed).
     pub fn standing(&self) -> NetworkState {
@@ -301,7 +313,7 @@ pub struct Stats {
     /// Cycles among these in which the answer was only late.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late_answers: u64,
-    /// Why the fallback decided the first of them.
+    /// Why the fallback decided: the first reason other than a late answer, else the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_fallback: Option<String>,
     /// Circuits set up.
@@ -508,4 +520,23 @@ pub enum What {
         /// Its name.
         name: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_died_of_goes_before_a_late_answer() {
+        let mut s = Stats::default();
+        let first = |s: &Stats| s.first_fallback.clone().unwrap_or_default();
+        s.fell_back("no answer within 1ms".into(), true);
+        assert_eq!(first(&s), "no answer within 1ms");
+        s.fell_back("it ended: exit status 1".into(), false);
+        s.fell_back("it cannot be started".into(), false);
+        assert_eq!(
+            (first(&s).as_str(), s.fallbacks, s.late_answers),
+            ("it ended: exit status 1", 3, 1)
+        );
+    }
 }

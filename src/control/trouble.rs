@@ -53,18 +53,58 @@ impl fmt::Display for LogFile {
     }
 }
 
+/// A trouble in words, once it is over: `can write the journal again`.
+pub fn recovered(trouble: &str) -> String {
+    match trouble.strip_prefix("cannot ") {
+        Some(what) => format!("can {what} again"),
+        None => trouble.replacen(" is not ", " is again ", 1),
+    }
+}
+
+/// What is wrong, in words that a reason may follow.
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Port(plane, rack) => write!(f, "change port {} of plane {}", rack.0, plane.0),
-            Self::Paths => f.write_str("change the lists of switches"),
-            Self::Names => f.write_str("find the namespaces by name"),
-            Self::File(file) => write!(f, "write the {file}"),
-            Self::Follow => f.write_str("follow the circuit scheduler"),
-            Self::Observe => f.write_str("observe the fabric"),
+            Self::Port(plane, rack) => {
+                write!(f, "cannot change port {} of plane {}", rack.0, plane.0)
+            }
+            Self::Paths => f.write_str("cannot change the lists of switches"),
+            Self::Names => f.write_str("cannot find the namespaces by name"),
+            Self::File(file) => write!(f, "cannot write the {file}"),
+            Self::Follow => f.write_str("cannot follow the circuit scheduler"),
+            Self::Observe => f.write_str("cannot observe the network"),
             Self::World => f.write_str("the network is not as it was built"),
-            Self::Carry(coflow) => write!(f, "carry coflow {}", coflow.0),
-            Self::Plan => f.write_str("plan the operations"),
+            Self::Carry(coflow) => write!(f, "cannot carry coflow {}", coflow.0),
+            Self::Plan => f.write_str("cannot plan the operations"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trouble_is_a_sentence_and_so_is_its_end() {
+        let all = [
+            Trouble::Port(PlaneId(0), RackId(2)),
+            Trouble::Paths,
+            Trouble::Names,
+            Trouble::File(LogFile::Journal),
+            Trouble::Follow,
+            Trouble::Observe,
+            Trouble::World,
+            Trouble::Plan,
+            Trouble::Carry(CoflowId(7)),
+        ];
+        for t in all.map(|t| t.to_string()) {
+            assert!(t.starts_with("cannot ") != t.contains(" is not "), "{t}");
+            assert_ne!(recovered(&t), t);
+        }
+        assert_eq!(recovered(&Trouble::World.to_string()), "the network is again as it was built");
+        assert_eq!(
+            recovered(&Trouble::File(LogFile::Journal).to_string()),
+            "can write the journal again"
+        );
     }
 }

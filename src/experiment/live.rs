@@ -1,7 +1,7 @@
 //! An evaluation on the emulated network of this machine, beside virtual time: the same jobs on the
 //! same network, smaller and faster.
 //!
-//! No machine carries 64 hosts of 1 Gb/s honestly. So rates are divided by one number, times by
+//! No machine really carries 64 hosts of 1 Gb/s. So rates are divided by one number, times by
 //! another, and bytes by both: a flow then takes a part of its time, and everything else is in
 //! proportion. What is measured is multiplied back, so that it compares with the paper's.
 

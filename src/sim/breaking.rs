@@ -281,10 +281,7 @@ fn a_port_that_is_broken_gives_no_light_where_it_was_asked_to() {
     let mut f = SimFabric::new(topology(), Settings::default());
     f.strike(&port(Side::Input, 0, PortFault::Deaf), true, Time(0));
     let ops = [circuit(0, 1, 5, 50), circuit(3, 2, 5, 50)];
-    assert!(
-        f.apply(&ops, Time(0)).iter().all(|r| r.outcome.is_ok()),
-        "it is told that all is well"
-    );
+    assert!(f.apply(&ops, Time(0)).iter().all(|r| r.outcome.is_ok()), "it hears that all is well");
     let seen = f.observe(Time(MS)).unwrap().programmed.timetable;
     assert_eq!(seen.iter().map(|r| r.input.0).collect::<Vec<_>>(), [3]);
 }

@@ -166,7 +166,7 @@ impl SimFabric {
         let by_flows = || Network { within: Within::default(), ..network };
         let model = Model::choose(&links, network, admit, dark)
             .or_else(|_| Model::choose(&links, by_flows(), admit, dark));
-        let model = model.expect("flows can be told apart");
+        let model = model.expect("flows can be distinguished");
         let mut ledger = Ledger::new(&topology, progress);
         if counters {
             ledger.count_pairs();

@@ -191,6 +191,65 @@ fn documents_and_shipped_files_are_in_plain_english() {
     assert!(all.is_empty(), "{} faults:\n{}", all.len(), all.join("\n"));
 }
 
+/// What `--help` says of a command, its options and their values, and of the commands below it.
+fn help(command: &clap::Command) -> Vec<(String, String)> {
+    let name = command.get_name().to_owned();
+    let texts = |short: Option<&clap::builder::StyledStr>,
+                 long: Option<&clap::builder::StyledStr>| {
+        [short, long].into_iter().flatten().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let mut all = texts(command.get_about(), command.get_long_about());
+    for arg in command.get_arguments() {
+        all.extend(texts(arg.get_help(), arg.get_long_help()));
+        let values = arg.get_possible_values();
+        all.extend(values.iter().flat_map(|v| texts(v.get_help(), None)));
+    }
+    let own = all.into_iter().map(|text| (name.clone(), text));
+    let below = command.get_subcommands().flat_map(help);
+    own.chain(below.map(|(below, text)| (format!("{name} {below}"), text))).collect()
+}
+
+/// The texts between quotes in a file, without those of its tests.
+fn literals(code: &str) -> Vec<String> {
+    let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = code.lines().map(|l| if l.trim_start().starts_with("//") { "" } else { l });
+    let code = lines.collect::<Vec<_>>().join("\n").replace("'\"'", "").replace(r"\\", "");
+    let code = code.replace("\\\"", "'");
+    code.split('"')
+        .skip(1)
+        .step_by(2)
+        .map(|text| without(&text.replace("\\n", " "), "{", "}", "X"))
+        .collect()
+}
+
+#[test]
+fn help_and_messages_have_none_of_the_turns() {
+    use clap::CommandFactory;
+    let turns = turns();
+    let mut all = vec![];
+    for (command, text) in help(&heliostat::cli::Cli::command()) {
+        all.extend(faults(&format!("{command} --help"), markdown(&text), &turns));
+    }
+    let mut sources = vec![];
+    files("src", ".rs", &mut sources);
+    for path in sources.iter().filter(|p| !p.contains("tests")) {
+        // `no such file` is what every program says.
+        let said =
+            literals(&text(path)).into_iter().map(|t| t.to_lowercase().replace("no such", "no"));
+        let said: Vec<Run> = said.filter(|t| t.contains(' ')).map(|t| (1, t)).collect();
+        let turned = |s: &String| turns.iter().any(|t| has_turn(s, t));
+        let sentences = said.iter().flat_map(|(_, run)| sentences(run)).filter(turned);
+        all.extend(sentences.map(|s| format!("{path}: {s}")));
+    }
+    assert!(all.is_empty(), "{} faults:\n{}", all.len(), all.join("\n"));
+}
+
+#[test]
+fn texts_in_a_file_are_found() {
+    let code = "// \"not this\"\nlet a = \"one \\\"two\\\"\"; b('\"', \"three\\nfour\");\n#[cfg(test)]\nmod tests { \"nor this\" }";
+    assert_eq!(literals(code), ["one 'two'", "three four"]);
+}
+
 #[test]
 fn the_readme_is_read_in_a_minute() {
     let lines = text("README.md").lines().count();

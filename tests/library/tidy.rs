@@ -619,6 +619,13 @@ fn the_version_is_the_same_everywhere() {
     let meta: serde_json::Value =
         serde_json::from_str(&read("codemeta.json")).expect("codemeta.json is JSON");
     assert_eq!(meta["version"], version, "codemeta.json");
+    let in_python = format!("__version__ = \"{}\"", version.replace("-rc.", "rc"));
+    assert!(read("python/heliostat/__init__.py").lines().any(|l| l == in_python), "{in_python}");
+    let notes = format!("\n## [{version}] - 20");
+    assert!(read("CHANGELOG.md").contains(&notes), "CHANGELOG.md has no{notes}");
+    let program = <heliostat::cli::Cli as clap::CommandFactory>::command();
+    assert_eq!(program.get_version(), Some(version), "--version");
+    assert_eq!(heliostat::api::openapi::base().info.version, version, "openapi.json");
 }
 
 /// Cargo reads the files of every target that the manifest names, whichever one is built: without
@@ -637,8 +644,8 @@ fn the_image_is_given_what_the_manifest_names() {
     ];
     let wanted =
         by_table.into_iter().filter(|(table, _)| manifest.contains(table)).map(|(_, dir)| dir);
-    // build.rs puts the shipped files into the program.
-    for dir in wanted.chain(["topologies", "policies", "workloads"]) {
+    // The shipped files are in the program.
+    for dir in wanted.chain(["topologies", "policies", "workloads", "python/heliostat"]) {
         assert!(
             image.lines().any(|l| l == format!("COPY {dir} {dir}")),
             "the build needs {dir}, which the Dockerfile does not copy"

@@ -18,7 +18,7 @@ pub fn tables(
 ) -> Result<Vec<Table<Account>>, CliError> {
     let names = files(&read.iter().map(|r| r.0).collect::<Vec<_>>());
     let all = read.iter().zip(&names).flat_map(|((_, results), name)| {
-        results.iter().map(Account::from).map(move |a| (Keys::of(&a, name), a))
+        results.iter().map(Account::from).map(move |a| how.pool.of(Keys::of(&a, name), a))
     });
     how.tables(all.collect())
 }

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 
+use crate::cli::copy;
 use crate::cli::running;
 use crate::cli::workload::Mix;
 use crate::config::shipped::Shelf;
@@ -71,7 +72,9 @@ impl ValueCompleter for Kind {
             }
             Self::Pair => begins(pairs(&text, &line)).collect(),
             Self::File(shelf) => begins(shipped(*shelf)).collect(),
-            Self::Shipped => begins(shipped(None)).collect(),
+            Self::Shipped => {
+                begins([shipped(None), vec![copy::EXTERNAL.into()]].concat()).collect()
+            }
             Self::Node | Self::Host | Self::Rack | Self::Switch | Self::Circuit | Self::Place => {
                 begins(self.among(&line.nodes())).collect()
             }

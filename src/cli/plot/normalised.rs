@@ -35,7 +35,7 @@ impl Bars {
             let [first, others @ ..] = &table.study.policies[..] else { continue };
             if others.is_empty() {
                 return Err(format!(
-                    "the results are all of {}; give those of several policies, the first to hold the others against",
+                    "the results are all of {}; give those of several policies; the others are compared with the first",
                     first.policy
                 ));
             }

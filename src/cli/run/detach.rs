@@ -27,10 +27,17 @@ pub fn start(name: &str) -> Result<(), CliError> {
     let mut child = spawn(&base, &log)
         .map_err(|e| CliError::Failed(format!("run {name} in the background: {e}")))?;
     match wait(&base, name, &mut child) {
-        Ok(Ok(note)) => print(&format!(
-            "{name} is up; API at {}; heliostat logs {name}, heliostat stop {name}\n",
-            note.api.unwrap_or_default()
-        )),
+        Ok(Ok(note)) => {
+            // What would be on the terminal without --detach, such as that rates are too high.
+            let said = open::text(&log, MOST).unwrap_or_default();
+            said.lines()
+                .filter(|l| l.contains(" WARN "))
+                .for_each(|l| log::write(&format!("{l}\n")));
+            print(&format!(
+                "{name} is up; API at {}; heliostat logs {name}, heliostat stop {name}\n",
+                note.api.unwrap_or_default()
+            ))
+        }
         Ok(Err(status)) => ended(name, status, &log),
         Err(e) => Err(CliError::Failed(format!("run {name} in the background: {e}"))),
     }

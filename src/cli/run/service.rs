@@ -63,7 +63,7 @@ fn tell(period: Duration, end: &Receiver<()>, shown: impl Fn() -> Time, mut say:
 /// A message that does not arrive changes nothing for the network.
 fn say(what: NotifyState) {
     if let Err(e) = sd_notify::notify(&[what]) {
-        tracing::warn!("the service manager cannot be told: {e}");
+        tracing::warn!("the service manager cannot be reached: {e}");
     }
 }
 

@@ -232,7 +232,7 @@ fn fits(
         );
         let has = format!("{} planes and uplinks of {}", topology.planes.len(), uplink(topology));
         return Err(CliError::Invalid(format!(
-            "{file}: policy {} is meant for {what}; the daemon's network {} has {has}. Start a daemon on such a topology",
+            "{file}: policy {} is meant for {what}; the daemon's network {} has {has}. Start a daemon on a topology of that kind",
             policy.name, topology.name
         )));
     }

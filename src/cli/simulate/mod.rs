@@ -356,7 +356,6 @@ impl Args {
         if self.policy.len() == 1 {
             return Ok(());
         }
-        self.shown.refuse_summary()?;
         let of_one = [
             ("--events", self.events.is_some()),
             ("--timeline", self.tuning.timeline.is_some()),

@@ -159,7 +159,7 @@ fn jdk() -> Result<(), CliError> {
     match told {
         None => Err(CliError::Failed(format!("there is no javac; {install}"))),
         Some(told) if version(&told).is_none_or(|v| v < JAVA) => {
-            Err(CliError::Failed(format!("this is {told}; {install}")))
+            Err(CliError::Failed(format!("{told} was found; {install}")))
         }
         Some(_) => Ok(()),
     }

@@ -178,7 +178,8 @@ fn carry<'a>(mine: &[&'a Run], args: &Args) -> Result<(Failed<'a>, bool), CliErr
 fn execute(run: &Run, out: &Path, stop: &AtomicBool) -> Result<Option<String>, CliError> {
     let play = || simulate::quietly(&run.simulate().map_err(CliError::Usage)?, stop);
     // A fault of the program in one run shall not end the others.
-    let fault = |_| Err(CliError::Failed("a fault of the program, which it told on stderr".into()));
+    let fault =
+        |_| Err(CliError::Failed("a fault of the program, which it printed on stderr".into()));
     match catch_unwind(AssertUnwindSafe(play)).unwrap_or_else(fault) {
         Ok(Some(result)) => {
             write_text(&run.result(out), &results::as_json(&result))?;

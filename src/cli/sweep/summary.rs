@@ -31,7 +31,7 @@ pub fn of(
     for run in runs {
         let Some(result) = result(run, out)? else { continue };
         let account = Account::from(&result);
-        all.push((keys(run, &account), account));
+        all.push(how.pool.of(keys(run, &account), account));
     }
     // A single table says what it is of, too: the grid is not at hand where it is read.
     let scenes: Vec<String> = if how.by.is_none() { scene(runs) } else { vec![] };

@@ -129,8 +129,7 @@ impl Controller {
                 );
                 // A scheduler whose decision no switch can follow has not decided, as little as a
                 // program.
-                self.stats.fallbacks += 1;
-                self.stats.first_fallback.get_or_insert(clash);
+                self.stats.fell_back(clash, false);
             }
         }
     }
@@ -152,9 +151,7 @@ impl Controller {
                     format!("{}: {why}", self.policy.scheduler.name()),
                     now,
                 );
-                self.stats.fallbacks += 1;
-                self.stats.late_answers += u64::from(why.is_late());
-                self.stats.first_fallback.get_or_insert(why.to_string());
+                self.stats.fell_back(why.to_string(), why.is_late());
                 self.fall_back(&pending, now);
             }
         }

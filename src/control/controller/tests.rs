@@ -316,7 +316,7 @@ fn what_was_refused_is_tried_again_in_the_next_cycle() {
     let f = w.snapshot().failures;
     assert_eq!(
         (f.len(), f[0].trouble.to_string().as_str(), &*f[0].why, f[0].attempts),
-        (1, "change port 2 of plane 0", "this model was made without circuits", 2)
+        (1, "cannot change port 2 of plane 0", "this model was made without circuits", 2)
     );
     assert!(w.snapshot().circuits.iter().all(|c| !w.up().contains(&(c.input.0, c.output.0))));
     w.refuses = false;
@@ -355,14 +355,17 @@ fn a_fabric_that_shows_two_circuits_on_a_port_is_a_failure_until_it_does_not() {
             .unwrap_or_else(|| panic!("{what}: {f:?}"))
             .clone()
     };
-    assert_eq!((f.len(), told("plan the operations").attempts), (2, 2));
+    assert_eq!((f.len(), told("cannot plan the operations").attempts), (2, 2));
     assert!(
-        told("plan the operations")
+        told("cannot plan the operations")
             .why
             .starts_with("the fabric holds what no OCS could follow: p0: output port of r1"),
         "{f:?}"
     );
-    assert!(told("follow the circuit scheduler").why.contains("held by two circuits"), "{f:?}");
+    assert!(
+        told("cannot follow the circuit scheduler").why.contains("held by two circuits"),
+        "{f:?}"
+    );
     let ops = |r: &Record| if let What::Cycle { ops, .. } = r.what { Some(ops) } else { None };
     assert_eq!(
         w.log.iter().filter_map(ops).collect::<Vec<_>>(),

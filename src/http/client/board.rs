@@ -133,8 +133,8 @@ impl Work {
                 self.told.extend(report.jobs.into_iter().map(|j| (j.id, j)));
                 return true;
             }
-            Ok((status, text)) => tracing::debug!("jobs are not told: status {status}: {text}"),
-            Err(e) => tracing::debug!("jobs are not told: {e}"),
+            Ok((status, text)) => tracing::debug!("jobs are not reported: status {status}: {text}"),
+            Err(e) => tracing::debug!("jobs are not reported: {e}"),
         }
         false
     }

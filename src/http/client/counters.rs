@@ -75,7 +75,7 @@ impl Counters {
         ];
         counters.into_iter().for_each(|(now, then)| *now = now.saturating_sub(then));
         // The reason of an earlier cycle is none of this run.
-        stats.first_fallback.take_if(|_| old.fallbacks > 0);
+        stats.first_fallback.take_if(|why| old.first_fallback.as_ref() == Some(why));
         Counted {
             sent: Bytes(self.sent.saturating_sub(before.sent)),
             over_ocs: Bytes(self.over_ocs.saturating_sub(before.over_ocs)),

@@ -241,7 +241,8 @@ pub struct Snapshot {
     pub counters: Counters,
     /// Jobs whose guideline was dropped, and why.
     pub fallbacks: Vec<(JobId, String)>,
-    /// Why the fallback decided the first of [`Counters::fallbacks`].
+    /// Why the fallback decided [`Counters::fallbacks`]: the first reason other than a late answer,
+    /// else the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_fallback: Option<String>,
 }

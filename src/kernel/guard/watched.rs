@@ -98,9 +98,9 @@ impl WatchedNode {
                 let state = match up {
                     Some(_) => "down",
                     None if found.links.values().any(|l| l.name == tie.name) => {
-                        "gone; another one has its name, and carries nothing"
+                        "gone; another one has its name, and carries nothing; only a restart repairs it"
                     }
-                    None => "gone",
+                    None => "gone; only a restart of the network repairs it",
                 };
                 let what = format!("link {} of {} is {state}", tie.name, self.name);
                 seen.standing.push(Damage {

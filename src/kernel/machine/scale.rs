@@ -1,4 +1,4 @@
-//! What this machine can emulate honestly: beyond it, circuits would be slower than they claim to
+//! What this machine can really emulate: beyond it, circuits would be slower than they claim to
 //! be.
 
 use std::fs;
@@ -64,6 +64,27 @@ impl Capacity {
     /// Why this network is too much, if it is: racks times what each sends over its circuits and
     /// the EPS.
     pub fn exceeded_by(&self, topology: &Topology) -> Option<String> {
+        let Asked { circuit, sum, work, can } = self.asked(topology);
+        (self.at_once(topology) == 0).then(|| {
+            let how = if self.measured { "measured by doctor" } else { "assumed for its cores; `heliostat doctor` measures it" };
+            let graph = if work > sum { ", as much work as over one switch" } else { "" };
+            format!(
+                "{} racks at {circuit} can ask for {} at once{graph}, and this machine carries {can} ({how})",
+                topology.rack_count(),
+                BitRate(work)
+            )
+        })
+    }
+
+    /// How many networks like this one the machine carries at the same time, all of whose racks
+    /// send at once.
+    pub fn at_once(&self, topology: &Topology) -> u64 {
+        let Asked { work, can, .. } = self.asked(topology);
+        // A tenth of slack: the table's rows are where circuits still had all their rate.
+        (can.0 + can.0 / 10) / work.max(1)
+    }
+
+    fn asked(&self, topology: &Topology) -> Asked {
         let circuit =
             topology.planes.iter().map(|p| p.rate).max().unwrap_or_else(|| {
                 topology.racks.iter().map(|r| r.uplink).max().unwrap_or_default()
@@ -79,18 +100,21 @@ impl Capacity {
             .map(|r| (topology.ocs_rate().0 + r.uplink.0).min(topology.rack_nic(r.id).0))
             .sum();
         // Measured over four links: between two hosts over an OCS.
-        let asked = (u128::from(sum) * u128::from(400 + cables_percent(topology)) / 400) as u64;
-        // A tenth of slack: the table's rows are where circuits still had all their rate.
-        (asked > can.0 + can.0 / 10).then(|| {
-            let how = if self.measured { "measured by doctor" } else { "assumed for its cores; `heliostat doctor` measures it" };
-            let graph = if asked > sum { ", as much work as over one switch" } else { "" };
-            format!(
-                "{} racks at {circuit} can ask for {} at once{graph}, and this machine carries {can} ({how})",
-                topology.rack_count(),
-                BitRate(asked)
-            )
-        })
+        let work = (u128::from(sum) * u128::from(400 + cables_percent(topology)) / 400) as u64;
+        Asked { circuit, sum, work, can }
     }
+}
+
+/// What a network can ask of a machine.
+struct Asked {
+    /// Rate of its fastest circuit.
+    circuit: BitRate,
+    /// What all racks send together, in bits per second.
+    sum: u64,
+    /// The same as if it all went over a single switch.
+    work: u64,
+    /// What the machine carries of that.
+    can: BitRate,
 }
 
 /// The mean number of links between switches of a graph that the default ways of all pairs of racks
@@ -135,6 +159,9 @@ mod tests {
         };
         let c = Capacity::assumed(2);
         assert_eq!(c.exceeded_by(&net(16, 1000)), None);
+        // 4 racks of 1.1 Gb/s: five times 4.4 Gb/s are 22 Gb/s, and a run refuses what is more.
+        assert_eq!((c.at_once(&net(4, 1000)), c.at_once(&net(20, 1000))), (5, 1));
+        assert!(c.at_once(&net(21, 1000)) == 0 && c.exceeded_by(&net(21, 1000)).is_some());
         assert_eq!(c.exceeded_by(&net(64, 100)), None);
         assert!(c.exceeded_by(&net(64, 1000)).is_some());
         assert!(c.exceeded_by(&net(16, 10_000)).is_some());

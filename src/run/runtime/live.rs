@@ -292,7 +292,7 @@ impl<C> LiveHost<C> {
                 tracing::warn!("{what}: {why}");
             }
             What::Recovered { what } if self.told.remove(what).is_some() => {
-                tracing::info!("{what}: no failure any more")
+                tracing::info!("{}", crate::control::recovered(what))
             }
             What::PortFaulty { plane, rack, why } => {
                 tracing::warn!("the port of {rack} on plane {} is faulty: {why}", plane.0)

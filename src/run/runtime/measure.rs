@@ -1,4 +1,4 @@
-//! What this machine carries honestly: small emulations whose circuits all send at once, larger and
+//! What this machine can really carry: small emulations whose circuits all send at once, larger and
 //! larger.
 
 use std::io;

@@ -35,7 +35,7 @@ pub struct RunResult {
     pub workload: String,
     /// TCP congestion control (`-` in simulation).
     pub congestion: String,
-    /// Whether the run went outside the scale that this machine carries honestly.
+    /// Whether the run went outside the scale that this machine can really carry.
     pub forced: bool,
     /// Why the run ended.
     #[serde(default)]

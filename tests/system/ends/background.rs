@@ -170,6 +170,11 @@ fn a_network_in_the_background_is_found_by_its_name() {
     );
     assert_eq!(told(&["logs", &name]), followed);
     assert!(!told(&["ps"]).contains(&name));
+    // Until it is removed by its name.
+    let log = note(&name).with_extension("log");
+    assert!(log.is_file(), "{}", log.display());
+    assert_eq!(told(&["clean", &name]), format!("removed {}\n", log.display()));
+    assert!(!log.exists() && told(&["clean", &name]) == "nothing to remove\n");
     drop(stops);
 }
 

@@ -311,6 +311,17 @@ fn loads_and_networks_that_differ_are_not_pooled_and_the_grid_gives_the_order() 
         pooled.contains("Pooled over scale: 10, 100.") && pooled.contains("\n helios         8 "),
         "{pooled}"
     );
+    // One load on two networks: pairs are of the same network.
+    let pooled = compare(&["--pool", "topology"]);
+    assert_eq!(
+        pooled.matches("Pooled over topology: hybrid-8x2, hybrid-4x2.").count(),
+        4,
+        "{pooled}"
+    );
+    assert!(pooled.contains("\n helios         4 "), "{pooled}");
+    let all = good(sweep(&grid, &out).args(["--pool", "topology,workload,scale"]));
+    let all = String::from_utf8(all.stdout).expect("text");
+    assert!(all.ends_with(&compare(&["--pool", "topology,workload,scale"])), "{all}");
     let by = compare(&["--by", "topology", "--pool", "workload,scale", "-o", "csv"]);
     assert!(
         by.starts_with("topology,policy,figure,")

@@ -491,7 +491,29 @@ fn a_network_of_root_is_changed_by_another_user_only_by_its_name() {
         done
         SUDO_UID=1001 "$heliostat" set circuit r0 r2 --name "$name"
         "$heliostat" set circuit r0
-        SUDO_UID=1001 "$heliostat" stop "$name""#;
+        # A user without a network reads root's at the default address, and changes it by its name.
+        as_nobody() { XDG_RUNTIME_DIR= setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+        for change in "set policy helios" "set circuit r0 r2" "traffic bulk h0-0:h1-0"; do
+            code=0
+            as_nobody "$heliostat" $change || code=$?
+            test "$code" = 2
+        done
+        as_nobody "$heliostat" show stats
+        as_nobody "$heliostat" set circuit r0 r2 --name "$name"
+        as_nobody "$heliostat" traffic bulk h0-0:h1-0 --bytes 100kB --name "$name"
+        code=0
+        as_nobody "$heliostat" set circuit r0 --name other || code=$?
+        test "$code" = 2
+        SUDO_UID=1001 "$heliostat" stop "$name"
+        # Nothing runs: one code.
+        for change in "set policy helios" "show stats" "exec h0-0 true" "stop"; do
+            code=0
+            "$heliostat" $change || code=$?
+            test "$code" = 4
+            code=0
+            as_nobody "$heliostat" $change || code=$?
+            test "$code" = 4
+        done"#;
     let mut c = Command::new("unshare");
     c.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]);
     c.args(["timeout", "60", "sh", "-euc", script, "sh", env!("CARGO_BIN_EXE_heliostat")]);
@@ -500,6 +522,11 @@ fn a_network_of_root_is_changed_by_another_user_only_by_its_name() {
     assert!(o.status.success(), "{}", said(&o));
     let why = format!("the only network that runs, {name}, was started by root; if you mean it");
     assert_eq!(said(&o).matches(&why).count(), 2, "{}", said(&o));
+    let there = format!("{name} at http://127.0.0.1:7447");
+    let asked = format!("if you mean {there}, give its name: --name {name}\n");
+    assert_eq!(said(&o).matches(&asked).count(), 3, "{}", said(&o));
+    let read = format!("no network of this user runs; this is {there}\n");
+    assert_eq!(said(&o).matches(&read).count(), 1, "{}", said(&o));
 }
 
 #[test]

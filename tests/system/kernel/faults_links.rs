@@ -187,13 +187,16 @@ fn others_go_on(mechanism: Mechanism) {
     let c = coflow(&d, lost);
     assert_eq!(
         (c["state"].as_str(), c["why"].as_str()),
-        (Some("cancelled"), Some("link eth0 of h0-0 is gone")),
+        (
+            Some("cancelled"),
+            Some("link eth0 of h0-0 is gone; only a restart of the network repairs it")
+        ),
         "{c}"
     );
     let why = |w: &What| if let What::CoflowCancelled { why, .. } = w { why.clone() } else { None };
     assert_eq!(
         told(&mut events).iter().find_map(why).as_deref(),
-        Some("link eth0 of h0-0 is gone")
+        Some("link eth0 of h0-0 is gone; only a restart of the network repairs it")
     );
     d.wait("the other", |s| {
         s.coflows.get(CoflowId(other as u32)).is_some_and(|c| c.finished.is_some())
@@ -276,7 +279,10 @@ fn ends(mechanism: Mechanism) {
         (result.end, result.summary.finished, result.summary.unfinished),
         (End::Finished, 1, 1)
     );
-    assert_eq!(result.coflows[0].lost.as_deref(), Some("link eth0 of h0-0 is gone"));
+    assert_eq!(
+        result.coflows[0].lost.as_deref(),
+        Some("link eth0 of h0-0 is gone; only a restart of the network repairs it")
+    );
     let tampered = result.tampered.expect("the result is flagged");
     assert!(tampered.from <= tampered.until && tampered.found >= 2, "{tampered:?}");
 }

@@ -383,14 +383,14 @@ fn a_faulty_port_is_seen_and_repaired() {
     b.until("document.querySelector('#trouble').hidden");
     // What failed is told with its reason, and one is one.
     let failed = "(({ store, view }) => {
-        const failure = { what: 'write the journal', why: 'no space left on device', attempts: 1, retry_at_ns: 9e9 };
+        const failure = { what: 'cannot write the journal', why: 'no space left on device', attempts: 1, retry_at_ns: 9e9 };
         store.setStats = () => (store.stats.failures = [failure]);
         store.setStats();
         view.slow = 0; })(Heliostat.page)";
     b.value(failed);
     b.until_says(
         "#trouble",
-        "Write the journal: no space left on device. 1 attempt, the next at 0:09",
+        "Cannot write the journal: no space left on device. 1 attempt, the next at 0:09",
     );
     b.until_says("#tiles", "1 operation is retried");
     assert_eq!(b.errors(), Vec::<String>::new());

@@ -25,7 +25,7 @@ pub async fn get(State(app): State<App>) -> Response {
 #[utoipa::path(put, path = "/api/v1/policy", operation_id = "replacePolicy", tag = "policy", request_body = ref("#/components/schemas/RawPolicy"),
     params(("If-Match" = String, Header, description = "The ETag of the policy that is replaced, or `*`")),
     responses(
-        (status = 200, body = ref("#/components/schemas/RawPolicy"), description = "Taken; as the file would have it", headers(("ETag" = String, description = "Its revision"))),
+        (status = 200, body = ref("#/components/schemas/RawPolicy"), description = "Taken; as the file asks", headers(("ETag" = String, description = "Its revision"))),
         (status = 409, body = Problem, description = "It changes `elephants.admit`, `elephants.port`, `external`, `network`, `within`, `aalo`, `decide`, `starvation`, `order`, `scale`, `buffer`, `congestion`, `rto_min` or `placement`, which were fixed when the run started"),
         (status = 412, body = Problem, description = "Another policy is in force"),
         (status = 428, body = Problem, description = "No If-Match")

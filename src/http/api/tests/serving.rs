@@ -22,11 +22,14 @@ fn health_says_what_is() {
     trouble(Trouble::World, Some("link eth0 of h0-0 is gone"));
     assert_eq!(r.get("/readyz").status, 200, "the rest is under control");
     trouble(Trouble::Plan, Some("two circuits on a port"));
-    assert_eq!(r.get("/readyz").problem(503).1, "plan the operations: two circuits on a port");
+    assert_eq!(
+        r.get("/readyz").problem(503).1,
+        "cannot plan the operations: two circuits on a port"
+    );
     trouble(Trouble::Plan, None);
     assert_eq!(r.get("/readyz").status, 200);
     trouble(Trouble::Carry(CoflowId(7)), Some("flow h0-0 -> h2-0: nothing has moved for 6 s"));
-    assert!(r.get("/readyz").problem(503).1.starts_with("carry coflow 7: flow h0-0"));
+    assert!(r.get("/readyz").problem(503).1.starts_with("cannot carry coflow 7: flow h0-0"));
     trouble(Trouble::Carry(CoflowId(7)), None);
     assert_eq!(r.get("/readyz").status, 200);
     r.stop.store(true, Relaxed);

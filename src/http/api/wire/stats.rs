@@ -34,7 +34,7 @@ pub struct Stats {
     /// Cycles among these in which the answer was only late.
     #[serde(default)]
     pub late_answers: u64,
-    /// Why the fallback decided the first of them.
+    /// Why the fallback decided: the first reason other than a late answer, else the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_fallback: Option<String>,
     /// Circuits set up.

@@ -31,7 +31,7 @@ pub struct JobsResult {
     pub workload: String,
     /// `host` or `rack`: between what flows were counted.
     pub grain: String,
-    /// Whether the run went outside the scale that this machine carries honestly.
+    /// Whether the run went outside the scale that this machine can really carry.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
     /// Why the run ended.

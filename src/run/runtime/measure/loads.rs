@@ -1,4 +1,4 @@
-//! How much networks of packet switches carry honestly: more and more hosts send at the rate of
+//! How much networks of packet switches really carry: more and more hosts send at the rate of
 //! their interfaces, until one of them does not get it.
 
 use std::io;

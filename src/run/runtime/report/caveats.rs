@@ -163,11 +163,13 @@ impl Facts<'_> {
         }
         if let Some(t) = self.tampered {
             let [from, until] = [t.from, t.until].map(|at| Span(at.0));
-            let what = format!(
-                "the network was tampered with, from {from} until {until}, {}; first",
-                times(t.found)
-            );
-            add(Kind::Tampered, t.found, what, Some(t.what.clone()));
+            // What lasts since before the run was not found in it.
+            let when = match t.found {
+                0 => format!("before this began, and it lasted until {until}"),
+                n => format!("from {from} until {until}, {}; first", times(n)),
+            };
+            let what = format!("the network was tampered with {when}");
+            add(Kind::Tampered, t.found.max(1), what, Some(t.what.clone()));
         }
         if let Some(busy) = self.machine.and_then(Machine::busy) {
             add(Kind::BusyMachine, 1, busy, None);
@@ -359,6 +361,22 @@ mod tests {
         );
         assert_eq!((of(true, 1, 0), of(true, 5, 4)), (vec![Kind::Fallback], vec![Kind::Fallback]));
         assert_eq!(of(false, 1, 1), [Kind::Fallback]);
+    }
+
+    #[test]
+    fn damage_from_before_a_run_is_not_told_as_found_in_it() {
+        let told = |found| {
+            let (until, what) = (Time(1_900_000_000), "ocs0 is down".into());
+            let mut r = run();
+            r.tampered = Some(Tampered { from: Time(0), until, what, found });
+            lines(&r.judged(&Given::default()).caveats)
+        };
+        let before =
+            "(!) the network was tampered with before this began, and it lasted until 1.9s";
+        assert_eq!(told(0), format!("{before}: ocs0 is down\n"));
+        assert!(
+            told(2).contains("tampered with from 0ns until 1.9s, 2 times; first: ocs0 is down")
+        );
     }
 
     #[test]

@@ -37,17 +37,6 @@ pub enum Unit {
     Count,
 }
 
-impl Figure {
-    /// Its name with its unit, where it has one.
-    pub fn title(name: &str, unit: Unit) -> String {
-        match unit {
-            Unit::Seconds => format!("{name} (s)"),
-            Unit::Gigabytes => format!("{name} (GB)"),
-            Unit::Share | Unit::Count => name.into(),
-        }
-    }
-}
-
 fn span(name: &'static str, key: &'static str, value: Span) -> Figure {
     Figure { name, key, unit: Unit::Seconds, value: value.as_secs_f64() }
 }

@@ -77,6 +77,8 @@ pub struct Account {
     pub settings: BTreeMap<String, String>,
     /// Why the run is not what its name says.
     pub caveats: Vec<Caveat>,
+    /// What it has of that in which the runs of a row may differ: pairs have the same.
+    pub pooled: Vec<String>,
     seed: Option<u64>,
     /// Equal for runs of the same coflows or jobs.
     load: u64,
@@ -98,6 +100,7 @@ impl From<&AnyResult> for Account {
                 options: r.origin.options.clone(),
                 settings: r.origin.settings.clone(),
                 caveats: r.caveats.clone(),
+                pooled: vec![],
                 seed: r.origin.seed,
                 load: hashed(r.coflows.iter().map(|c| (c.id, &c.name, c.bytes.0))),
                 figures: figures::of_coflows(r),
@@ -117,6 +120,7 @@ impl From<&AnyResult> for Account {
                 options: r.origin.options.clone(),
                 settings: r.origin.settings.clone(),
                 caveats: r.caveats.clone(),
+                pooled: vec![],
                 seed: r.origin.seed,
                 load: hashed(r.jobs.iter().map(|j| (j.id, &j.name, j.tasks, j.shuffle_bytes.0))),
                 figures: figures::of_jobs(r),
@@ -252,15 +256,15 @@ impl Study {
 }
 
 impl Group {
-    /// A seed of which there are several runs of one load, where all runs have seeds: what else
-    /// they differ in is not known.
+    /// A seed of which there are several runs of one load and of the same in what is pooled, where
+    /// all runs have seeds: what else they differ in is not known.
     pub fn ambiguous(&self) -> Option<u64> {
         let mut seen = BTreeSet::new();
         let seeds: Option<Vec<u64>> = self.runs.iter().map(|r| r.seed).collect();
         seeds?
             .into_iter()
             .zip(&self.runs)
-            .find(|(seed, r)| !seen.insert((r.load, *seed)))
+            .find(|(seed, r)| !seen.insert((r.load, *seed, &r.pooled)))
             .map(|(seed, _)| seed)
     }
 }
@@ -300,15 +304,15 @@ impl Policy {
     }
 }
 
-/// The runs of a group, each with the run of the same workload in the first one; those without are
-/// left out. Runs of one workload are told apart by their seeds where all have one, else by their
-/// order.
+/// The runs of a group, each with the run of the same workload in the first one, and of the same in
+/// what is pooled; those without are left out. Runs of one workload are told apart by their seeds
+/// where all have one, else by their order.
 fn pairs<'a>(group: &'a Group, first: &'a Group) -> Vec<(&'a Account, &'a Account)> {
     let seeded = group.runs.iter().chain(&first.runs).all(|r| r.seed.is_some());
     let keyed = |runs: &'a [Account]| {
-        let mut seen: BTreeMap<(u64, Option<u64>), usize> = BTreeMap::new();
-        let mut of = |r: &Account| {
-            let key = (r.load, r.seed.filter(|_| seeded));
+        let mut seen: BTreeMap<(u64, Option<u64>, &[String]), usize> = BTreeMap::new();
+        let mut of = |r: &'a Account| {
+            let key = (r.load, r.seed.filter(|_| seeded), &r.pooled[..]);
             let again = seen.entry(key).or_default();
             *again += 1;
             (key, *again)

@@ -145,7 +145,7 @@
     updateRates(sample) {
       const { topology } = this.store;
       if (this.graph) this.graph.update(sample);
-      else H.text(this.epsText, `${this.width > 700 ? "electrical packet switch" : ""}${sample ? ` · ${H.rate(sample.eps)} · circuits ${H.rate(sample.ocs)}` : ""}`.replace(/^ · /, ""));
+      else H.text(this.epsText, `${this.width > 700 ? "electrical packet switch" : ""}${sample ? ` · ${H.rate(sample.eps)} · circuits ${H.rate(sample.ocs)}${this.width > 700 ? " in the last second" : ""}` : ""}`.replace(/^ · /, ""));
       if (!sample || sample === this.drawn) return;
       this.drawn = sample;
       this.racks.forEach((rack, k) => {

@@ -314,14 +314,16 @@
 
     // The coflows that were open in a range, each on a lane; those beyond the lanes are counted on a row of their own.
     coflowBars(from, to) {
-      const { placed, more, lanes } = this.store.coflowLanes();
+      const { placed, more } = this.store.coflowLanes();
       const inside = (x) => x.from < to && x.to > from;
       const end = (x) => Math.min(to, x.to) / 1e6;
       const shown = placed.filter(inside);
       const rest = more.filter(inside);
-      const bars = [...shown.map((x, k) => [x.lane, x.from / 1e6, end(x), k]), ...rest.map((x, k) => [lanes, x.from / 1e6, end(x), -1 - k])];
+      // Lanes that are empty in the range have no row.
+      const lanes = shown.reduce((a, x) => Math.max(a, x.lane + 1), 0);
+      const bars = [...shown.map((x, k) => [x.lane, x.from / 1e6, end(x), k]), ...rest.map((x, k) => [Math.max(3, lanes), x.from / 1e6, end(x), -1 - k])];
       const rows = Array.from({ length: Math.max(3, lanes) }, (_, k) => (k ? " ".repeat(k) : "coflows"));
-      if (more.length) rows.push("more");
+      if (rest.length) rows.push("more");
       return { rows, bars, say: (k) => (k < 0 ? `${rest[-1 - k].many} more` : shown[k].name) };
     }
 

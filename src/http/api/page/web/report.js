@@ -9,20 +9,25 @@
   const draws = []; // run again after a change of colours or axes
 
   const colour = (k) => H.palette()[k % 8];
+  // Of many lines no two have the same colour and dashes: there are 32 pairs.
+  const dash = (k) => DASHES[(k + Math.floor(k / 8)) % 4];
+  const FEW = 8; // runs side by side; of more, what is over time is folded
   const ms = (ns) => ns / 1e6;
   // All panels over time have one axis, of all runs that stand alone, and one left edge.
   const LAST = Math.max(0, ...runs.filter((r) => !r.means).map((r) => Math.max(r.ended_ns ?? 0, r.utilisation?.until_ns ?? 0)));
   const LEFT = 110;
-  // Times that differ by two powers of ten and more are told apart on a logarithmic axis only.
-  const WIDE = 100;
+  // On a linear axis, times that differ by more lie on each other.
+  const WIDE = 20;
   const times = runs.flatMap((r) => [...(r.coflows ?? []).map((c) => c.cct_ns), ...(r.jobs ?? []).map((j) => j.jct_ns)]).filter((t) => t > 0);
   const [least, most] = times.reduce(([a, b], t) => [Math.min(a, t), Math.max(b, t)], [Infinity, 0]);
   const view = { log: most > WIDE * least };
 
+  let into = H.byId("parts");
+
   function panel(name, wide, note) {
     const body = H.el("div", { class: "body" });
     const heading = H.el("div", { class: "head" }, H.el("h2", {}, name), note ? H.el("p", { class: "when" }, note) : null);
-    H.byId("parts").append(H.el("section", { class: `panel ${wide ? "wide" : "half"}` }, heading, body));
+    into.append(H.el("section", { class: `panel ${wide ? "wide" : "half"}` }, heading, body));
     return body;
   }
 
@@ -31,7 +36,20 @@
     box.style.height = `${high}px`;
     box.style.flex = "none";
     body.append(box);
-    draws.push(() => draw(H.chartOf(box)));
+    // What is folded away is drawn once it is opened.
+    box.show = () => box.closest("details:not([open])") || draw(H.chartOf(box));
+    draws.push(box.show);
+  }
+
+  // The names of lines above their chart, which takes its place below them however many they are.
+  function legend(body, lines) {
+    body.append(H.el("p", { class: "legend" }, lines.map(({ name, colour: of, dash: dashes }) => {
+      const line = H.svg("line", { x1: 0, y1: 5, x2: 30, y2: 5, "stroke-width": 2.5, "stroke-dasharray": dashes === "solid" ? "none" : dashes.join(" ") });
+      draws.push(() => line.setAttribute("stroke", of()));
+      const sample = H.svg("svg", { width: 30, height: 10, "aria-hidden": "true" });
+      sample.append(line);
+      return H.el("span", {}, sample, name);
+    })));
   }
 
   // The beginning of a hash, and all of it where one points at it.
@@ -86,7 +104,7 @@
   const others = runs.filter((_, k) => loads[k] !== loads[0]).map((r) => r.label);
   const multiples = [
     others.length + 1 < runs.length && `times in brackets are against ${runs[0].label}: multiples of its own`,
-    others.length && `no multiples for ${others.join(", ")}: other jobs or coflows`,
+    others.length && `no multiples for ${others.length > 3 ? `${others.length} runs` : others.join(", ")}: other jobs or coflows`,
   ];
 
   function summary() {
@@ -96,8 +114,12 @@
       draws.push(() => (mark.style.background = colour(k)));
       return H.el("th", { scope: "col" }, mark, ` ${r.label}`);
     }));
+    const many = runs.length > FEW;
     const lines = rows.filter(([, of]) => runs.some((r) => of(r) !== undefined && of(r) !== null && of(r) !== "")).map(([name, of, format = String, compared]) => {
       const first = mean(of(runs[0]));
+      // Of many runs, what all have in common is said once.
+      const same = many && !compared && runs.every((r) => JSON.stringify(of(r)) === JSON.stringify(of(runs[0])));
+      if (same) return H.el("tr", {}, H.el("th", { scope: "row" }, name), H.el("td", { colspan: runs.length }, H.el("span", { class: "stays" }, told(of(runs[0]), format), H.el("span", { class: "when" }, " in all runs"))));
       const cell = (r, k) => {
         const v = of(r);
         if (v === undefined || v === null || v === "") return H.el("td", {}, "–");
@@ -105,7 +127,7 @@
       };
       return H.el("tr", {}, H.el("th", { scope: "row" }, name), runs.map(cell));
     });
-    body.append(H.el("div", { class: "scroll free" }, H.el("table", { class: "even" }, H.el("thead", {}, head), H.el("tbody", {}, lines))));
+    body.append(H.el("div", { class: "scroll free" }, H.el("table", { class: "even", style: `--runs: ${runs.length}` }, H.el("thead", {}, head), H.el("tbody", {}, lines))));
   }
 
   function distribution(name, list, key) {
@@ -113,11 +135,12 @@
     if (!having.length) return;
     const unit = list === "jobs" ? "jobs" : "coflows";
     const body = panel(name, having.length && !(runs.some((r) => r.jobs?.length) && runs.some((r) => r.coflows?.length)), `share of the ${unit} that finished within a time`);
+    legend(body, having.map(({ r, k }) => ({ name: r.label, colour: () => colour(k), dash: dash(k) })));
     chart(body, 340, `${name} of ${having.map((x) => x.r.label).join(", ")}`, (c) => {
-      const series = having.map(({ r, k, values }) => ({ name: r.label, colour: colour(k), step: "end", dash: DASHES[k % 4], data: H.cdf(values).map(([x, y]) => [ms(x), y]) }));
+      const series = having.map(({ r, k, values }) => ({ name: r.label, colour: colour(k), step: "end", dash: dash(k), data: H.cdf(values).map(([x, y]) => [ms(x), y]) }));
       const all = having.flatMap((x) => x.values.filter((v) => v));
       const start = view.log ? 10 ** Math.floor(Math.log10(ms(all.reduce((a, b) => Math.min(a, b), Infinity)))) : 0;
-      H.lines(c, { series, x: { log: view.log, min: start, name: list === "jobs" ? "job completion time" : "coflow completion time", format: (v) => H.span(v * 1e6), tip: (p) => [H.span(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { max: 1, interval: 0.25, name: `share of ${unit}`, format: (v) => H.percent(v) }, left: 76 });
+      H.lines(c, { legend: false, series, x: { log: view.log, min: start, name: list === "jobs" ? "job completion time" : "coflow completion time", format: (v) => H.span(v * 1e6), tip: (p) => [H.span(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { max: 1, interval: 0.25, name: `share of ${unit}`, format: (v) => H.percent(v) }, left: 76 });
     });
   }
 
@@ -172,6 +195,8 @@
       const u = r.utilisation;
       const body = panel(`Utilisation: ${r.label}`, true, "what links carried of what they can carry");
       const kinds = [["all uplinks, sending", (n) => n.endsWith(".up")], ["all uplinks, receiving", (n) => n.endsWith(".down")], ...[...new Set(u.links.filter((l) => l.name.startsWith("ocs") && l.bytes.some((b) => b > 0)).map((l) => l.name))].map((n) => [n, (x) => x === n])];
+      const tint = (k) => (k < 2 ? H.colour(k ? "good" : "eps") : H.colour("ocs"));
+      legend(body, kinds.map(([name], k) => ({ name, colour: () => tint(k), dash: DASHES[k % 4] })));
       chart(body, 220, `Utilisation of ${r.label}`, (c) => {
         const series = kinds.map(([name, of], k) => {
           const links = u.links.filter((l) => of(l.name));
@@ -182,9 +207,9 @@
             return [ms(from), links.reduce((a, l) => a + (l.bytes[b] ?? 0), 0) / (rate * Math.max(1, to - from))];
           });
           if (data.length) data.push([ms(u.until_ns), data.at(-1)[1]]);
-          return { name, data, step: "end", colour: k < 2 ? H.colour(k ? "good" : "eps") : H.colour("ocs"), dash: DASHES[k % 4], width: 1.6 };
+          return { name, data, step: "end", colour: tint(k), dash: DASHES[k % 4], width: 1.6 };
         });
-        H.lines(c, { series, x: { min: 0, max: ms(LAST), format: (v) => H.clock(v * 1e6, 0), tip: (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { format: (v) => H.percent(v), interval: 0.25, max: 1 }, left: LEFT });
+        H.lines(c, { legend: false, series, x: { min: 0, max: ms(LAST), format: (v) => H.clock(v * 1e6, 0), tip: (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { format: (v) => H.percent(v), interval: 0.25, max: 1 }, left: LEFT });
       });
     }
   }
@@ -229,13 +254,26 @@
   summary();
   distribution("Coflow completion times", "coflows", "cct_ns");
   distribution("Job completion times", "jobs", "jct_ns");
-  for (const r of runs) [utilisation(r), demand(r), coflowTimeline(r), circuitTimeline(r), taskTimeline(r)];
+  for (const r of runs) {
+    const fold = runs.length > FEW && !r.means ? H.el("details", { class: "wide" }, H.el("summary", {}, `Over time: ${r.label}`)) : null;
+    if (fold) {
+      into.append(fold);
+      fold.addEventListener("toggle", () => fold.querySelectorAll(".chart").forEach((box) => box.show()));
+    }
+    into = fold ?? into;
+    for (const draw of [utilisation, demand, coflowTimeline, circuitTimeline, taskTimeline]) draw(r);
+    into = H.byId("parts");
+  }
   if (view.log) H.byId("log").setAttribute("aria-pressed", "true");
   table("Coflow by coflow", "coflows", "cct_ns", [["coflow", (c) => c.name], ["bytes", (c) => H.bytes(c.bytes)], ["bound", spanOf("bound_ns")]], [["", spanOf("cct_ns")], ["OCS share", (c) => H.percent(c.ocs_share)]]);
   table("Job by job", "jobs", "jct_ns", [["job", (j) => j.name], ["tasks", (j) => String(j.tasks)], ["shuffled", (j) => H.bytes(j.shuffle_bytes)]], [["", spanOf("jct_ns")]]);
   H.byId("log").addEventListener("click", (e) => {
     view.log = !view.log;
     e.target.setAttribute("aria-pressed", String(view.log));
+    redraw();
+  });
+  addEventListener("beforeprint", () => {
+    for (const fold of document.querySelectorAll("details")) fold.open = true;
     redraw();
   });
   H.byId("theme").addEventListener("click", () => theme(H.isDark() ? "light" : "dark"));
