@@ -159,9 +159,9 @@ mod tests {
         };
         let c = Capacity::assumed(2);
         assert_eq!(c.exceeded_by(&net(16, 1000)), None);
-        // 4 racks of 1.1 Gb/s: five times 4.4 Gb/s are 22 Gb/s, and a run refuses what is more.
-        assert_eq!((c.at_once(&net(4, 1000)), c.at_once(&net(20, 1000))), (5, 1));
-        assert!(c.at_once(&net(21, 1000)) == 0 && c.exceeded_by(&net(21, 1000)).is_some());
+        // A rack sends what its host can, 1 Gb/s. A run refuses what is more than 22 Gb/s.
+        assert_eq!((c.at_once(&net(4, 1000)), c.at_once(&net(22, 1000))), (5, 1));
+        assert!(c.at_once(&net(23, 1000)) == 0 && c.exceeded_by(&net(23, 1000)).is_some());
         assert_eq!(c.exceeded_by(&net(64, 100)), None);
         assert!(c.exceeded_by(&net(64, 1000)).is_some());
         assert!(c.exceeded_by(&net(16, 10_000)).is_some());

@@ -173,7 +173,7 @@ impl Timed {
     }
 
     /// Has what comes from the policy's ports count as marked between these pairs of racks only,
-    /// for as long as [`LEASE`] says.
+    /// for two seconds.
     pub fn admit_by_port(&self, pairs: &BTreeSet<(RackId, RackId)>) {
         let racks = self.arrays.racks;
         let until = self.clock.to_kernel(self.clock.now() + LEASE);

@@ -164,6 +164,7 @@ fn jobs_show_their_slots_and_how_far_they_are() {
     let later = page(&d);
     later.until("document.querySelectorAll('#job-rows tr').length && document.querySelector('#slots canvas')");
     let many = "Heliostat.page.store.jobs.samples.length";
-    assert_eq!(later.value(many), b.value(many));
+    let all = later.value(many);
+    b.until(&format!("{many} === {all}"));
     assert_eq!((b.errors(), later.errors()), (vec![], vec![]));
 }

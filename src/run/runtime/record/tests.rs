@@ -273,7 +273,7 @@ fn what_is_damaged_is_told_with_its_place() {
     // The machine refuses an observation of another network, which is not what it did.
     let differs = again(&small).unwrap_err().to_string();
     assert!(
-        differs.contains("does not fit the network: `sent` is a matrix of 5 racks; the ne"),
+        differs.contains("does not fit the network: `sent` is a matrix of 5 racks"),
         "{differs}"
     );
 }
