@@ -130,6 +130,17 @@ impl NoAnswer {
         matches!(self, Self::Late { .. })
     }
 
+    /// Counts it among all answers that are missing, and among those that were only late. The
+    /// first reason is kept; but a program that ends is late for an answer before, so a late
+    /// answer gives way to another reason.
+    pub fn count(&self, all: &mut u64, late: &mut u64, first: &mut Option<String>) {
+        if first.is_none() || !self.is_late() && all == late {
+            *first = Some(self.to_string());
+        }
+        *all += 1;
+        *late += u64::from(self.is_late());
+    }
+
     /// The same with a program's name before the reason.
     #[must_use]
     pub fn of(self, program: &str) -> Self {

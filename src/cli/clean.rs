@@ -46,7 +46,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     };
     let programs: Vec<Program> = programs::all(&base).into_iter().filter(is_left).collect();
     let mut left = left;
-    for file in args.name.iter().flat_map(|name| logs(&base, name)) {
+    let ended = args.name.iter().filter(|name| !alive.contains(*name));
+    for file in ended.flat_map(|name| logs(&base, name)) {
         match std::fs::remove_file(&file) {
             Ok(()) => lines += &format!("removed {}\n", file.display()),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
@@ -71,7 +72,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
-/// The log of a network in the background, and the one before; none of what is no name.
+/// The log of a network in the background, and the log before it. A name with a slash has none.
 fn logs(base: &Path, name: &str) -> Vec<PathBuf> {
     if name.contains('/') {
         return vec![];

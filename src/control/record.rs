@@ -13,6 +13,7 @@ use super::policy::CircuitPolicy;
 use super::routes::PathsView;
 use super::trouble::Trouble;
 use super::used_ids::UsedIds;
+use crate::circuits::external::NoAnswer;
 use crate::demand::DemandMatrix;
 use crate::fabric::{PortCounters, PortQueues, SwitchCounters};
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
@@ -76,14 +77,9 @@ pub struct Snapshot {
 }
 
 impl Stats {
-    /// The fallback decided a cycle. A program that ends is first late for an answer: that is not
-    /// what an operator must know.
-    pub(crate) fn fell_back(&mut self, why: String, late: bool) {
-        if self.first_fallback.is_none() || !late && self.fallbacks == self.late_answers {
-            self.first_fallback = Some(why);
-        }
-        self.fallbacks += 1;
-        self.late_answers += u64::from(late);
+    /// The fallback decided a cycle.
+    pub(crate) fn fell_back(&mut self, why: &NoAnswer) {
+        why.count(&mut self.fallbacks, &mut self.late_answers, &mut self.first_fallback);
     }
 }
 
@@ -520,23 +516,4 @@ pub enum What {
         /// Its name.
         name: String,
     },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_program_died_of_goes_before_a_late_answer() {
-        let mut s = Stats::default();
-        let first = |s: &Stats| s.first_fallback.clone().unwrap_or_default();
-        s.fell_back("no answer within 1ms".into(), true);
-        assert_eq!(first(&s), "no answer within 1ms");
-        s.fell_back("it ended: exit status 1".into(), false);
-        s.fell_back("it cannot be started".into(), false);
-        assert_eq!(
-            (first(&s).as_str(), s.fallbacks, s.late_answers),
-            ("it ended: exit status 1", 3, 1)
-        );
-    }
 }

@@ -107,6 +107,19 @@ fn what_is_wrong_with_an_answer_is_told() {
     );
 }
 
+#[test]
+fn what_a_program_died_of_goes_before_a_late_answer() {
+    let (mut all, mut late, mut first) = (0, 0, None);
+    let mut count = |why: NoAnswer| {
+        why.count(&mut all, &mut late, &mut first);
+        (all, late, first.clone().unwrap_or_default())
+    };
+    assert_eq!(count(NoAnswer::late("within 1ms")), (1, 1, "within 1ms".into()));
+    assert_eq!(count("it ended".to_owned().into()), (2, 1, "it ended".into()));
+    assert_eq!(count("it cannot be started".to_owned().into()), (3, 1, "it ended".into()));
+    assert_eq!(count(NoAnswer::late("within 1ms")), (4, 2, "it ended".into()));
+}
+
 fn instant() -> impl Strategy<Value = u64> {
     prop_oneof![0..3000u64, Just(u64::MAX)]
 }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::api::wire;
 use crate::coflows::elephants::Admit;
-use crate::kernel::bpf::programs::PORTS;
+use crate::fabric::PORTS;
 use crate::kernel::ownership::{self, Note};
 use crate::runtime::open;
 use crate::units::Bytes;
@@ -188,7 +188,7 @@ struct Place {
     policy: String,
     /// Which traffic the policy lets onto circuits.
     admit: Admit,
-    /// The first port of the traffic that it lets onto circuits although nobody marks it.
+    /// The policy's `elephants.port`: packets from these TCP ports need no mark to use circuits.
     port: Option<u16>,
     /// Names of its hosts, the first of every rack, then the second of every rack, and so on.
     hosts: Vec<String>,

@@ -129,7 +129,7 @@ impl Controller {
                 );
                 // A scheduler whose decision no switch can follow has not decided, as little as a
                 // program.
-                self.stats.fell_back(clash, false);
+                self.stats.fell_back(&clash.into());
             }
         }
     }
@@ -151,7 +151,7 @@ impl Controller {
                     format!("{}: {why}", self.policy.scheduler.name()),
                     now,
                 );
-                self.stats.fell_back(why.to_string(), why.is_late());
+                self.stats.fell_back(&why);
                 self.fall_back(&pending, now);
             }
         }

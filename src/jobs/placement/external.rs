@@ -267,13 +267,8 @@ impl External {
                 pick
             }
             Err(why) => {
-                // A program that ends is first late for an answer.
-                let only_late = self.fallbacks == self.late_answers;
-                if self.first_fallback.is_none() || only_late && !why.is_late() {
-                    self.first_fallback = Some(why.to_string());
-                }
-                self.fallbacks += 1;
-                self.late_answers += u64::from(why.is_late());
+                let late = &mut self.late_answers;
+                why.count(&mut self.fallbacks, late, &mut self.first_fallback);
                 self.fallback.offer(view, rack)
             }
         }

@@ -16,6 +16,7 @@ use super::asm::Width::{Byte, Long, Word};
 use super::asm::{Asm, FP, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9};
 use super::{SharedArray, load, map_number};
 use crate::coflows::elephants::Admit;
+use crate::fabric::PORTS;
 use crate::units::Span;
 
 /// Circuits that a port holds at once.
@@ -141,10 +142,6 @@ pub struct TorProgram<'a> {
 
 /// Frames below this carry no data to speak of, but connections' beginnings and ends.
 pub const SHORT: i32 = 128;
-
-/// How many ports [`TorProgram::port`] begins. A program whose port is taken by another one in its
-/// host takes one of the next.
-pub const PORTS: u16 = 16;
 
 /// `array[key on the stack at FP + at]` into R0, or to label `none`.
 pub(super) fn look_up(a: &mut Asm, array: &SharedArray, at: i32, none: &str) {

@@ -10,6 +10,7 @@ use super::programs::{
 };
 use super::vm::{Packet, Verdict, plain_arrays, run};
 use crate::coflows::elephants::{Admit, ELEPHANT_DSCP};
+use crate::fabric::PORTS;
 use crate::units::Span;
 
 const IP: u16 = 0x0800;
@@ -173,7 +174,7 @@ fn is_from(p: &Packet, first: u16) -> bool {
         && header[0] == 0x45
         && header[9] == 6
         && of(&header[6..8]) & 0x1fff == 0
-        && (first..first + programs::PORTS).contains(&of(port))
+        && (first..first + PORTS).contains(&of(port))
 }
 
 /// What a ToR's host port should do; `slots` by plane. What comes from the program's ports counts
@@ -227,7 +228,7 @@ fn packet() -> impl Strategy<Value = Packet> {
     let to = prop_oneof![8 => 0..6u8, 1 => any::<u8>()];
     let cut = prop_oneof![8 => Just(64usize), 1 => 0..40usize];
     let odd = prop_oneof![9 => Just(0u8), 1 => 1..9u8];
-    let source = prop_oneof![3 => PORT - 1..PORT + programs::PORTS + 1, 1 => any::<u16>()];
+    let source = prop_oneof![3 => PORT - 1..PORT + PORTS + 1, 1 => any::<u16>()];
     (
         protocol,
         tos,
@@ -316,7 +317,7 @@ proptest! {
             (Just(racks), 0..racks, prop::collection::vec(prop::collection::vec(slot(racks), 0..=SLOTS), planes))
         }),
         admit in prop::sample::select(vec![Admit::All, Admit::Marked, Admit::Wait]),
-        port in prop::sample::select(vec![None, Some(1), Some(PORT), Some(u16::MAX - programs::PORTS)]),
+        port in prop::sample::select(vec![None, Some(1), Some(PORT), Some(u16::MAX - PORTS)]),
         by_port in prop::collection::vec(prop_oneof![Just(0), EPOCH..EPOCH + 45, Just(u64::MAX)], 36),
         traffic in prop::collection::vec((packet(), EPOCH..EPOCH + 45), PACKETS),
     ) {

@@ -98,7 +98,8 @@ impl WatchedNode {
                 let state = match up {
                     Some(_) => "down",
                     None if found.links.values().any(|l| l.name == tie.name) => {
-                        "gone; another one has its name, and carries nothing; only a restart repairs it"
+                        "gone; another one has its name, and carries nothing; only a restart repairs \
+                         it"
                     }
                     None => "gone; only a restart of the network repairs it",
                 };

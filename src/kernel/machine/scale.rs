@@ -66,10 +66,15 @@ impl Capacity {
     pub fn exceeded_by(&self, topology: &Topology) -> Option<String> {
         let Asked { circuit, sum, work, can } = self.asked(topology);
         (self.at_once(topology) == 0).then(|| {
-            let how = if self.measured { "measured by doctor" } else { "assumed for its cores; `heliostat doctor` measures it" };
+            let how = if self.measured {
+                "measured by doctor"
+            } else {
+                "assumed for its cores; `heliostat doctor` measures it"
+            };
             let graph = if work > sum { ", as much work as over one switch" } else { "" };
             format!(
-                "{} racks at {circuit} can ask for {} at once{graph}, and this machine carries {can} ({how})",
+                "{} racks at {circuit} can ask for {} at once{graph}, and this machine carries \
+                 {can} ({how})",
                 topology.rack_count(),
                 BitRate(work)
             )

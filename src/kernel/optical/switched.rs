@@ -98,7 +98,8 @@ impl Switched {
         clock: Clock,
     ) -> io::Result<Self> {
         if port.is_some() {
-            let why = "`elephants.port` needs the mechanism `timed`: the routes of `netlink` know packets by their marks alone";
+            let why = "`elephants.port` needs the mechanism `timed`: the routes of `netlink` know \
+                       packets by their marks alone";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         let topology = net.topology.clone();

@@ -16,8 +16,7 @@ use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Decide, Guard, Network, NetworkKind, Within};
 use crate::coflows::orders::{Aalo, Order, Sharing};
 use crate::control::policy::{CircuitPolicy, Estimator, PathPolicy, SchedulerKind};
-use crate::fabric::SEND_BUFFER;
-use crate::kernel::bpf::programs::PORTS;
+use crate::fabric::{PORTS, SEND_BUFFER};
 use crate::runtime::settings::{ProgramSpec, RunPlan, RunSettings};
 use crate::units::{Bytes, Span, exact, exact_or_null};
 

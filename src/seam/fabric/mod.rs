@@ -27,6 +27,10 @@ pub use shipment::{FlowProgress, Report, Shipment};
 /// share of the kernel's memory all the same.
 pub const SEND_BUFFER: Bytes = Bytes(2 << 20);
 
+/// How many TCP ports a policy names by the first of them ([`Fabric::admit_by_port`]). A program
+/// whose port is taken by another one in its host takes one of the next.
+pub const PORTS: u16 = 16;
+
 /// Time after which a probe is lost, counted from when its circuit should have light: long against
 /// what a busy machine delays a frame, short against an interval.
 pub const PROBE_PATIENCE: Span = Span::millis(30);
@@ -265,15 +269,15 @@ pub trait Fabric: Send {
     /// Carries out operations in order; one exact result for each, in order.
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult>;
 
-    /// Whether packets that nobody marks are admitted to circuits by their TCP port, between the
-    /// pairs of racks of [`Fabric::admit_by_port`].
+    /// Whether the policy names TCP ports: packets from them may use circuits without a mark,
+    /// between the pairs of racks of [`Fabric::admit_by_port`].
     fn admits_by_port(&self) -> bool {
         false
     }
 
     /// Has packets of the policy's TCP ports count as marked from now on between these pairs of
-    /// racks, and no others. It lasts for a second at least, and not for ever: a controller that is
-    /// killed holds nobody up.
+    /// racks, and no others. It lasts for a second at least, and not for ever: without a controller
+    /// that renews it, these packets take the packet network.
     fn admit_by_port(&mut self, _pairs: &BTreeSet<(RackId, RackId)>) {}
 
     /// Changes lists of switches in order; one exact result for each, in order.
