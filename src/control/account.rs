@@ -71,6 +71,11 @@ impl Account {
         &mut self.gots()[k]
     }
 
+    /// Bytes that the pair at a place has still to get. O(1).
+    pub fn left(&self, k: usize) -> u64 {
+        self.pairs.at(k).bytes.0 - self.got.get(k).map_or(0, |got| got.received)
+    }
+
     fn gots(&mut self) -> &mut [Got] {
         if self.got.is_empty() {
             self.got = vec![Got::default(); self.pairs.len()];

@@ -344,7 +344,8 @@ impl Accounts {
     }
 
     /// Reads the ToRs' counters: `gained` says of a pair of racks how many bytes were sent since
-    /// the last call, and how many of them over circuits. Gives bytes to coflows whose progress is
+    /// the last call, and how many of them over circuits; `held` what ToRs hold of it for a
+    /// circuit. Gives bytes to coflows whose progress is
     /// not reported, the oldest of a pair first, and splits every coflow's new bytes in the
     /// proportion in which the pair's bytes went over circuits. The proportion is exact for a pair,
     /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs
@@ -353,11 +354,13 @@ impl Accounts {
     pub fn count(
         &mut self,
         gained: impl Fn(RackId, RackId) -> (u64, u64),
+        held: impl Fn(RackId, RackId) -> u64,
         now: Time,
     ) -> Vec<CoflowId> {
         let mut done = vec![];
         self.waiting.iter_mut().for_each(|w| w.1 += 1);
-        let given = self.by_counters.give(&mut self.live, |from, to| gained(from, to).0);
+        let sent = |from, to| gained(from, to).0;
+        let given = self.by_counters.give(&mut self.live, sent, held);
         for id in self.news.union(&given).copied().collect::<Vec<_>>() {
             let Some(a) = self.live.account_mut(id) else { continue };
             if self.by_counters.contains(id) && a.waiting().all(|p| p.1 == 0) {

@@ -39,6 +39,7 @@ mod coflow;
 mod controller;
 mod counter_progress;
 mod faults;
+mod held;
 pub mod histogram;
 pub mod live;
 mod manual;

@@ -102,6 +102,7 @@ impl Host<SimFabric> for Outside {
             sent,
             over_ocs: zero.clone(),
             backlog: zero,
+            held: None,
             flows: None,
             elephants: None,
             ports,

@@ -411,12 +411,13 @@ impl Fabric for KernelFabric {
         let backlog = self.backlog.newest().map_err(|e| refused("read the hosts' sockets", e))?;
         let (mut sent, mut over_ocs, ports) =
             self.counters().map_err(|e| refused("read the counters", e))?;
-        let mut damage = self.drift.damage();
+        let (mut damage, mut held) = (self.drift.damage(), None);
         let programmed = match &mut self.circuits {
             Circuits::Timed(t) => {
                 let written;
                 (sent, over_ocs, written) = self.believed.take(sent, over_ocs, now);
                 damage.extend(written.into_iter().chain(t.keep()));
+                held = t.held().cloned();
                 t.programmed(now)
             }
             Circuits::Switched(s) => s.programmed(now),
@@ -428,6 +429,7 @@ impl Fabric for KernelFabric {
             sent,
             over_ocs,
             backlog,
+            held,
             flows: None,
             elephants: None,
             ports,

@@ -540,6 +540,7 @@ impl Fabric for SimFabric {
             sent,
             over_ocs,
             backlog,
+            held: None,
             ports: self.ledger.ports(),
             flows: None,
             elephants: None,

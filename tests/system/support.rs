@@ -21,7 +21,7 @@ pub fn root(test: &str) -> bool {
 }
 
 /// How long anything may take on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Waits until a condition holds.
 pub fn until(what: &str, condition: impl Fn() -> bool) {

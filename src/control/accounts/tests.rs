@@ -72,7 +72,11 @@ fn take(a: &mut Accounts, plain: &mut Plain, step: Step) -> bool {
             told.is_ok() == plain.contains_key(&id)
         }
         Step::Count(sent, ocs) => {
-            for id in a.count(|i, j| if (i, j) == racks { (sent, ocs) } else { (0, 0) }, Time(9)) {
+            for id in a.count(
+                |i, j| if (i, j) == racks { (sent, ocs) } else { (0, 0) },
+                |_, _| 0,
+                Time(9),
+            ) {
                 plain.get_mut(&id.0).expect("it was declared").2 = Some(true);
                 a.finish(id, Time(9)).expect("it is open");
             }
@@ -113,7 +117,7 @@ fn elephants_of_clients_are_those_of_which_bytes_are_left() {
     assert_eq!(found(&a, 5), [pair(0, 1)].into());
     assert_eq!(found(&a, 11), [].into());
     // All of one has been counted.
-    a.count(|i, j| if (i, j) == pair(0, 1) { (10, 0) } else { (0, 0) }, Time(2));
+    a.count(|i, j| if (i, j) == pair(0, 1) { (10, 0) } else { (0, 0) }, |_, _| 0, Time(2));
     assert_eq!(found(&a, 4), [pair(1, 0)].into());
     a.cancel(CoflowId(0), None, Time(3)).expect("it is open");
     assert_eq!(found(&a, 0), [].into());
@@ -150,7 +154,7 @@ proptest! {
             prop_assert_eq!(seen.closed.total() + seen.live.len() as u64, plain.len() as u64);
         }
         // Nothing waits for the counters for ever.
-        (0..LAST_READ).for_each(|_| drop(a.count(|_, _| (0, 0), Time(10))));
+        (0..LAST_READ).for_each(|_| drop(a.count(|_, _| (0, 0), |_, _| 0, Time(10))));
         prop_assert_eq!(a.views().live.len(), a.views().open);
     }
 }

@@ -9,6 +9,7 @@ use crate::circuits::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, SetBy,
 use crate::demand::hedera::tenths;
 use crate::demand::{DemandMatrix, Inputs};
 use crate::fabric::{FabricError, Misfit, Observation};
+use crate::held::Held;
 use crate::ids::{PlaneId, RackId};
 use crate::policy::{CircuitPolicy, Estimator};
 use crate::record::What;
@@ -178,11 +179,21 @@ impl Controller {
         self.account(&seen, now);
         let by_coflow = self.policy.demand.reads_coflows();
         let threshold = self.policy.elephant_threshold;
-        let declared = if by_coflow {
+        let mut declared = if by_coflow {
             self.accounts.remaining(racks, threshold)
         } else {
             self.nothing.clone()
         };
+        let mut coflows = if by_coflow { self.accounts.open_coflows(threshold) } else { vec![] };
+        if let Some(bytes) = seen.held.as_ref().filter(|_| by_coflow) {
+            let last = self.last.as_ref();
+            let held = Held::new(
+                bytes,
+                last.map_or_else(|| self.nothing.clone(), |l| seen.over_ocs.since(&l.over_ocs)),
+            );
+            declared = held.demand(&declared);
+            held.filter(&mut coflows);
+        }
         let inputs = Inputs {
             sent: &seen.sent,
             backlog: &seen.backlog,
@@ -197,7 +208,6 @@ impl Controller {
         if per_pair {
             self.demand = crate::demand::elephants::filter(&self.demand, threshold);
         }
-        let coflows = if by_coflow { self.accounts.open_coflows(threshold) } else { vec![] };
         let asked = deadline + self.policy.lead + self.notice;
         // Half of the lead is for polling, half for deciding and writing: a decision with less time
         // left would be refused by the fabric.
@@ -268,7 +278,8 @@ impl Controller {
                 seen.over_ocs.get(from, to).saturating_sub(ocs),
             )
         };
-        for id in self.accounts.count(gained, now) {
+        let held = |from, to| seen.held.as_ref().map_or(0, |held| held.get(from, to));
+        for id in self.accounts.count(gained, held, now) {
             if let Ok(cct) = self.accounts.finish(id, seen.at) {
                 self.log(now, What::CoflowFinished { id, cct });
                 self.flows_ended(id, now);

@@ -186,6 +186,7 @@ impl World {
             sent: self.sent.clone(),
             over_ocs: DemandMatrix::zero(4),
             backlog: self.backlog.clone(),
+            held: None,
             flows: None,
             elephants: None,
             ports: vec![

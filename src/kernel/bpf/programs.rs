@@ -81,8 +81,8 @@ pub struct Arrays {
     pub ports: SharedArray,
     /// By source * R + destination: payload that hosts sent to another rack.
     pub sent: SharedArray,
-    /// By source * R + destination: payload, and packets as the kernel handles them (aggregated),
-    /// that ToRs admitted to a circuit.
+    /// By source * R + destination: payload that ToRs admitted to a circuit, less what an OCS sent
+    /// back; and packets as the kernel handles them (aggregated), also those sent back.
     pub admitted: SharedArray,
     /// By source * R + destination: payload, and packets as the kernel handles them, that crossed
     /// an OCS to the right rack.
@@ -183,6 +183,11 @@ pub(super) fn count_one(a: &mut Asm, k: usize) {
     a.set(R1, 1).atomic_add(R0, 8 * k as i16, R1);
 }
 
+/// The key of the pair of racks onto the stack: `first` is that of its row, R7 the other rack.
+fn pair_from(a: &mut Asm, first: usize) {
+    a.copy(R1, R7).add(R1, first as i32).store(Word, FP, PAIR_KEY as i16, R1);
+}
+
 const DESTINATION: i32 = -8;
 const SOURCE_PORT: i32 = -8;
 /// Where TCP's source port is in a frame whose IPv4 header has no options.
@@ -255,7 +260,7 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
     a.load(Byte, R7, FP, HEADER + 16).jump_if(R7, Ne, 10, "pass");
     a.load(Byte, R7, FP, HEADER + 17);
     a.jump_if(R7, Eq, tor.rack as i32, "pass").jump_if(R7, Ge, racks, "pass");
-    a.copy(R1, R7).add(R1, tor.rack as i32 * racks).store(Word, FP, PAIR_KEY as i16, R1);
+    pair_from(&mut a, tor.rack * arrays.racks);
     look_up(&mut a, &arrays.sent, PAIR_KEY, "pass");
     payload(&mut a, "sent");
     a.atomic_add(R0, 0, R1);
@@ -355,16 +360,17 @@ pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
     count_packets(&mut a, "packets back");
     a.atomic_add(R0, 8 * LATE as i16, R1);
     count_one(&mut a, SENT_BACK);
+    a.jump_if(R7, Ge, racks as i32, "back");
+    pair_from(&mut a, rack * racks);
+    look_up(&mut a, &arrays.admitted, PAIR_KEY, "back");
+    payload(&mut a, "admitted");
+    a.mul(R1, -1).atomic_add(R0, 0, R1).label("back");
     a.load(Word, R1, R6, IFINDEX).set(R2, 0).call(REDIRECT).exit().label("drop").ret(SHOT);
 
     a.label("light").jump_if(R7, Gt, 255, "out");
     a.copy(R1, R8).shl(R1, 32).shr(R1, 32).jump_if_reg(R1, Eq, R7, "right").jump("late");
-    a.label("right").copy(R1, R7).add(R1, (rack * racks) as i32).store(
-        Word,
-        FP,
-        PAIR_KEY as i16,
-        R1,
-    );
+    a.label("right");
+    pair_from(&mut a, rack * racks);
     look_up(&mut a, &arrays.crossed, PAIR_KEY, "drop");
     payload(&mut a, "crossed");
     a.atomic_add(R0, 0, R1);

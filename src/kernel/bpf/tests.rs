@@ -114,6 +114,10 @@ fn crossbar_twin(
         _ => {
             counts[programs::LATE] += packets;
             counts[programs::SENT_BACK] += 1;
+            if usize::from(d[1]) < racks {
+                let pair = &mut c.admitted[rack * racks + usize::from(d[1])];
+                pair[0] = pair[0].wrapping_sub(payload(p));
+            }
             Verdict::Out(p.link)
         }
     }

@@ -41,8 +41,9 @@ pub struct Timed {
     slots: Arc<Mutex<Slots>>,
     /// Where packets wait for their circuit: the thread that opens the gates.
     gates: Option<CircuitSwitcher>,
-    /// Where the traffic of others waits, too, the bytes sent that [`Self::counters`] gave last.
-    left: Option<DemandMatrix>,
+    /// Where packets wait for their circuit: what [`Self::counters`] gave last as sent, and what
+    /// ToRs held then.
+    waits: Option<[DemandMatrix; 2]>,
 }
 
 impl Timed {
@@ -113,8 +114,8 @@ impl Timed {
         } else {
             None
         };
-        let left = port.filter(|_| admit.waits()).map(|_| DemandMatrix::zero(racks));
-        Ok(Self { arrays, clock, out, slots, gates, left })
+        let waits = admit.waits().then(|| [DemandMatrix::zero(racks), DemandMatrix::zero(racks)]);
+        Ok(Self { arrays, clock, out, slots, gates, waits })
     }
 
     /// Reservations that have not ended.
@@ -186,9 +187,13 @@ impl Timed {
         }
     }
 
-    /// Bytes sent, and bytes that crossed an OCS: `R x R` each. Where traffic of others waits, what
-    /// waits in a ToR has not been sent: else their coflow would have no demand left while its last
-    /// bytes wait.
+    /// What ToRs held for circuits at the last [`Self::counters`], if packets wait for them.
+    pub fn held(&self) -> Option<&DemandMatrix> {
+        self.waits.as_ref().map(|[_, held]| held)
+    }
+
+    /// Bytes sent, and bytes that crossed an OCS: `R x R` each. What waits in a ToR for its circuit
+    /// has not been sent: else a coflow would have no demand left while its last bytes wait.
     pub fn counters(&mut self) -> (DemandMatrix, DemandMatrix) {
         let racks = self.arrays.racks;
         let (mut sent, mut crossed) = (DemandMatrix::zero(racks), DemandMatrix::zero(racks));
@@ -198,11 +203,11 @@ impl Timed {
             crossed.set(i, j, self.arrays.crossed.cell(k, 0).load(Acquire));
             let admitted = self.arrays.admitted.cell(k, 0).load(Acquire);
             let mut all = self.arrays.sent.cell(k, 0).load(Relaxed);
-            if let Some(left) = &mut self.left {
+            if let Some([last, held]) = &mut self.waits {
+                held.set(i, j, admitted.saturating_sub(crossed.get(i, j)));
                 // Packets may pass between two looks; what was sent once stays sent.
-                all = all.saturating_sub(admitted.saturating_sub(crossed.get(i, j)));
-                all = all.max(left.get(i, j));
-                left.set(i, j, all);
+                all = all.saturating_sub(held.get(i, j)).max(last.get(i, j));
+                last.set(i, j, all);
             }
             sent.set(i, j, all);
         }

@@ -135,6 +135,7 @@ mod tests {
             sent: matrix(sent),
             over_ocs: matrix(over),
             backlog: matrix(0),
+            held: None,
             flows: None,
             elephants: None,
             ports: vec![vec![

@@ -95,9 +95,8 @@ impl Observation {
     /// The first thing that does not.
     pub fn fits(&self, topology: &Topology) -> Result<(), Misfit> {
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
-        for (name, m) in
-            [("sent", &self.sent), ("over_ocs", &self.over_ocs), ("backlog", &self.backlog)]
-        {
+        let all = [("sent", &self.sent), ("over_ocs", &self.over_ocs), ("backlog", &self.backlog)];
+        for (name, m) in all.into_iter().chain(self.held.iter().map(|m| ("held", m))) {
             matrix(name, m, racks)?;
         }
         let strange = |r: &&Reservation| {

@@ -56,6 +56,10 @@ pub struct Observation {
     /// Bytes that wait in the senders' rack for the column's rack: what sockets hold until it is
     /// acknowledged, and so what is in the ToR's queues too.
     pub backlog: DemandMatrix,
+    /// Bytes that ToRs hold until a circuit has light, where traffic waits for it and the fabric
+    /// knows them. They are not among `sent` yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<DemandMatrix>,
     /// Flows between hosts that are under way, where demand is worked out from them; in no order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<Vec<HostFlow>>,

@@ -74,6 +74,7 @@ fn serve_by_hand(d: &Daemon, (from, port): (u32, u16), to: u32, bytes: usize) {
         stream.write_all(&vec![7; bytes]).expect("sent");
     });
     let mut stream = d.within(&format!("h{to}-0"), || TcpStream::connect(address));
+    stream.set_read_timeout(Some(crate::support::DEADLINE)).expect("set");
     let mut all = vec![];
     stream.read_to_end(&mut all).expect("all bytes");
     assert_eq!(all.len(), bytes);
@@ -141,6 +142,19 @@ fn what_a_client_declared_and_sends_from_the_policys_ports_waits_for_its_circuit
         // It is over: nothing of it waits any more.
         let [sent, over] = counted(1, &|| serve_by_hand(&d, (0, PORT), 1, 300_000));
         assert!(sent >= 300_000 && over == 0, "{sent} {over}");
+
+        // Another coflow, of which nothing comes, keeps no port from what waits; and more comes than
+        // was declared.
+        let declare = |to: u32, bytes: u64| {
+            let pairs = json!([{"from": 0, "to": to, "bytes": bytes}]);
+            d.call("POST", "coflows", Some(&json!({"pairs": pairs}))).1["id"].clone()
+        };
+        let (rival, small) = (declare(2, 100_000_000), declare(1, 2_000_000));
+        serve_by_hand(&d, (0, PORT), 1, 3_000_000);
+        d.wait_by("the end of the coflow", || {
+            d.get(&format!("coflows/{small}"))["state"] == "finished"
+        });
+        assert_eq!(d.get(&format!("coflows/{rival}"))["state"], "active");
     });
 }
 

@@ -227,18 +227,19 @@ fn observation() -> impl Strategy<Value = Observation> {
         programmed,
         matrix(),
         matrix(),
-        (matrix(), flows, elephants),
+        (matrix(), prop::option::of(matrix()), flows, elephants),
         ports,
         prop::collection::vec(harm(), 0..2),
     )
         .prop_map(
-            |(at, programmed, sent, over_ocs, (backlog, flows, elephants), ports, damage)| {
+            |(at, programmed, sent, over_ocs, (backlog, held, flows, elephants), ports, damage)| {
                 Observation {
                     at,
                     programmed,
                     sent,
                     over_ocs,
                     backlog,
+                    held,
                     flows,
                     elephants,
                     ports,
