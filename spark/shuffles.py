@@ -1,4 +1,4 @@
-"""An application for Spark whose jobs shuffle: spark-submit shuffles.py KIND.. [--mb N] [--partitions P] [--repeat R].
+"""An application for Spark whose jobs shuffle: spark-submit shuffles.py KIND.. [--mb N..] [--partitions P] [--repeat R].
 
 Prints a line of JSON for each repetition: its seconds, and whether its result is right (null: not looked at).
 
@@ -47,21 +47,11 @@ def pagerank(spark: SparkSession, nodes: int, partitions: int) -> float:
     return ranks.agg(F.sum("rank")).first()[0]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("kinds", nargs="+", choices=["repartition", "sort", "group", "skew", "join", "pagerank"])
-    parser.add_argument("--mb", type=int, default=100, help="megabytes that are shuffled, about")
-    parser.add_argument("--partitions", type=int, default=0, help="of the tables and of what is shuffled; 0: as many as there are slots")
-    parser.add_argument("--repeat", type=int, default=1)
-    args = parser.parse_args()
-    # Joins by broadcast would shuffle nothing.
-    spark = SparkSession.builder.config("spark.sql.autoBroadcastJoinThreshold", "-1").getOrCreate()
-    partitions = args.partitions or spark.sparkContext.defaultParallelism
-    spark.conf.set("spark.sql.shuffle.partitions", partitions)
-    rows = args.mb * 1_000_000 // ROW
+def run(spark: SparkSession, kinds: list[str], rows: int, partitions: int) -> None:
+    """One after the other, on tables of so many rows."""
     whole = table(spark, rows, partitions)
     wanted = checksum(whole)
-    for kind in (k for k in args.kinds for _ in range(args.repeat)):
+    for kind in kinds:
         begun = time.monotonic()
         right = None
         if kind == "repartition":
@@ -84,6 +74,21 @@ def main() -> None:
             nodes = rows * ROW // (3 * LINKS * 24)
             right = abs(pagerank(spark, nodes, partitions) / nodes - 1) < 1e-6
         print(json.dumps({"kind": kind, "seconds": round(time.monotonic() - begun, 3), "right": right}), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kinds", nargs="+", choices=["repartition", "sort", "group", "skew", "join", "pagerank"])
+    parser.add_argument("--mb", type=int, nargs="+", default=[100], help="megabytes that are shuffled, about; of several, one after the other")
+    parser.add_argument("--partitions", type=int, default=0, help="of the tables and of what is shuffled; 0: as many as there are slots")
+    parser.add_argument("--repeat", type=int, default=1)
+    args = parser.parse_args()
+    # Joins by broadcast would shuffle nothing.
+    spark = SparkSession.builder.config("spark.sql.autoBroadcastJoinThreshold", "-1").getOrCreate()
+    partitions = args.partitions or spark.sparkContext.defaultParallelism
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
+    for mb in args.mb:
+        run(spark, [k for k in args.kinds for _ in range(args.repeat)], mb * 1_000_000 // ROW, partitions)
     spark.stop()
 
 

@@ -30,6 +30,7 @@ use crate::units::Bytes;
 use crate::workload::spark_log::{self, Log};
 use crate::{client, config};
 
+mod classes;
 mod network;
 mod plugin;
 mod result;
@@ -46,6 +47,12 @@ const DEFAULT_POLICY: &str = "declared";
 const MOST: u64 = 1 << 30;
 /// The directory of Spark's own log of events, and the name of that log.
 const EVENTS: &str = "events";
+/// Where it says what is written of warnings, in the temporary directory.
+const LOG4J: &str = "log4j2.properties";
+/// Options of all JVMs. Many share few processors: a small compiler and collector take less of them
+/// while they start. One that cannot map the archive of classes says nothing, and loads them.
+const JAVA: &str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -Xlog:cds*=off \
+                    -Djava.net.preferIPv4Stack=true";
 /// How often it is looked whether a process is up, or has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -155,13 +162,19 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let hosts = place.hosts(args.executors)?;
     let spark = Spark::find(args.python.as_deref())?;
     let jar = spark.plugin()?;
+    fs::create_dir_all(classes::settings()).map_err(|e| files::failed(&classes::settings(), &e))?;
+    let classes = classes::archive(&spark, &jar, JAVA)
+        .inspect_err(|why| note(&format!("no archive of Spark's classes, {why}")))
+        .ok();
+    let classes = classes.as_deref();
     let stop = Arc::new(AtomicBool::new(false));
     listen(&stop)?;
     let mut outcomes = vec![];
     for (mode, circuits) in
         args.baseline.then_some((Mode::Off, false)).into_iter().chain([(args.mode, true)])
     {
-        let plan = Plan { args, spark: &spark, jar: &jar, hosts, mode, place: &place, circuits };
+        let (spark, jar, place) = (&spark, &*jar, &place);
+        let plan = Plan { args, spark, jar, classes, hosts, mode, place, circuits };
         outcomes.push(one(&plan, &stop)?);
         if stop.load(Relaxed) || outcomes.iter().any(|o| o.failed.is_some()) {
             break;
@@ -310,6 +323,8 @@ struct Plan<'a> {
     spark: &'a Spark,
     /// The plug-in.
     jar: &'a Path,
+    /// The archive of Spark's classes, if there is one.
+    classes: Option<&'a Path>,
     /// Hosts with an executor; the driver is in the first.
     hosts: &'a [String],
     /// What Spark and the controller say to each other.
@@ -346,7 +361,7 @@ fn one(plan: &Plan<'_>, stop: &AtomicBool) -> Result<Outcome, CliError> {
         }
         Some(dir) => dir.clone(),
     };
-    for dir in [&logs, &scratch.path().join(EVENTS), &scratch.path().join("conf")] {
+    for dir in [&logs, &scratch.path().join(EVENTS)] {
         fs::create_dir_all(dir).map_err(|e| files::failed(dir, &e))?;
     }
     let network = match &plan.place.up {
@@ -399,9 +414,10 @@ fn kept(why: &str, scratch: tempfile::TempDir, logs: Option<&Path>) -> String {
 fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static str, String> {
     let driver = plan.hosts[0].clone();
     let tasks = plan.hosts.len() as u32 * plan.args.cores;
-    // Many JVMs share few processors: a small compiler and collector take less of them while they
-    // start.
-    let java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -Djava.net.preferIPv4Stack=true";
+    let mut java = format!("{JAVA} -Dlog4j2.configurationFile={}", scratch.join(LOG4J).display());
+    if let Some(classes) = plan.classes {
+        java += &format!(" -XX:SharedArchiveFile={}", classes.display());
+    }
     let off = || "false".to_owned();
     let mut all = BTreeMap::from([
         ("spark.heliostat.program", program().display().to_string()),
@@ -417,8 +433,8 @@ fn settings(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> BTreeMap<&'static s
         ("spark.driver.host", driver.clone()),
         ("spark.driver.bindAddress", driver),
         ("spark.driver.memory", "512m".into()),
-        ("spark.driver.defaultJavaOptions", java.into()),
-        ("spark.executor.defaultJavaOptions", java.into()),
+        ("spark.driver.defaultJavaOptions", java.clone()),
+        ("spark.executor.defaultJavaOptions", java),
         ("spark.executor.memory", format!("{}k", plan.args.memory.0 / 1024)),
         ("spark.executor.cores", plan.args.cores.to_string()),
         ("spark.local.dir", scratch.join("local").display().to_string()),

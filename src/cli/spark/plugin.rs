@@ -89,12 +89,8 @@ impl Spark {
         let mut hash = Sha256::new();
         hash.update(&self.version);
         SOURCES.iter().for_each(|(name, text)| hash.update([name, "\0", text, "\0"].concat()));
-        let hex = hash.finalize().iter().take(8).fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
         let cache = cache();
-        let jar = cache.join(format!("spark-{}-{hex}.jar", self.version));
+        let jar = cache.join(format!("spark-{}-{}.jar", self.version, hex(hash.finalize())));
         if jar.exists() {
             return Ok(jar);
         }
@@ -104,6 +100,23 @@ impl Spark {
         // Another process may have made the same meanwhile.
         fs::rename(scratch.path().join("plugin.jar"), &jar).map_err(|e| files::failed(&jar, &e))?;
         Ok(jar)
+    }
+
+    /// `spark-submit` without arguments. Of what the user has set for Spark elsewhere it reads
+    /// nothing.
+    pub fn submit(&self) -> Command {
+        let mut submit = Command::new(self.home.join("bin/spark-submit"));
+        self.environment(&mut submit);
+        submit
+    }
+
+    /// Sets what `spark-submit` and all that it starts find in their environment.
+    pub fn environment(&self, command: &mut Command) {
+        command.env("SPARK_HOME", &self.home).env("SPARK_CONF_DIR", super::classes::settings());
+        command.env("PYSPARK_PYTHON", &self.python).env("PYSPARK_DRIVER_PYTHON", &self.python);
+        for name in ["SPARK_LOCAL_DIRS", "PYSPARK_SUBMIT_ARGS", "HELIOSTAT_CONTROLLER"] {
+            command.env_remove(name);
+        }
     }
 
     fn compile(&self, scratch: &Path) -> Result<(), CliError> {
@@ -142,8 +155,16 @@ fn succeeded(ran: std::io::Result<Output>, what: &str) -> Result<(), CliError> {
     }
 }
 
+/// The first eight bytes of a hash.
+pub fn hex(hash: impl AsRef<[u8]>) -> String {
+    hash.as_ref().iter().take(8).fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
 /// A program of the JDK.
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     std::env::var_os("JAVA_HOME")
         .map_or_else(|| name.into(), |home| Path::new(&home).join("bin").join(name))
 }
@@ -171,7 +192,7 @@ fn version(told: &str) -> Option<u32> {
 }
 
 /// Where what was compiled is kept.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let home = || set("HOME").map(|home| home.join(".cache"));
     set("XDG_CACHE_HOME").or_else(home).unwrap_or_else(std::env::temp_dir).join("heliostat")

@@ -42,15 +42,13 @@ pub fn submit(
     stop: &AtomicBool,
 ) -> Result<Option<String>, String> {
     let report = scratch.join("report.jsonl");
-    let conf = scratch.join("conf");
-    write_text(&conf.join("log4j2.properties"), LOG).map_err(|e| e.to_string())?;
+    write_text(&scratch.join(super::LOG4J), LOG).map_err(|e| e.to_string())?;
     let made = open::to_write(&report, false).and_then(|_| open::to_read(&report));
     let mut lines =
         BufReader::new(made.map_err(|e| format!("{}: {}", report.display(), open::plain(&e)))?);
-    let mut child =
-        sys::ends_with_parent(sys::own_session(&mut command(plan, scratch, &conf, logs)))
-            .spawn()
-            .map_err(|e| format!("start spark-submit: {e}"))?;
+    let mut child = sys::ends_with_parent(sys::own_session(&mut command(plan, scratch, logs)))
+        .spawn()
+        .map_err(|e| format!("start spark-submit: {e}"))?;
     let followed = follow(child.id(), &mut lines, outcome, stop);
     // Executors and whatever else it started are in its session.
     let _ = sys::kill_group(child.id());
@@ -62,7 +60,7 @@ pub fn submit(
         .map(|(_, s)| format!("the application failed ({s})")))
 }
 
-fn command(plan: &Plan<'_>, scratch: &Path, conf: &Path, logs: &Path) -> Command {
+fn command(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> Command {
     let (driver, spark) = (&plan.hosts[0], plan.spark);
     let mut command = Command::new(program());
     command
@@ -76,13 +74,8 @@ fn command(plan: &Plan<'_>, scratch: &Path, conf: &Path, logs: &Path) -> Command
         command.args(["--conf", setting]);
     }
     command.args(&plan.args.app).stdin(Stdio::null());
-    command.env("SPARK_HOME", &spark.home).env("SPARK_CONF_DIR", conf);
+    spark.environment(&mut command);
     command.env("SPARK_LOCAL_IP", driver).env("SPARK_LOCAL_HOSTNAME", driver);
-    command.env("PYSPARK_PYTHON", &spark.python).env("PYSPARK_DRIVER_PYTHON", &spark.python);
-    command
-        .env_remove("SPARK_LOCAL_DIRS")
-        .env_remove("PYSPARK_SUBMIT_ARGS")
-        .env_remove("HELIOSTAT_CONTROLLER");
     command
 }
 
