@@ -556,7 +556,7 @@ mod alone {
                 );
                 // Single runs spread by a tenth: the mean of several is what docs/live-jobs.md
                 // compares.
-                takes_as_long(mechanism, what, ("hst-pbjobs", 24), (20, 25.0))
+                takes_as_long(mechanism, what, ("hst-pbjobs", 24), (8, 25.0))
             },
         );
     }
