@@ -3,8 +3,8 @@
 //!
 //! Which one runs is found out at run time. All give the same answer, to the choice between equals:
 //! the smallest place wins, however many lanes there are. Plain loops of this kind are not turned
-//! into vector code by the compiler, so the instructions are called by name. AVX-512 earns its file:
-//! with AVX2 alone, assignments take 1.4 times as long (docs/circuits-speed.md).
+//! into vector code by the compiler, so the instructions are called by name. AVX-512 earns
+//! its file: with AVX2 alone, assignments take 1.4 times as long (docs/circuits-speed.md).
 //!
 //! This module alone of the room may say `unsafe`, for two reasons: a function compiled for
 //! features that the processor lacks must not be called, and vector loads and stores take pointers.

@@ -13,12 +13,6 @@ use crate::cli::files;
 /// What is run so that its classes are loaded: an application with the usual shuffles.
 const APPLICATION: &str = include_str!("../../../spark/shuffles.py");
 
-/// Spark's directory for settings, which is empty. It stands in the path of classes, where an
-/// archive can have no other directory.
-pub fn settings() -> PathBuf {
-    cache().join("no-settings")
-}
-
 /// The archive for this Spark with this plug-in, made if it was not there, in the place of one for
 /// another plug-in. `options`: those of all JVMs.
 ///
@@ -33,7 +27,7 @@ pub fn archive(spark: &Spark, jar: &Path, options: &str) -> Result<PathBuf, Stri
     if file.exists() {
         return Ok(file);
     }
-    super::note("makes an archive of Spark's classes, once; later starts take half as long");
+    super::note("makes an archive of Spark's classes, once, for quicker starts");
     let failed = |e: std::io::Error| format!("{}: {e}", file.display());
     let scratch = tempfile::tempdir_in(cache()).map_err(failed)?;
     let [new, application] = ["classes.jsa", "shuffles.py"].map(|name| scratch.path().join(name));

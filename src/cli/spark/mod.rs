@@ -162,7 +162,6 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let hosts = place.hosts(args.executors)?;
     let spark = Spark::find(args.python.as_deref())?;
     let jar = spark.plugin()?;
-    fs::create_dir_all(classes::settings()).map_err(|e| files::failed(&classes::settings(), &e))?;
     let classes = classes::archive(&spark, &jar, JAVA)
         .inspect_err(|why| note(&format!("no archive of Spark's classes, {why}")))
         .ok();

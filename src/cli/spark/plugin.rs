@@ -90,11 +90,11 @@ impl Spark {
         hash.update(&self.version);
         SOURCES.iter().for_each(|(name, text)| hash.update([name, "\0", text, "\0"].concat()));
         let cache = cache();
+        fs::create_dir_all(no_settings()).map_err(|e| files::failed(&no_settings(), &e))?;
         let jar = cache.join(format!("spark-{}-{}.jar", self.version, hex(hash.finalize())));
         if jar.exists() {
             return Ok(jar);
         }
-        fs::create_dir_all(&cache).map_err(|e| files::failed(&cache, &e))?;
         let scratch = tempfile::tempdir_in(&cache).map_err(|e| files::failed(&cache, &e))?;
         self.compile(scratch.path())?;
         // Another process may have made the same meanwhile.
@@ -112,7 +112,7 @@ impl Spark {
 
     /// Sets what `spark-submit` and all that it starts find in their environment.
     pub fn environment(&self, command: &mut Command) {
-        command.env("SPARK_HOME", &self.home).env("SPARK_CONF_DIR", super::classes::settings());
+        command.env("SPARK_HOME", &self.home).env("SPARK_CONF_DIR", no_settings());
         command.env("PYSPARK_PYTHON", &self.python).env("PYSPARK_DRIVER_PYTHON", &self.python);
         for name in ["SPARK_LOCAL_DIRS", "PYSPARK_SUBMIT_ARGS", "HELIOSTAT_CONTROLLER"] {
             command.env_remove(name);
@@ -189,6 +189,12 @@ fn jdk() -> Result<(), CliError> {
 /// The version that `javac 17.0.15` tells.
 fn version(told: &str) -> Option<u32> {
     told.strip_prefix("javac ")?.split(['.', '-', '+']).next()?.parse().ok()
+}
+
+/// Spark's directory for settings, which is empty. It stands in the path of classes, where an
+/// archive of them can have no other directory.
+fn no_settings() -> PathBuf {
+    cache().join("no-settings")
 }
 
 /// Where what was compiled is kept.

@@ -9,3 +9,4 @@ pub mod slots;
 pub mod switched;
 pub mod switcher;
 pub mod timed;
+mod waiting;

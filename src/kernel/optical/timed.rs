@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::admission::CircuitAdmission;
 use super::slots::Slots;
 use super::switcher::CircuitSwitcher;
+use super::waiting::{Counters, Waiting};
 use crate::bpf::SharedArray;
 use crate::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
 use crate::bpf::switches;
@@ -41,9 +42,8 @@ pub struct Timed {
     slots: Arc<Mutex<Slots>>,
     /// Where packets wait for their circuit: the thread that opens the gates.
     gates: Option<CircuitSwitcher>,
-    /// Where packets wait for their circuit: what [`Self::counters`] gave last as sent, and what
-    /// ToRs held then.
-    waits: Option<[DemandMatrix; 2]>,
+    /// Where packets wait for their circuit: what waits.
+    waiting: Option<Waiting>,
 }
 
 impl Timed {
@@ -114,8 +114,8 @@ impl Timed {
         } else {
             None
         };
-        let waits = admit.waits().then(|| [DemandMatrix::zero(racks), DemandMatrix::zero(racks)]);
-        Ok(Self { arrays, clock, out, slots, gates, waits })
+        let waiting = admit.waits().then(|| Waiting::new(racks));
+        Ok(Self { arrays, clock, out, slots, gates, waiting })
     }
 
     /// Reservations that have not ended.
@@ -189,29 +189,26 @@ impl Timed {
 
     /// What ToRs held for circuits at the last [`Self::counters`], if packets wait for them.
     pub fn held(&self) -> Option<&DemandMatrix> {
-        self.waits.as_ref().map(|[_, held]| held)
+        self.waiting.as_ref().map(Waiting::held)
     }
 
     /// Bytes sent, and bytes that crossed an OCS: `R x R` each. What waits in a ToR for its circuit
     /// has not been sent: else a coflow would have no demand left while its last bytes wait.
     pub fn counters(&mut self) -> (DemandMatrix, DemandMatrix) {
         let racks = self.arrays.racks;
-        let (mut sent, mut crossed) = (DemandMatrix::zero(racks), DemandMatrix::zero(racks));
-        for k in 0..racks * racks {
-            let (i, j) = (RackId::from(k / racks), RackId::from(k % racks));
-            // Crossed first: it can never be seen ahead of sent.
-            crossed.set(i, j, self.arrays.crossed.cell(k, 0).load(Acquire));
-            let admitted = self.arrays.admitted.cell(k, 0).load(Acquire);
-            let mut all = self.arrays.sent.cell(k, 0).load(Relaxed);
-            if let Some([last, held]) = &mut self.waits {
-                held.set(i, j, admitted.saturating_sub(crossed.get(i, j)));
-                // Packets may pass between two looks; what was sent once stays sent.
-                all = all.saturating_sub(held.get(i, j)).max(last.get(i, j));
-                last.set(i, j, all);
-            }
-            sent.set(i, j, all);
-        }
-        (sent, crossed)
+        let read = |array: &SharedArray| {
+            let cells = (0..racks * racks).map(|k| array.cell(k, 0).load(Acquire));
+            DemandMatrix::from_cells(racks, cells.collect())
+        };
+        // Crossed first: it can never be seen ahead of sent.
+        let crossed = read(&self.arrays.crossed);
+        let Some(waiting) = &mut self.waiting else { return (read(&self.arrays.sent), crossed) };
+        let admitted = read(&self.arrays.admitted);
+        let counted = Counters { sent: read(&self.arrays.sent), admitted, crossed };
+        let crossed = counted.crossed.clone();
+        let now = self.clock.now();
+        let circuits = self.slots.lock().programmed(now).timetable;
+        (waiting.look(counted, circuits.iter().copied(), now).clone(), crossed)
     }
 
     /// Packets that ToRs admitted to circuits, that crossed, and that were sent back, as the kernel

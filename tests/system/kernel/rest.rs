@@ -143,8 +143,8 @@ fn what_a_client_declared_and_sends_from_the_policys_ports_waits_for_its_circuit
         let [sent, over] = counted(1, &|| serve_by_hand(&d, (0, PORT), 1, 300_000));
         assert!(sent >= 300_000 && over == 0, "{sent} {over}");
 
-        // Another coflow, of which nothing comes, keeps no port from what waits; and more comes than
-        // was declared.
+        // Another coflow, of which nothing comes, keeps no port from what waits. And more comes
+        // than was declared.
         let declare = |to: u32, bytes: u64| {
             let pairs = json!([{"from": 0, "to": to, "bytes": bytes}]);
             d.call("POST", "coflows", Some(&json!({"pairs": pairs}))).1["id"].clone()
