@@ -1,4 +1,6 @@
-"""An application for Spark whose jobs shuffle: spark-submit shuffles.py KIND.. [--mb N..] [--partitions P] [--repeat R].
+"""An application for Spark whose jobs shuffle.
+
+spark-submit shuffles.py KIND.. [--mb N..] [--partitions P] [--repeat R]
 
 Prints a line of JSON for each repetition: its seconds, and whether its result is right (null: not looked at).
 
@@ -78,9 +80,12 @@ def run(spark: SparkSession, kinds: list[str], rows: int, partitions: int) -> No
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("kinds", nargs="+", choices=["repartition", "sort", "group", "skew", "join", "pagerank"])
-    parser.add_argument("--mb", type=int, nargs="+", default=[100], help="megabytes that are shuffled, about; of several, one after the other")
-    parser.add_argument("--partitions", type=int, default=0, help="of the tables and of what is shuffled; 0: as many as there are slots")
+    kinds = ["repartition", "sort", "group", "skew", "join", "pagerank"]
+    parser.add_argument("kinds", nargs="+", choices=kinds)
+    sizes = "megabytes that are shuffled, about; of several, one after the other"
+    parser.add_argument("--mb", type=int, nargs="+", default=[100], help=sizes)
+    parts = "of the tables and of what is shuffled; 0: as many as there are slots"
+    parser.add_argument("--partitions", type=int, default=0, help=parts)
     parser.add_argument("--repeat", type=int, default=1)
     args = parser.parse_args()
     # Joins by broadcast would shuffle nothing.
@@ -88,7 +93,8 @@ def main() -> None:
     partitions = args.partitions or spark.sparkContext.defaultParallelism
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
     for mb in args.mb:
-        run(spark, [k for k in args.kinds for _ in range(args.repeat)], mb * 1_000_000 // ROW, partitions)
+        every = [k for k in args.kinds for _ in range(args.repeat)]
+        run(spark, every, mb * 1_000_000 // ROW, partitions)
     spark.stop()
 
 

@@ -188,7 +188,7 @@ impl Kept {
 
     /// It without what was made of it.
     #[cfg(test)]
-    pub fn anew(&self) -> Self {
+    pub fn recounted(&self) -> Self {
         Self::new(self.id, self.account.clone())
     }
 

@@ -6,17 +6,17 @@ use crate::ids::RackId;
 
 /// What ToRs hold, and which pairs of racks wait for nothing.
 ///
-/// A client may declare more than it sends between two racks. Such a pair would keep its ports as
-/// long as its coflow is open, and the coflow is open until others, for which these ports have no
-/// time, have sent all.
-pub struct Held<'a> {
+/// A client may declare more bytes of a pair of racks than it sends. The rest of that pair would
+/// keep two ports busy until its coflow ends. The coflow ends only when its other pairs have sent
+/// all, and these may wait for the same ports.
+pub struct HeldDemand<'a> {
     bytes: &'a DemandMatrix,
     crossed: DemandMatrix,
     /// By rack: whether bytes are held that leave it, and that go to it.
     ports: [Vec<bool>; 2],
 }
 
-impl<'a> Held<'a> {
+impl<'a> HeldDemand<'a> {
     /// From what is held, and what has crossed circuits since the last look: `R x R` each. O(R^2).
     pub fn new(bytes: &'a DemandMatrix, crossed: DemandMatrix) -> Self {
         let mut ports = [vec![false; bytes.racks()], vec![false; bytes.racks()]];
@@ -64,7 +64,7 @@ mod tests {
         let of = DemandMatrix::from_rows;
         let held = of(&[&[0, 7, 0, 0], &[0, 0, 0, 0], &[0, 0, 0, 0], &[5, 0, 0, 0]]);
         let crossed = of(&[&[0, 0, 3, 0], &[0, 0, 0, 0], &[0, 0, 0, 0], &[0, 0, 0, 0]]);
-        let held = Held::new(&held, crossed);
+        let held = HeldDemand::new(&held, crossed);
         // 0>2 sends, 0>3 and 2>1 need a port for which others wait, 1>2 needs none, and of 3>0 more
         // is held than is declared.
         let declared = of(&[&[0, 90, 90, 90], &[0, 0, 90, 0], &[0, 90, 0, 0], &[1, 0, 0, 0]]);

@@ -137,10 +137,10 @@ proptest! {
             let seen = a.views();
             // What was made for the last snapshot is shared only as long as it is right.
             for threshold in [Bytes(5), Bytes(10)] {
-                let anew = a.live.accounts().filter(|(_, k)| k.open()).map(|(_, k)| k.anew().to_carry(threshold));
-                prop_assert!(seen.live.to_carry(threshold).into_iter().eq(anew));
+                let expected = a.live.accounts().filter(|(_, k)| k.open()).map(|(_, k)| k.recounted().to_carry(threshold));
+                prop_assert!(seen.live.to_carry(threshold).into_iter().eq(expected));
             }
-            prop_assert!(seen.live.iter().cloned().eq(a.live.accounts().map(|(_, k)| k.anew().view().clone())));
+            prop_assert!(seen.live.iter().cloned().eq(a.live.accounts().map(|(_, k)| k.recounted().view().clone())));
             prop_assert_eq!(seen.iter().count(), plain.len());
             for (&id, &(asked, received, ended)) in &plain {
                 let c = seen.get(CoflowId(id)).expect("it is remembered");

@@ -9,7 +9,7 @@ use crate::circuits::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, SetBy,
 use crate::demand::hedera::tenths;
 use crate::demand::{DemandMatrix, Inputs};
 use crate::fabric::{FabricError, Misfit, Observation};
-use crate::held::Held;
+use crate::held::HeldDemand;
 use crate::ids::{PlaneId, RackId};
 use crate::policy::{CircuitPolicy, Estimator};
 use crate::record::What;
@@ -187,7 +187,7 @@ impl Controller {
         let mut coflows = if by_coflow { self.accounts.open_coflows(threshold) } else { vec![] };
         if let Some(bytes) = seen.held.as_ref().filter(|_| by_coflow) {
             let last = self.last.as_ref();
-            let held = Held::new(
+            let held = HeldDemand::new(
                 bytes,
                 last.map_or_else(|| self.nothing.clone(), |l| seen.over_ocs.since(&l.over_ocs)),
             );

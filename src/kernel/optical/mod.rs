@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod backlog;
+mod held;
 mod parker;
 pub mod prober;
 pub mod queue_waker;
@@ -9,4 +10,3 @@ pub mod slots;
 pub mod switched;
 pub mod switcher;
 pub mod timed;
-mod waiting;

@@ -11,9 +11,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use parking_lot::Mutex;
 
 use super::admission::CircuitAdmission;
+use super::held::{HeldBytes, PairCounters};
 use super::slots::Slots;
 use super::switcher::CircuitSwitcher;
-use super::waiting::{Counters, Waiting};
 use crate::bpf::SharedArray;
 use crate::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
 use crate::bpf::switches;
@@ -42,8 +42,8 @@ pub struct Timed {
     slots: Arc<Mutex<Slots>>,
     /// Where packets wait for their circuit: the thread that opens the gates.
     gates: Option<CircuitSwitcher>,
-    /// Where packets wait for their circuit: what waits.
-    waiting: Option<Waiting>,
+    /// Where packets wait for their circuit: what the ToRs hold.
+    held: Option<HeldBytes>,
 }
 
 impl Timed {
@@ -114,8 +114,8 @@ impl Timed {
         } else {
             None
         };
-        let waiting = admit.waits().then(|| Waiting::new(racks));
-        Ok(Self { arrays, clock, out, slots, gates, waiting })
+        let held = admit.waits().then(|| HeldBytes::new(racks));
+        Ok(Self { arrays, clock, out, slots, gates, held })
     }
 
     /// Reservations that have not ended.
@@ -189,7 +189,7 @@ impl Timed {
 
     /// What ToRs held for circuits at the last [`Self::counters`], if packets wait for them.
     pub fn held(&self) -> Option<&DemandMatrix> {
-        self.waiting.as_ref().map(Waiting::held)
+        self.held.as_ref().map(HeldBytes::held)
     }
 
     /// Bytes sent, and bytes that crossed an OCS: `R x R` each. What waits in a ToR for its circuit
@@ -202,13 +202,13 @@ impl Timed {
         };
         // Crossed first: it can never be seen ahead of sent.
         let crossed = read(&self.arrays.crossed);
-        let Some(waiting) = &mut self.waiting else { return (read(&self.arrays.sent), crossed) };
+        let Some(held) = &mut self.held else { return (read(&self.arrays.sent), crossed) };
         let admitted = read(&self.arrays.admitted);
-        let counted = Counters { sent: read(&self.arrays.sent), admitted, crossed };
+        let counted = PairCounters { sent: read(&self.arrays.sent), admitted, crossed };
         let crossed = counted.crossed.clone();
         let now = self.clock.now();
         let circuits = self.slots.lock().programmed(now).timetable;
-        (waiting.look(counted, circuits.iter().copied(), now).clone(), crossed)
+        (held.look(counted, circuits.iter().copied(), now).clone(), crossed)
     }
 
     /// Packets that ToRs admitted to circuits, that crossed, and that were sent back, as the kernel

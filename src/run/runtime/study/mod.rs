@@ -305,8 +305,8 @@ impl Policy {
 }
 
 /// The runs of a group, each with its partner in the first group: the run of the same workload and
-/// of the same pooled values. Runs without a partner are left out. Runs of one workload are told
-/// apart by their seeds where all have one, else by their order.
+/// of the same pooled values. Runs without a partner are left out. Runs of one workload
+/// differ by their seeds where all have one, else by their order.
 fn pairs<'a>(group: &'a Group, first: &'a Group) -> Vec<(&'a Account, &'a Account)> {
     let seeded = group.runs.iter().chain(&first.runs).all(|r| r.seed.is_some());
     let keyed = |runs: &'a [Account]| {

@@ -11,13 +11,13 @@ use crate::units::{Span, Time};
 
 /// More jobs are expected for this many mean gaps after the last one.
 const GAPS: u64 = 20;
-/// While more jobs are expected, one slot in so many of a rack is kept for small jobs, one at
-/// least.
+/// Slots of a rack for each one that is kept for small jobs while more jobs are expected. A rack
+/// keeps one at least.
 const KEPT: u32 = 50;
 /// The fewest slots of a rack of which one is kept.
 const FEW: u32 = 10;
-/// Jobs that would end last of all go first: with this part of all slots at most, one in so many,
-/// while others wait.
+/// Slots of the cluster for each one that jobs which would end last of all may have, while others
+/// wait. Such jobs go first in the order.
 const AHEAD: u64 = 2;
 /// A job is small if it has this many times less work than jobs have in the mean.
 const SMALL: u128 = 4;

@@ -5,12 +5,12 @@ use crate::circuits::timetable::Reservation;
 use crate::demand::DemandMatrix;
 use crate::units::{Span, Time};
 
-/// A queue of which nothing crosses for so long, though its circuit has light, is empty.
+/// How long nothing must cross a circuit with light before its queue counts as empty.
 const EMPTY: Span = Span::millis(50);
 
 /// The counters of a network whose packets wait, `R x R` each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counters {
+pub struct PairCounters {
     /// Payload that hosts sent.
     pub sent: DemandMatrix,
     /// Of it, what ToRs admitted to circuits and no OCS sent back.
@@ -19,19 +19,19 @@ pub struct Counters {
     pub crossed: DemandMatrix,
 }
 
-/// What waits, look by look.
+/// What ToRs hold, followed from one look at the counters to the next.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct HeldBytes {
     /// What was sent at the last look, without what was held then.
     sent: DemandMatrix,
     held: DemandMatrix,
     /// What was admitted and found no room in its queue; TCP sends it again.
     lost: DemandMatrix,
     /// A look at least [`EMPTY`] ago, or the first, and when that was.
-    earlier: Option<(Time, Counters)>,
+    earlier: Option<(Time, PairCounters)>,
 }
 
-impl Waiting {
+impl HeldBytes {
     /// Nothing, in a network of R racks.
     pub fn new(racks: usize) -> Self {
         let zero = DemandMatrix::zero(racks);
@@ -47,11 +47,11 @@ impl Waiting {
     /// held. O(R^2 + circuits).
     pub fn look(
         &mut self,
-        counted: Counters,
+        counted: PairCounters,
         circuits: impl Iterator<Item = Reservation>,
         now: Time,
     ) -> &DemandMatrix {
-        let inside = |c: &Counters| c.admitted.with(&c.crossed, u64::saturating_sub);
+        let inside = |c: &PairCounters| c.admitted.with(&c.crossed, u64::saturating_sub);
         let within = inside(&counted);
         if let Some((at, before)) = &self.earlier {
             let was = inside(before);
@@ -80,9 +80,9 @@ mod tests {
 
     const PAIR: (RackId, RackId) = (RackId(0), RackId(1));
 
-    fn look(w: &mut Waiting, ms: u64, [sent, admitted, crossed]: [u64; 3], up: bool) -> [u64; 2] {
+    fn look(w: &mut HeldBytes, ms: u64, [sent, admitted, crossed]: [u64; 3], up: bool) -> [u64; 2] {
         let of = |bytes| DemandMatrix::from_rows(&[&[0, bytes], &[0, 0]]);
-        let counted = Counters { sent: of(sent), admitted: of(admitted), crossed: of(crossed) };
+        let counted = PairCounters { sent: of(sent), admitted: of(admitted), crossed: of(crossed) };
         let circuit = Reservation {
             plane: PlaneId(0),
             input: PAIR.0,
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_not_sent_and_what_was_dropped_does_not_wait() {
-        let mut w = Waiting::new(2);
+        let mut w = HeldBytes::new(2);
         assert_eq!(look(&mut w, 0, [10, 8, 0], false), [2, 8]);
         // Without light it waits, however long that is.
         assert_eq!(look(&mut w, 900, [10, 8, 0], false), [2, 8]);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_crosses_late_was_not_dropped() {
-        let mut w = Waiting::new(2);
+        let mut w = HeldBytes::new(2);
         look(&mut w, 0, [8, 8, 0], true);
         assert_eq!(look(&mut w, 60, [8, 8, 0], true), [8, 0]);
         assert_eq!(look(&mut w, 70, [8, 8, 5], true), [8, 0]);
