@@ -174,6 +174,7 @@ fn co_scheduler() {
             times: TaskTimes::Even(Span::secs(80)),
             input: Bytes(input),
             output: Bytes(0),
+            streams: false,
         };
         let (map, reduce) = (stage(blocks, gb * 1_000_000_000), stage(reduces, 0));
         for recurring in [true, false] {
@@ -296,7 +297,8 @@ fn hit() {
         topology.eps.core = Core::Graph(Box::new(graph));
         let net = Switches::new(&topology, Units::default());
         let (name, times) = (String::new(), TaskTimes::Even(Span::secs(10)));
-        let map = StageSpec { name, tasks: 40, times, input: Bytes(0), output: Bytes(0) };
+        let map =
+            StageSpec { name, tasks: 40, times, input: Bytes(0), output: Bytes(0), streams: false };
         let reduce = StageSpec { tasks: 10, ..map.clone() };
         let job = JobSpec::map_reduce("one", Time::ZERO, map, reduce, Bytes(10_000_000_000));
         let (took, plan) = time(11, || {

@@ -72,13 +72,18 @@ fn named_if_anothers(note: &Note, name: Option<&str>, own: u32) -> Result<(), Cl
 
 /// A network of that name that other users run without root. Its files are theirs, so not even root
 /// goes by what they say.
-fn theirs(name: &str, users: &[u32]) -> Option<CliError> {
+fn theirs(name: &str, users: &[(u32, PathBuf)]) -> Option<CliError> {
     let own = sys::user_outside();
-    let user = users.iter().find(|&&u| u != own || rights::are_of_the_machine())?;
+    let (user, at) = users.iter().find(|u| u.0 != own || rights::are_of_the_machine())?;
     let why =
         format!("the network {name} is run without root by user {user}, in a namespace of its own");
+    // sudo leaves this variable out.
+    let place = match at.to_str() {
+        Some("/tmp") | None => String::new(),
+        Some(at) => format!("env XDG_RUNTIME_DIR={at} "),
+    };
     Some(CliError::Invalid(format!(
-        "{why}; speak to it as that user: sudo -u '#{user}' heliostat ..."
+        "{why}; speak to it as that user: sudo -u '#{user}' {place}heliostat ..."
     )))
 }
 
@@ -237,12 +242,12 @@ mod tests {
     #[test]
     fn a_network_that_another_user_runs_without_root_is_told_as_theirs() {
         let other = sys::uid_gid().0 + 1;
-        let told = theirs("x", &[other]).expect("an error").to_string();
-        assert!(
-            told.contains(&format!("by user {other}"))
-                && told.contains(&format!("sudo -u '#{other}'")),
-            "{told}"
-        );
+        let told = |at: &str| theirs("x", &[(other, at.into())]).expect("an error").to_string();
+        assert!(told("/tmp").contains(&format!("by user {other}")), "{}", told("/tmp"));
+        assert!(told("/tmp").ends_with(&format!("sudo -u '#{other}' heliostat ...")));
+        let run = format!("/run/user/{other}");
+        let env = format!("sudo -u '#{other}' env XDG_RUNTIME_DIR={run} heliostat ...");
+        assert!(told(&run).ends_with(&env), "{}", told(&run));
         assert_eq!(theirs("x", &[]), None);
     }
 

@@ -68,6 +68,7 @@ pub fn crowded(jobs: u32) -> Scheduler {
         times: TaskTimes::Even(Span::secs(10)),
         input: Bytes(0),
         output: Bytes(0),
+        streams: false,
     };
     for k in 0..2 * jobs {
         let shuffle = Bytes(100_000_000 + u64::from(k / jobs * jobs + k * 7919 % jobs) * 1_000_000);

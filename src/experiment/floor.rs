@@ -225,6 +225,7 @@ mod tests {
             times: TaskTimes::Even(Span::millis(ms)),
             input: Bytes::ZERO,
             output: Bytes::ZERO,
+            streams: false,
         };
         JobSpec::map_reduce(
             "j",

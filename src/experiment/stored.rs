@@ -57,6 +57,7 @@ mod tests {
             times: TaskTimes::Even(Span(1)),
             input,
             output: Bytes::ZERO,
+            streams: false,
         };
         let job =
             JobSpec::map_reduce("j", Time(0), stage(2, Bytes(20)), stage(1, Bytes::ZERO), Bytes(1));

@@ -417,9 +417,10 @@ pub fn log_file(base: &Path, fabric: &str) -> PathBuf {
     base.join(format!("{fabric}.log"))
 }
 
-/// Users who run a fabric of this name without root, by number: those whose directories are where
-/// such users keep them. What these say is not read: it is theirs.
-pub fn users_of(fabric: &str) -> Vec<u32> {
+/// Users who run a fabric of this name without root, by number, and the directory that each of them
+/// has for running programs (`XDG_RUNTIME_DIR`), or `/tmp`. What stands there is not read: it is
+/// theirs.
+pub fn users_of(fabric: &str) -> Vec<(u32, PathBuf)> {
     let users = fs::read_dir("/run/user")
         .into_iter()
         .flatten()
@@ -428,8 +429,8 @@ pub fn users_of(fabric: &str) -> Vec<u32> {
     let temporary = fs::read_dir("/tmp").into_iter().flatten().flatten().map(|e| e.path());
     let temporary = temporary
         .filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("heliostat-")));
-    let mut found: Vec<u32> =
-        users.chain(temporary).filter_map(|base| held_by(&base.join(fabric))).collect();
+    let user = |base: PathBuf| Some((held_by(&base.join(fabric))?, base.parent()?.to_owned()));
+    let mut found: Vec<(u32, PathBuf)> = users.chain(temporary).filter_map(user).collect();
     found.sort_unstable();
     found.dedup();
     found

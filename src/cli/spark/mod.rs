@@ -149,6 +149,15 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         let jar = Spark::find(args.python.as_deref())?.plugin()?;
         return fs::copy(&jar, to).map(drop).map_err(|e| files::failed(to, &e));
     }
+    let words = args.app.iter().map(|a| a.to_string_lossy());
+    let mut options = words.take_while(|a| !a.ends_with(".py"));
+    if options.any(|a| a.starts_with("--driver-class-path")) {
+        return Err(CliError::Usage(
+            "--driver-class-path hides the plug-in from the driver; say it as a setting: \
+             --conf spark.driver.extraClassPath=PATH before `--`"
+                .into(),
+        ));
+    }
     let place = args.network.as_ref().map_or_else(|| Place::new(args), |name| Place::up(name))?;
     let declared = place.port.is_some() && args.mode != Mode::Off;
     if place.admit != Admit::All && !declared {

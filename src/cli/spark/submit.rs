@@ -1,5 +1,6 @@
 //! spark-submit in the first host, and what it reports while it runs.
 
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -66,7 +67,9 @@ fn command(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> Command {
     command
         .args(["exec", "--name", &plan.place.name, driver, "--"])
         .arg(spark.home.join("bin/spark-submit"));
-    command.args(["--master", "spark-heliostat", "--driver-class-path"]).arg(plan.jar);
+    command
+        .args(["--master", "spark-heliostat", "--driver-class-path"])
+        .arg(class_path(plan.jar, &plan.args.conf));
     for (key, value) in super::settings(plan, scratch, logs) {
         command.arg("--conf").arg(format!("{key}={value}"));
     }
@@ -77,6 +80,17 @@ fn command(plan: &Plan<'_>, scratch: &Path, logs: &Path) -> Command {
     spark.environment(&mut command);
     command.env("SPARK_LOCAL_IP", driver).env("SPARK_LOCAL_HOSTNAME", driver);
     command
+}
+
+/// Where the driver finds classes: the plug-in, and what the user's settings add, which the option
+/// of spark-submit would hide.
+fn class_path(jar: &Path, conf: &[String]) -> OsString {
+    let mut all = OsString::from(jar);
+    let added = |c: &'_ String| c.strip_prefix("spark.driver.extraClassPath=").map(str::to_owned);
+    if let Some(more) = conf.iter().rev().find_map(added) {
+        all.push(format!(":{more}"));
+    }
+    all
 }
 
 /// Waits until a child has ended, and takes what is reported until then. Says whether it ended by
@@ -107,5 +121,22 @@ fn follow(
             return Ok(false);
         }
         std::thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_of_the_user_stand_beside_the_plug_in() {
+        let of = |conf: &[&str]| {
+            class_path(Path::new("/p.jar"), &conf.iter().map(|c| c.to_string()).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&["spark.executor.extraClassPath=/a"]), "/p.jar");
+        assert_eq!(
+            of(&["spark.driver.extraClassPath=/a", "spark.driver.extraClassPath=/b:/c"]),
+            "/p.jar:/b:/c"
+        );
     }
 }

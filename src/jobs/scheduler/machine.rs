@@ -456,6 +456,7 @@ impl Scheduler {
         let task = &mut stage.tasks[k as usize];
         (task.doing, task.host, task.slot, task.near, task.started, task.eta) =
             (Doing::Fetching, host, slot, near, now, eta);
+        task.fetches = now;
         (task.reading, task.shuffling) = (reading, false);
         task.attempt += 1;
         let attempt = task.attempt;
@@ -523,8 +524,14 @@ impl Scheduler {
     /// A task has everything: it computes.
     fn compute(&mut self, r: TaskRef) {
         let now = self.state.now;
-        let span = self.state.jobs[r.job].spec.stages[r.stage as usize].times.of(r.task as usize);
-        let task = &mut self.state.jobs[r.job].stages[r.stage as usize].tasks[r.task as usize];
+        let State { jobs, .. } = &mut self.state;
+        let job = &mut jobs[r.job];
+        let spec = &job.spec.stages[r.stage as usize];
+        let task = &mut job.stages[r.stage as usize].tasks[r.task as usize];
+        let mut span = spec.times.of(r.task as usize);
+        if spec.streams {
+            span = span.saturating_sub(now.since(task.fetches));
+        }
         (task.doing, task.computes) = (Doing::Computing, now);
         let (host, slot, old, attempt) = (task.host, task.slot, task.eta, task.attempt);
         task.eta = now + span;

@@ -42,7 +42,9 @@ pub struct Task {
     pub near: Locality,
     /// When it got its slot.
     pub started: Time,
-    /// When it began to compute.
+    /// When it last began to fetch.
+    pub fetches: Time,
+    /// When it began to compute, with all its input.
     pub computes: Time,
     /// When its slot is expected to become free.
     pub eta: Time,
@@ -146,6 +148,7 @@ impl Stage {
             attempt: 0,
             near: Locality::Host,
             started: Time::ZERO,
+            fetches: Time::ZERO,
             computes: Time::ZERO,
             eta: Time::ZERO,
             reading: false,
@@ -420,6 +423,7 @@ mod tests {
             times: TaskTimes::Even(Span(1)),
             input: Bytes(3),
             output: Bytes(0),
+            streams: false,
         };
         let none = StageSpec { tasks: 0, ..map.clone() };
         let mut s = Stage::new(&JobSpec::map_reduce("j", Time(0), map, none, Bytes(0)), 0, 3);

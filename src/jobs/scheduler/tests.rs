@@ -38,6 +38,7 @@ pub(super) fn stage(name: &str, tasks: u32, time: u64, input: u64) -> StageSpec 
         times: TaskTimes::Even(Span(time)),
         input: Bytes(input),
         output: Bytes(0),
+        streams: false,
     }
 }
 

@@ -217,6 +217,7 @@ impl Query {
                 times: s.times(ask.executors),
                 input: Bytes(own),
                 output,
+                streams: false,
             });
         }
         edges.sort_unstable_by_key(|e| (e.from, e.to));

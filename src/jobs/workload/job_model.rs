@@ -211,7 +211,7 @@ impl JobModel {
             if reduces == 0 { (row.output, Bytes::ZERO) } else { (Bytes::ZERO, row.output) };
         let mut stage = |name: &str, tasks: u32, bytes: Bytes, rate, input, output| {
             let times = self.times(tasks, bytes, rate, rng);
-            StageSpec { name: name.into(), tasks, times, input, output }
+            StageSpec { name: name.into(), tasks, times, input, output, streams: false }
         };
         let map = stage("map", maps, row.input, self.map_rate, row.input, write);
         let reduce = stage("reduce", reduces, row.shuffle, self.reduce_rate, Bytes::ZERO, end);

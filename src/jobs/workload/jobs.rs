@@ -65,6 +65,10 @@ pub struct StageSpec {
     pub input: Bytes,
     /// Bytes that the stage writes for good, spread evenly over its tasks.
     pub output: Bytes,
+    /// Whether a task computes while its bytes come, from when all that it reads is there to be
+    /// fetched. Else it computes when it has all of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub streams: bool,
 }
 
 /// The largest share of a task in a shuffle: sums and products with bytes stay whole numbers.
@@ -276,7 +280,14 @@ mod tests {
     use super::*;
 
     fn stage(tasks: u32, times: TaskTimes) -> StageSpec {
-        StageSpec { name: "map".into(), tasks, times, input: Bytes(100), output: Bytes(0) }
+        StageSpec {
+            name: "map".into(),
+            tasks,
+            times,
+            input: Bytes(100),
+            output: Bytes(0),
+            streams: false,
+        }
     }
 
     #[test]

@@ -467,6 +467,7 @@ pub fn to_jobs(name: &str, log: &Log) -> JobList {
                 times: TaskTimes::Each(stage.tasks.values().map(|t| Span::millis(t.ms)).collect()),
                 input: Bytes(stage.sum(|t| t.read).saturating_add(foreign)),
                 output: Bytes(stage.sum(|t| t.written)),
+                streams: true,
             });
         }
         edges.sort_by_key(|e| (e.from, e.to));

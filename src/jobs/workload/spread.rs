@@ -122,6 +122,7 @@ mod tests {
             times: TaskTimes::Even(Span::secs(1 + k as u64)),
             input: Bytes(0),
             output: Bytes(0),
+            streams: false,
         };
         let edges =
             vec![EdgeSpec::even(0, 2, Bytes(bytes[0])), EdgeSpec::even(1, 2, Bytes(bytes[1]))];

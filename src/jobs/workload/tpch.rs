@@ -187,7 +187,14 @@ impl Plan<'_> {
         let bytes = table.bytes();
         let tasks = self.model.tasks(bytes, Bytes::ZERO).0;
         let times = self.model.times(tasks, bytes, self.model.map_rate, self.rng);
-        self.stages.push(StageSpec { name, tasks, times, input: bytes, output: Bytes::ZERO });
+        self.stages.push(StageSpec {
+            name,
+            tasks,
+            times,
+            input: bytes,
+            output: Bytes::ZERO,
+            streams: false,
+        });
         (self.stages.len() - 1, log_uniform(bytes.0 / 32, bytes.0 / 2, self.rng.random()))
     }
 
@@ -197,7 +204,14 @@ impl Plan<'_> {
         let tasks = self.model.tasks(Bytes(received), Bytes(received)).1.max(1);
         let times = self.model.times(tasks, Bytes(received), self.model.reduce_rate, self.rng);
         let own = self.stages.len();
-        self.stages.push(StageSpec { name, tasks, times, input: Bytes::ZERO, output: Bytes::ZERO });
+        self.stages.push(StageSpec {
+            name,
+            tasks,
+            times,
+            input: Bytes::ZERO,
+            output: Bytes::ZERO,
+            streams: false,
+        });
         self.edges
             .extend(from.iter().map(|&(stage, bytes)| EdgeSpec::even(stage, own, Bytes(bytes))));
         (own, received)

@@ -119,6 +119,10 @@ struct StageEntry {
     /// Bytes that it writes for good, spread evenly over its tasks.
     #[serde(default)]
     output: Bytes,
+    /// Whether a task computes while its bytes come, as those of Spark do; else it computes when it
+    /// has them all.
+    #[serde(default)]
+    streams: bool,
 }
 
 /// A shuffle: every task of `from` sends the same to a task of `to`.
@@ -397,6 +401,7 @@ impl JobEntry {
             times: map_time.0,
             input,
             output: map_output,
+            streams: false,
         };
         if reduces == 0 {
             flaws.unless(
@@ -434,8 +439,14 @@ impl JobEntry {
             return None;
         };
         limit_tasks(reduces, at.key("reduces"), &times, at.key("reduce_time"), flaws);
-        let reduce =
-            StageSpec { name: "reduce".into(), tasks: reduces, times, input: Bytes::ZERO, output };
+        let reduce = StageSpec {
+            name: "reduce".into(),
+            tasks: reduces,
+            times,
+            input: Bytes::ZERO,
+            output,
+            streams: false,
+        };
         let types = types_of(self.types, at.key("types"), flaws);
         let edge = EdgeSpec { shares: self.shares, types, ..EdgeSpec::even(0, 1, shuffle) };
         limit_shares(&edge, reduces, at.key("shares"), flaws);
@@ -491,7 +502,14 @@ fn stage(s: StageEntry, i: usize, at: &Place, flaws: &mut Flaws) -> StageSpec {
     limit_bytes(s.input, step("input"), flaws);
     limit_bytes(s.output, step("output"), flaws);
     let name = s.name.unwrap_or_else(|| format!("stage-{i}"));
-    StageSpec { name, tasks: s.tasks, times: s.time.0, input: s.input, output: s.output }
+    StageSpec {
+        name,
+        tasks: s.tasks,
+        times: s.time.0,
+        input: s.input,
+        output: s.output,
+        streams: s.streams,
+    }
 }
 
 /// The edges with their stages found; nothing if one of them makes no sense.

@@ -393,6 +393,7 @@ mod tests {
             times: TaskTimes::Even(Span::secs(1)),
             input: Bytes(0),
             output: Bytes(0),
+            streams: false,
         }
     }
 

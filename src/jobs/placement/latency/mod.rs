@@ -78,6 +78,7 @@ pub(crate) mod samples {
             times: TaskTimes::Even(time),
             input: Bytes::ZERO,
             output: Bytes::ZERO,
+            streams: false,
         }
     }
 

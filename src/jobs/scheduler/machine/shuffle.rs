@@ -246,9 +246,13 @@ impl Scheduler {
             self.state.foresee((t.job, t.stage, t.shuffle), k, Some(&t.upto));
         }
         let stage = self.state.stage_mut(t.job, t.stage);
-        for &k in t.to.values().flat_map(|d| &d.1).filter(|_| t.shuffle) {
-            stage.waiting.remove(&k);
-            stage.tasks[k as usize].shuffling = true;
+        for &k in t.to.values().flat_map(|d| &d.1) {
+            let task = &mut stage.tasks[k as usize];
+            task.fetches = now;
+            if t.shuffle {
+                task.shuffling = true;
+                stage.waiting.remove(&k);
+            }
         }
         if t.shuffle && !t.flows.is_empty() {
             stage.shuffle.get_or_insert((now, now));

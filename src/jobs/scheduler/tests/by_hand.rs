@@ -39,6 +39,25 @@ fn a_shuffle_between_hosts_carries_exactly_its_bytes() {
 }
 
 #[test]
+fn a_task_that_streams_computes_while_its_bytes_come() {
+    let ends = |hosts, (maps, time), bytes| {
+        let t = network(hosts, 1, 2);
+        let mut w = World::new(&t, Order::Fair, fair());
+        let mut job = map_reduce(0, (maps, 10), (maps, time), bytes);
+        job.stages[1].streams = true;
+        w.submit(vec![job]);
+        w.run(Time::MAX);
+        w.ends()[0]
+    };
+    // As above: the bytes come from 10 to 410, and what is left then is computed.
+    assert_eq!(ends(2, (4, 5), 1600), Some(410));
+    assert_eq!(ends(2, (4, 450), 1600), Some(460));
+    // To wait for a map is not to compute: the second wave of maps ends at 20, then come two waves
+    // of reduces.
+    assert_eq!(ends(1, (3, 5), 600), Some(30));
+}
+
+#[test]
 fn fair_gives_two_jobs_the_same_number_of_slots_and_fifo_does_not() {
     let t = network(1, 1, 4);
     let jobs = || vec![map_reduce(0, (8, 10), (0, 0), 0), map_reduce(0, (8, 10), (0, 0), 0)];

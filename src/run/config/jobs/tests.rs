@@ -253,13 +253,15 @@ fn a_stage() -> impl Strategy<Value = StageSpec> {
         ]
     };
     let name = prop_oneof!["map|reduce|a", "[ -~ß]{0,9}"];
-    (name, 1u32..4, 0u64..1 << 45, 0u64..3).prop_flat_map(move |(name, tasks, input, output)| {
+    let all = (name, 1u32..4, 0u64..1 << 45, 0u64..3, any::<bool>());
+    all.prop_flat_map(move |(name, tasks, input, output, streams)| {
         let stage = move |times| StageSpec {
             name: name.clone(),
             tasks,
             times,
             input: Bytes(input),
             output: Bytes(output),
+            streams,
         };
         times(tasks).prop_map(stage)
     })

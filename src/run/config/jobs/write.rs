@@ -64,6 +64,9 @@ fn short(job: &JobSpec) -> Option<String> {
     let maps = |s: &StageSpec| {
         format!("maps: {}, map_time: {}{}", s.tasks, times(&s.times), bytes("input", s.input))
     };
+    if job.stages.iter().any(|s| s.streams) {
+        return None;
+    }
     match (&job.stages[..], &job.edges[..]) {
         ([map], []) if map.name == "map" => Some(maps(map) + &bytes("output", map.output)),
         ([map, reduce], [shuffle]) => {
@@ -88,7 +91,8 @@ fn short(job: &JobSpec) -> Option<String> {
 fn graph(out: &mut String, head: &str, job: &JobSpec) {
     let _ = writeln!(out, "  - {head}\n    stages:");
     for s in &job.stages {
-        let ends = bytes("input", s.input) + &bytes("output", s.output);
+        let streams = if s.streams { ", streams: true" } else { "" };
+        let ends = bytes("input", s.input) + &bytes("output", s.output) + streams;
         let _ = writeln!(
             out,
             "      - {{name: {}, tasks: {}, time: {}{ends}}}",

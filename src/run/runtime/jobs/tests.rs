@@ -49,6 +49,7 @@ pub(super) fn stage(name: &str, tasks: u32, ms: u64, mb: u64) -> StageSpec {
         times: TaskTimes::Even(Span::millis(ms)),
         input: Bytes(mb * 1_000_000),
         output: Bytes(0),
+        streams: false,
     }
 }
 

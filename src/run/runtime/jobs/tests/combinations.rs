@@ -41,6 +41,7 @@ fn load(seed: u64) -> (Topology, JobList) {
         times: TaskTimes::Even(Span::millis([500, 1000, 3000][rng.random_range(0..3)])),
         input,
         output: Bytes::ZERO,
+        streams: false,
     };
     let jobs = (0..rng.random_range(1..=4)).map(|k| {
         let input = Bytes([100_000_000, 1_000_000_000][rng.random_range(0..2)]);

@@ -102,6 +102,7 @@ fn map_only(name: &str, arrival: Time, computes: Span) -> JobSpec {
         times: TaskTimes::Even(computes),
         input: Bytes(0),
         output: Bytes(0),
+        streams: false,
     };
     let none = StageSpec { tasks: 0, ..map.clone() };
     JobSpec::map_reduce(name, arrival, map, none, Bytes(0))
@@ -115,6 +116,7 @@ fn job_a(reduces: &[(u64, f64)]) -> JobSpec {
         times: TaskTimes::Even(Span(1)),
         input: Bytes(0),
         output: Bytes(0),
+        streams: false,
     };
     let times = TaskTimes::Each(reduces.iter().map(|r| seconds(r.1)).collect());
     let reduce =
