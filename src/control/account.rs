@@ -173,7 +173,7 @@ impl Account {
 /// An account with what was made of it for a snapshot. The next snapshots share that until the
 /// account changes: whatever takes it by `&mut` drops what was made.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct SharedAccount {
     id: CoflowId,
     account: Account,
     view: OnceLock<Arc<CoflowView>>,
@@ -181,7 +181,7 @@ pub struct Kept {
     open: OnceLock<(Bytes, Arc<Open>)>,
 }
 
-impl Kept {
+impl SharedAccount {
     pub fn new(id: CoflowId, account: Account) -> Self {
         Self { id, account, view: OnceLock::new(), open: OnceLock::new() }
     }
@@ -216,7 +216,7 @@ impl Kept {
     }
 }
 
-impl Deref for Kept {
+impl Deref for SharedAccount {
     type Target = Account;
 
     fn deref(&self) -> &Account {
@@ -224,7 +224,7 @@ impl Deref for Kept {
     }
 }
 
-impl DerefMut for Kept {
+impl DerefMut for SharedAccount {
     fn deref_mut(&mut self) -> &mut Account {
         self.view.take();
         self.open.take();

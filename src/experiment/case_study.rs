@@ -1,7 +1,7 @@
 //! The case study by which Hit-scheduler's paper explains itself (ICPP 2018, section 2.3).
 
 use crate::ids::HostId;
-use crate::paths::{Load, Switches, Units};
+use crate::paths::{SwitchRates, Switches, Units};
 use crate::placement::hit::wave::{Distances, How, Pair, Side, Wave, place};
 use crate::topology::Topology;
 
@@ -19,7 +19,8 @@ pub fn costs(topology: &Topology, places: [u32; 4]) -> Option<(f64, f64)> {
         places: places.to_vec(),
     };
     let net = Switches::new(topology, Units::default());
-    let distances = Distances::new(&net, &Load::new(&net), topology.hosts.len(), &wave.pairs);
+    let distances =
+        Distances::new(&net, &SwitchRates::new(&net), topology.hosts.len(), &wave.pairs);
     wave.at_random(1).ok()?;
     let placed = place(&wave, &distances, vec![maps, maps, reduces[0], reduces[1]], How::default());
     Some((placed.before as f64, placed.after as f64))

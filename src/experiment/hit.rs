@@ -357,7 +357,7 @@ mod tests {
     use rand::seq::SliceRandom as _;
 
     use crate::ids::HostId;
-    use crate::paths::{Load as Carried, Switches, Units};
+    use crate::paths::{SwitchRates as Carried, Switches, Units};
     use crate::placement::hit::wave::{Distances, Pair};
 
     /// Maps and reduces of the single job of figure 8a.

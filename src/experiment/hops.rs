@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::measure::{HOP_MICROS, Measure};
 use crate::coflows::CoflowSpec;
-use crate::control::record::{Record, What};
+use crate::control::record::{Record, RecordedEvent};
 use crate::ids::{CoflowId, HostId};
 use crate::paths::choose::default_list;
 use crate::paths::{Switches, Units};
@@ -82,13 +82,13 @@ impl<'a> Hops<'a> {
     /// Takes a line of the controller's log.
     pub fn record(&mut self, record: &Record) {
         match &record.what {
-            What::Paths { lists, .. } => {
+            RecordedEvent::Paths { lists, .. } => {
                 for s in lists {
                     self.lists.follow(s);
                 }
             }
             // Lists that its end gives back are told of after it.
-            What::CoflowFinished { id, .. } => {
+            RecordedEvent::CoflowFinished { id, .. } => {
                 if let Some(flows) = self.open.remove(id) {
                     self.last = record.at;
                     flows.into_iter().for_each(|f| self.count(f));
@@ -165,10 +165,13 @@ mod tests {
         w.hear(&Line::Jobs { at: Time::ZERO + Span::secs(1), job_action: &read });
         let at =
             |secs, what| Line::Network(Record { seq: 0, at: Time::ZERO + Span::secs(secs), what });
-        let finished = |id| What::CoflowFinished { id: CoflowId(id), cct: Span::secs(1) };
+        let finished = |id| RecordedEvent::CoflowFinished { id: CoflowId(id), cct: Span::secs(1) };
         let steer =
             Steer { from: HostId(0), to: HostId(3), ports: None, list: Some(List(vec![0, 3, 1])) };
-        w.hear(&at(1, What::Paths { lists: vec![steer], saturated: 0, before: 0, after: 0 }));
+        w.hear(&at(
+            1,
+            RecordedEvent::Paths { lists: vec![steer], saturated: 0, before: 0, after: 0 },
+        ));
         w.hear(&at(2, finished(1)));
         w.hear(&at(3, finished(0)));
         // 10 GB over one switch, 1 GB over three; three and five nodes; 11 GB in two seconds. Reads

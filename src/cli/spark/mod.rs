@@ -24,7 +24,7 @@ use super::{
 use crate::api::wire;
 use crate::coflows::elephants::Admit;
 use crate::fabric::PORTS;
-use crate::kernel::ownership::{self, Note};
+use crate::kernel::ownership::{self, FabricNote};
 use crate::runtime::open;
 use crate::units::Bytes;
 use crate::workload::spark_log::{self, Log};
@@ -205,7 +205,7 @@ struct Place {
     /// Names of its hosts, the first of every rack, then the second of every rack, and so on.
     hosts: Vec<String>,
     /// The network, if it is up already.
-    up: Option<Note>,
+    up: Option<FabricNote>,
 }
 
 impl Place {

@@ -10,7 +10,7 @@ use utoipa::IntoParams;
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, Place};
-use crate::coflows::priority::{Change, LAST, Priorities};
+use crate::coflows::priority::{LAST, Priorities, PriorityChange};
 use crate::coflows::{FlowSpec, RackBytes};
 use crate::ids::{FlowId, RackId};
 use crate::paths::types::possible;
@@ -69,7 +69,7 @@ fn exists_priority(priority: Option<u8>, pointer: impl FnOnce() -> String) -> Re
 }
 
 /// The change of a coflow of which `flows` flows are sent here.
-pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<Change> {
+pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<PriorityChange> {
     if body.priority.is_none() && body.flows.is_empty() {
         return Err(Problem::value("", "what shall change: `priority`, `flows` or both"));
     }
@@ -85,7 +85,7 @@ pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<Change> {
             ));
         }
     }
-    Ok(Change {
+    Ok(PriorityChange {
         all: body.priority,
         flows: body.flows.iter().map(|f| (FlowId(f.flow), f.priority)).collect(),
     })

@@ -15,7 +15,7 @@ use crate::api::problem::{Body, Problem};
 use crate::api::routes::{coflows, proposals};
 use crate::api::state::{App, FIRST_POSTED};
 use crate::api::wire::{self, CoflowState};
-use crate::control::record::What;
+use crate::control::record::RecordedEvent;
 use crate::control::{Action, ProgressBy};
 use crate::fabric::Shipment;
 use crate::ids::CoflowId;
@@ -168,9 +168,9 @@ impl Late {
         let logged = std::iter::from_fn(|| self.controller.poll_action());
         let said = logged.filter_map(|a| match a {
             Action::Log { record } => Some(match record.what {
-                What::CoflowProposed { .. } => "proposed",
-                What::CoflowArrived { .. } => "arrived",
-                What::CoflowCancelled { .. } => "cancelled",
+                RecordedEvent::CoflowProposed { .. } => "proposed",
+                RecordedEvent::CoflowArrived { .. } => "arrived",
+                RecordedEvent::CoflowCancelled { .. } => "cancelled",
                 _ => "else",
             }),
             _ => None,

@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{HostId, JobId, RackId};
-use crate::paths::{Load, Switches, Units};
+use crate::paths::{SwitchRates, Switches, Units};
 use crate::placement::hdfs;
 use crate::placement::hit::wave::{Distances, Pair};
 use crate::placement::policy::{Alarm, Block, Order, Pick, Placement, TaskAt, View, startable};
@@ -184,7 +184,7 @@ impl Pna {
             let net = Switches::new(t, Units::default());
             Distances::new(
                 &net,
-                &Load::new(&net),
+                &SwitchRates::new(&net),
                 t.hosts.len(),
                 &[Pair { from: 0, to: 0, bytes: 0, rate: 0 }],
             )
@@ -408,7 +408,7 @@ mod tests {
         let net = Switches::new(&t, Units::default());
         let far = Distances::new(
             &net,
-            &Load::new(&net),
+            &SwitchRates::new(&net),
             4,
             &[Pair { from: 0, to: 0, bytes: 0, rate: 0 }],
         );

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::wave::{Distances, How, Pair, Side, Wave, place, utilities};
 use crate::ids::HostId;
-use crate::paths::optimise::{Flow, Outcome, optimise};
-use crate::paths::{List, Load, Switches};
+use crate::paths::optimise::{OptimiseOutcome, RoutedFlow, optimise};
+use crate::paths::{List, SwitchRates, Switches};
 use crate::topology::Topology;
 use crate::topology::types::Types;
 use crate::workload::jobs::{EdgeSpec, JobSpec};
@@ -87,7 +87,7 @@ pub struct Plan {
     /// Rounds that saved something, over all shuffles.
     pub rounds: u32,
     /// What became of the flows' lists.
-    pub lists: Outcome,
+    pub lists: OptimiseOutcome,
     /// By stage of a shuffle: all hosts, first the one from which its tasks shuffle at the least
     /// cost.
     #[serde(skip)]
@@ -120,7 +120,7 @@ pub fn plan(
         net,
         slots,
         options,
-        load: Load::new(net),
+        load: SwitchRates::new(net),
         far: BTreeMap::new(),
         hosts: BTreeMap::new(),
         later: BTreeSet::new(),
@@ -133,7 +133,7 @@ pub fn plan(
         before: 0,
         after: 0,
         rounds: 0,
-        lists: Outcome::default(),
+        lists: OptimiseOutcome::default(),
         orders: BTreeMap::new(),
     };
     for edge in &job.edges {
@@ -151,9 +151,9 @@ pub fn plan(
     let flow =
         |(&(from, to, ref types), &(bytes, rate)): (&(HostId, HostId, Types), &(u64, u64))| {
             let types = types.clone();
-            Flow { from, to, bytes, rate, list: List::default(), types }
+            RoutedFlow { from, to, bytes, rate, list: List::default(), types }
         };
-    let mut flows: Vec<Flow> = p.flows.iter().map(flow).collect();
+    let mut flows: Vec<RoutedFlow> = p.flows.iter().map(flow).collect();
     plan.lists = optimise(net, &mut p.load, &mut flows);
     if let Some(cut) = flows.iter().find(|f| f.list.0.is_empty()).filter(|_| plan.lists.cut > 0) {
         return Err(format!("there is no way from host {} to {}", cut.from.0, cut.to.0));
@@ -176,7 +176,7 @@ struct Planner<'a> {
     net: &'a Switches,
     slots: Vec<u32>,
     options: Options,
-    load: Load,
+    load: SwitchRates,
     /// By types: costs between hosts for a flow that takes nothing of the switches.
     far: BTreeMap<Types, Distances>,
     /// By stage and task: the host to begin with, and the host chosen.
@@ -522,7 +522,7 @@ mod tests {
                 near,
                 "racks 0 and 1 are one pod"
             );
-            let load = Load::new(&net);
+            let load = SwitchRates::new(&net);
             let far = Distances::of_types(
                 &net,
                 &load,

@@ -109,7 +109,7 @@ impl Poll<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paths::{List, Load, Switches, Units, search};
+    use crate::paths::{List, SwitchRates, Switches, Units, search};
     use crate::topology::graph::Graph;
     use crate::topology::{Core, Topology};
     use crate::units::BitRate;
@@ -237,7 +237,7 @@ mod tests {
             let movers: Vec<u32> = (0..6).filter(|&k| moves[k as usize]).collect();
             let cheapest = |_, a, b| lists(&net, (a, b)).iter().map(|l| net.cost(l)).min().unwrap();
             prop_assert_eq!(votes(&flows, cheapest, &hosts, &movers, &places), slowly(&net, &flows, &hosts, &movers, &places));
-            let load = Load::new(&net);
+            let load = SwitchRates::new(&net);
             let far = |_, a: HostId, b: HostId| if a == b { 0 } else { search::cheapest(&net, &load, (a, b), 0).unwrap().1.cost };
             prop_assert_eq!(votes(&flows, far, &hosts, &movers, &places), slowly(&net, &flows, &hosts, &movers, &places));
         }

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::matching::Preferences;
 use super::votes::{Flow, votes};
 use crate::ids::HostId;
-use crate::paths::search::Search;
+use crate::paths::search::PathSearch;
 use crate::paths::types::TypedSearch;
-use crate::paths::{Load, Switches};
+use crate::paths::{SwitchRates, Switches};
 use crate::topology::types::Types;
 
 /// On which side of the shuffle a task is.
@@ -135,7 +135,7 @@ impl Distances {
     ///
     /// # Panics
     /// Where there is no way between two hosts: a topology that was read has none.
-    pub fn new(net: &Switches, load: &Load, hosts: usize, pairs: &[Pair]) -> Self {
+    pub fn new(net: &Switches, load: &SwitchRates, hosts: usize, pairs: &[Pair]) -> Self {
         Self::of_types(net, load, hosts, pairs, &Types::default())
     }
 
@@ -147,7 +147,7 @@ impl Distances {
     /// Without types, as [`Distances::new`] does.
     pub fn of_types(
         net: &Switches,
-        load: &Load,
+        load: &SwitchRates,
         hosts: usize,
         pairs: &[Pair],
         types: &Types,
@@ -173,7 +173,7 @@ impl Distances {
                     };
                     return stands.iter().map(cost).collect();
                 }
-                let search = Search::new(net, load, to, rate);
+                let search = PathSearch::new(net, load, to, rate);
                 stands
                     .iter()
                     .map(|&from| search.weight(from).expect("a way between hosts").cost)
@@ -419,7 +419,7 @@ mod tests {
     }
 
     fn distances(net: &Switches, hosts: usize, wave: &Wave) -> Distances {
-        Distances::new(net, &Load::new(net), hosts, &wave.pairs)
+        Distances::new(net, &SwitchRates::new(net), hosts, &wave.pairs)
     }
 
     #[test]

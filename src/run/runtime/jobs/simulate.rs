@@ -32,7 +32,7 @@ use crate::runtime::simulate::{Extras, Finished, Simulation, told};
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
 use crate::scheduler::{Action, Event};
-use crate::sim::faults::{Broken, Fault, Which};
+use crate::sim::faults::{BrokenPart, Fault, Which};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
@@ -172,7 +172,10 @@ pub fn simulate_as(
     let network =
         if grain == Grain::Rack { Arc::new(rack_level(&topology)) } else { topology.clone() };
     if grain == Grain::Rack
-        && ask.faults.iter().any(|f| matches!(f.what, Broken::Links { which: Which::Nic(_), .. }))
+        && ask
+            .faults
+            .iter()
+            .any(|f| matches!(f.what, BrokenPart::Links { which: Which::Nic(_), .. }))
     {
         return Err(
             "racks as a whole have no hosts' interfaces that could fail; ask for --grain host"

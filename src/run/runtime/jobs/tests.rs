@@ -18,7 +18,7 @@ use crate::runtime::settings::RunPlan;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
-use crate::sim::faults::{Broken, Fault, Which};
+use crate::sim::faults::{BrokenPart, Fault, Which};
 use crate::topology::{Plane, StopMode, Topology};
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
@@ -446,7 +446,7 @@ fn no_policy_looks_for_ever_at_a_network_that_is_dead() {
         text: "eps".into(),
         at: Time(0),
         until: None,
-        what: Broken::Links { which: Which::Eps, percent: 0 },
+        what: BrokenPart::Links { which: Which::Eps, percent: 0 },
     };
     let policy = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() };
     for kind in kinds() {
@@ -472,7 +472,7 @@ fn no_policy_looks_for_ever_at_a_network_that_is_dead() {
 #[test]
 fn jobs_with_types_have_lists_of_them_and_what_is_not_met_is_told() {
     use crate::control::policy::PathPolicy;
-    use crate::control::record::{Record, What};
+    use crate::control::record::{Record, RecordedEvent};
     use crate::topology::graph::{Graph, Tier};
     use crate::topology::types::Types;
     let mut topology =
@@ -498,10 +498,10 @@ fn jobs_with_types_have_lists_of_them_and_what_is_not_met_is_told() {
                 until: None,
             };
             let r = simulate(&ask, &mut |line: Line| match line {
-                Line::Network(Record { what: What::Paths { lists: l, .. }, .. }) => {
+                Line::Network(Record { what: RecordedEvent::Paths { lists: l, .. }, .. }) => {
                     lists.extend(l.into_iter().filter_map(|s| s.list))
                 }
-                Line::Network(Record { what: What::TypesUnmet { pairs, .. }, .. }) => {
+                Line::Network(Record { what: RecordedEvent::TypesUnmet { pairs, .. }, .. }) => {
                     unmet += pairs
                 }
                 _ => {}

@@ -94,7 +94,7 @@ mod tests {
     use crate::coflows::network::{Network, NetworkKind};
     use crate::coflows::{CoflowSpec, FlowSpec};
     use crate::ids::{CoflowId, HostId};
-    use crate::sim::{Settings, SimFabric};
+    use crate::sim::{SimFabric, SimSettings};
     use crate::topology::{Framing, Topology};
     use crate::units::{BitRate, Bytes, Time};
 
@@ -112,7 +112,7 @@ mod tests {
         let network = Network { kind, ..Network::default() };
         let mut f = SimFabric::new(
             Arc::new(t),
-            Settings { circuits: false, network, ..Settings::default() },
+            SimSettings { circuits: false, network, ..SimSettings::default() },
         );
         let coflow = |k: usize, at: u64, bytes: u64| {
             CoflowSpec::new(
