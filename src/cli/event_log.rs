@@ -7,7 +7,7 @@ use crate::api::wire;
 use crate::control::record::Record;
 use crate::runtime::jobs::simulate as of_jobs;
 use crate::runtime::report::{Names, Origin};
-use crate::scheduler::Action;
+use crate::scheduler::SchedulerAction;
 use crate::units::Time;
 
 /// The format of event logs that this version writes, and the latest that it reads.
@@ -103,7 +103,7 @@ pub fn of_jobs(line: &of_jobs::Line) -> String {
     #[derive(Serialize)]
     struct Wanted<'a> {
         at_ns: Time,
-        job_action: &'a Action,
+        job_action: &'a SchedulerAction,
     }
     match line {
         of_jobs::Line::Network(record) => of_network(record),
@@ -172,7 +172,8 @@ mod tests {
             record(RecordedEvent::Cycle { cycle: 2, demand: Bytes(3), ops: 4, late: true }),
             "{\"seq\":0,\"at_ns\":1,\"event\":\"cycle\",\"cycle\":2,\"demand_bytes\":3,\"ops\":4,\"late\":true}\n"
         );
-        let line = of_jobs::Line::Jobs { at: Time(1), job_action: &Action::FinishJob(JobId(2)) };
+        let line =
+            of_jobs::Line::Jobs { at: Time(1), job_action: &SchedulerAction::FinishJob(JobId(2)) };
         assert_eq!(of_jobs(&line), "{\"at_ns\":1,\"job_action\":{\"FinishJob\":2}}\n");
         assert!(
             is_of_jobs(&of_jobs(&line))

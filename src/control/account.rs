@@ -8,7 +8,7 @@ use crate::coflows::RackBytes;
 use crate::coflows::flows::Pairs;
 use crate::coflows::priority::Said;
 use crate::ids::{CoflowId, RackId};
-use crate::placement::advisor::Open;
+use crate::placement::advisor::PendingCoflow;
 use crate::units::{Bytes, Span, Time};
 
 /// What has arrived between two racks of one coflow, in bytes.
@@ -159,14 +159,14 @@ impl Account {
         }
     }
 
-    fn to_carry(&self, id: CoflowId, threshold: Bytes) -> Open {
+    fn to_carry(&self, id: CoflowId, threshold: Bytes) -> PendingCoflow {
         let left = |heavy: bool| {
             let of = self
                 .waiting()
                 .filter(move |(p, left)| (p.bytes >= threshold) == heavy && *left > 0);
             of.map(|(p, left)| RackBytes { bytes: Bytes(left), ..p }).collect()
         };
-        Open { id, start: self.arrival, heavy: left(true), light: left(false) }
+        PendingCoflow { id, start: self.arrival, heavy: left(true), light: left(false) }
     }
 }
 
@@ -178,7 +178,7 @@ pub struct SharedAccount {
     account: Account,
     view: OnceLock<Arc<CoflowView>>,
     /// With the threshold that it was made for.
-    open: OnceLock<(Bytes, Arc<Open>)>,
+    open: OnceLock<(Bytes, Arc<PendingCoflow>)>,
 }
 
 impl SharedAccount {
@@ -209,7 +209,7 @@ impl SharedAccount {
     /// What the network still has to carry of it; aggregates that began at `threshold` or above are
     /// heavy. O(pairs) at the first call after a change, and with another threshold than that call
     /// had; else O(1).
-    pub fn to_carry(&self, threshold: Bytes) -> Arc<Open> {
+    pub fn to_carry(&self, threshold: Bytes) -> Arc<PendingCoflow> {
         let make = || Arc::new(self.account.to_carry(self.id, threshold));
         let (of, open) = self.open.get_or_init(|| (threshold, make()));
         if *of == threshold { open.clone() } else { make() }

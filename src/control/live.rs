@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::account::{Account, SharedAccount};
 use super::coflow::CoflowView;
 use crate::ids::CoflowId;
-use crate::placement::advisor::Open;
+use crate::placement::advisor::PendingCoflow;
 use crate::units::Bytes;
 
 /// Accounts by number. Cloning costs O(1): the two share all that neither changes, and a change
@@ -46,7 +46,7 @@ impl LiveAccounts {
 
     /// What the network still has to carry of the open ones, by id; aggregates that began at
     /// `threshold` or above are heavy. O(n, and the pairs of those that have changed).
-    pub fn to_carry(&self, threshold: Bytes) -> Vec<Arc<Open>> {
+    pub fn to_carry(&self, threshold: Bytes) -> Vec<Arc<PendingCoflow>> {
         self.0.values().filter(|a| a.open()).map(|a| a.to_carry(threshold)).collect()
     }
 

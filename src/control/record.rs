@@ -17,7 +17,7 @@ use crate::circuits::external::NoAnswer;
 use crate::demand::DemandMatrix;
 use crate::fabric::{PortCounters, PortQueueCounters, SwitchCounters};
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
-use crate::placement::advisor::{NetworkState, Open, Proposal};
+use crate::placement::advisor::{NetworkState, PendingCoflow, Proposal};
 use crate::plan::paths::Steer;
 use crate::units::{BitRate, Bytes, Span, Time, is_zero};
 
@@ -50,7 +50,7 @@ pub struct Snapshot {
     /// The oldest are forgotten.
     pub proposals: Vec<Arc<ProposalView>>,
     /// What is held of the proposals, by id.
-    pub held: Vec<Arc<Open>>,
+    pub held: Vec<Arc<PendingCoflow>>,
     /// What placements are judged by, without coflows: [`Snapshot::standing`] has them.
     pub ground: NetworkState,
     /// Counters of the control loop.
@@ -94,7 +94,7 @@ impl Snapshot {
 pub(super) fn standing(
     ground: NetworkState,
     live: &LiveAccounts,
-    held: impl Iterator<Item = Arc<Open>>,
+    held: impl Iterator<Item = Arc<PendingCoflow>>,
 ) -> NetworkState {
     let mut coflows = live.to_carry(ground.threshold);
     coflows.extend(held);

@@ -2,7 +2,7 @@
 
 use crate::ids::HostId;
 use crate::paths::{SwitchRates, Switches, Units};
-use crate::placement::hit::wave::{Distances, How, Pair, Side, Wave, place};
+use crate::placement::hit::wave::{Distances, How, ShuffleSide, TaskPair, Wave, place};
 use crate::topology::Topology;
 
 /// Cost of the case study, in GB x switches: as its figure 3 gives it, with R1 on S4 and R2 on S2,
@@ -10,10 +10,10 @@ use crate::topology::Topology;
 ///
 /// Source: section 2.3.
 pub fn costs(topology: &Topology, places: [u32; 4]) -> Option<(f64, f64)> {
-    let pair = |from, to, bytes| Pair { from, to, bytes, rate: 1 };
+    let pair = |from, to, bytes| TaskPair { from, to, bytes, rate: 1 };
     let (maps, reduces) = (HostId(0), [HostId(3), HostId(1)]);
     let wave = Wave {
-        side: vec![Side::Map, Side::Map, Side::Reduce, Side::Reduce],
+        side: vec![ShuffleSide::Map, ShuffleSide::Map, ShuffleSide::Reduce, ShuffleSide::Reduce],
         fixed: vec![Some(maps), Some(maps), None, None],
         pairs: vec![pair(0, 2, 34), pair(1, 3, 10)],
         places: places.to_vec(),

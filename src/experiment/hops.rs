@@ -10,7 +10,7 @@ use crate::paths::choose::default_list;
 use crate::paths::{Switches, Units};
 use crate::plan::paths::Lists;
 use crate::runtime::jobs::simulate::Line;
-use crate::scheduler::Action;
+use crate::scheduler::SchedulerAction;
 use crate::topology::Topology;
 use crate::topology::graph::Routes;
 use crate::units::{Bytes, Time};
@@ -64,9 +64,10 @@ impl<'a> Hops<'a> {
     /// Takes a line of the event log.
     pub fn hear(&mut self, line: &Line) {
         match line {
-            Line::Jobs { at, job_action: Action::StartCoflow { coflow, shuffle: true, .. } } => {
-                self.begins(*at, coflow)
-            }
+            Line::Jobs {
+                at,
+                job_action: SchedulerAction::StartCoflow { coflow, shuffle: true, .. },
+            } => self.begins(*at, coflow),
             Line::Jobs { .. } => {}
             Line::Network(record) => self.record(record),
         }
@@ -155,8 +156,12 @@ mod tests {
         let flow =
             |from, to, bytes| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) };
         let coflow = |id, flows| CoflowSpec::new(CoflowId(id), "", Time(0), flows);
-        let start =
-            |coflow, shuffle| Action::StartCoflow { coflow, job: JobId(0), stage: 1, shuffle };
+        let start = |coflow, shuffle| SchedulerAction::StartCoflow {
+            coflow,
+            job: JobId(0),
+            stage: 1,
+            shuffle,
+        };
         let (a, read) = (
             start(coflow(0, vec![flow(0, 1, 10_000_000_000), flow(0, 3, 1_000_000_000)]), true),
             start(coflow(1, vec![flow(0, 3, 5)]), false),

@@ -141,7 +141,7 @@ fn script() -> impl Strategy<Value = FaultScript> {
     )
 }
 
-type FaultOutcome = (Vec<FlowFinished>, BTreeMap<CoflowId, CoflowDelivery>, Observation);
+type FaultOutcome = (Vec<FlowFinished>, BTreeMap<CoflowId, CoflowReceipt>, Observation);
 
 /// Plays a script, looks at the network every `step`, and checks the laws at every look.
 fn play(s: &FaultScript, step: u64, may_fail: bool) -> Result<FaultOutcome, TestCaseError> {

@@ -355,7 +355,7 @@ fn flow_by_flow() -> impl Strategy<Value = Network> {
 }
 
 /// What one run of a script tells: every finish, and the last observation.
-type ScriptOutcome = (Vec<FlowFinished>, Observation, BTreeMap<CoflowId, CoflowDelivery>);
+type ScriptOutcome = (Vec<FlowFinished>, Observation, BTreeMap<CoflowId, CoflowReceipt>);
 
 /// Runs a script, looking at the network every `step`, and checks what must hold at every look.
 fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<ScriptOutcome, TestCaseError> {

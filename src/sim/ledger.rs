@@ -79,7 +79,7 @@ impl EndedWork {
 
 /// What a coflow has received so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CoflowDelivery {
+pub struct CoflowReceipt {
     /// All payload.
     pub bytes: Bytes,
     /// Part of it between racks.
@@ -88,7 +88,7 @@ pub struct CoflowDelivery {
     pub over_ocs: Bytes,
 }
 
-impl CoflowDelivery {
+impl CoflowReceipt {
     /// From work within racks, between racks, and over circuits.
     fn of(within: u128, between: u128, over_ocs: u128) -> Self {
         Self {
@@ -312,20 +312,20 @@ impl Ledger {
     }
 
     /// What a coflow without active flows has received; it is forgotten then. O(log coflows).
-    pub fn forget(&mut self, coflow: CoflowId) -> CoflowDelivery {
+    pub fn forget(&mut self, coflow: CoflowId) -> CoflowReceipt {
         let a = self.coflows.remove(&coflow).unwrap_or_default();
         debug_assert!(
             a.open == 0 && a.by_racks.is_empty() && a.fresh.is_empty(),
             "it has flows on their way"
         );
-        CoflowDelivery::of(a.within, a.between, a.over_ocs)
+        CoflowReceipt::of(a.within, a.between, a.over_ocs)
     }
 
     /// What every coflow that was not forgotten has received.
     pub fn delivered(
         &self,
         underway: impl Iterator<Item = ((RackId, RackId), InFlight)>,
-    ) -> BTreeMap<CoflowId, CoflowDelivery> {
+    ) -> BTreeMap<CoflowId, CoflowReceipt> {
         let mut units: BTreeMap<CoflowId, (u128, u128, u128)> = BTreeMap::new();
         for (&id, a) in &self.coflows {
             units.insert(id, (a.within, a.between + a.sum(), a.over_ocs));
@@ -337,7 +337,7 @@ impl Ledger {
         }
         units
             .into_iter()
-            .map(|(id, (within, between, over))| (id, CoflowDelivery::of(within, between, over)))
+            .map(|(id, (within, between, over))| (id, CoflowReceipt::of(within, between, over)))
             .collect()
     }
 }

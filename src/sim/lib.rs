@@ -88,7 +88,7 @@ use crossbar::Crossbars;
 use delays::Delays;
 use engine::{Engine, EngineWorld, InFlight};
 use faults::{BrokenPart, Which};
-pub use ledger::CoflowDelivery;
+pub use ledger::CoflowReceipt;
 use ledger::Ledger;
 use links::Links;
 use meter::{BucketMeter, Totals};
@@ -341,12 +341,12 @@ impl SimFabric {
     }
 
     /// What a coflow that ended or was cancelled has received; it is forgotten then.
-    pub fn forget(&mut self, coflow: CoflowId) -> CoflowDelivery {
+    pub fn forget(&mut self, coflow: CoflowId) -> CoflowReceipt {
         self.ledger.forget(coflow)
     }
 
     /// What every coflow that was not forgotten has received so far.
-    pub fn delivered(&mut self) -> BTreeMap<CoflowId, CoflowDelivery> {
+    pub fn delivered(&mut self) -> BTreeMap<CoflowId, CoflowReceipt> {
         let parts = self.parts(|_| true);
         self.ledger.delivered(parts.into_iter())
     }
@@ -444,8 +444,8 @@ impl SimFabric {
         }
     }
 
-    /// What links carried up to now, if [`SimSettings::bucket`] asked for it; the account ends here.
-    /// With [`NetworkKind::Sunflow`], a flow within a rack counts when it ends.
+    /// What links carried up to now, if [`SimSettings::bucket`] asked for it; the account ends
+    /// here. With [`NetworkKind::Sunflow`], a flow within a rack counts when it ends.
     pub fn utilisation(&mut self) -> Option<Utilisation> {
         let meter = self.meter.take()?;
         self.engine.settle(world!(self));
@@ -518,8 +518,8 @@ impl SimFabric {
         m
     }
 
-    /// From now on observations have the bytes sent and the whole backlog ([`SimSettings::counters`],
-    /// [`SimSettings::backlog`]).
+    /// From now on observations have the bytes sent and the whole backlog
+    /// ([`SimSettings::counters`], [`SimSettings::backlog`]).
     pub fn tell_all(&mut self) {
         self.ledger.count_pairs();
         self.waits = true;

@@ -1,8 +1,9 @@
 //! Bundles of flows, each at the pace of the link that limits it.
 //!
-//! All bundles that one link limits have that link's rate, so one [`LinkClock`] a link measures their
-//! work. When rates change, clocks change their pace, and no bundle is touched. A bundle changes
-//! its clock only when another link limits it, or circuits change its route. All of that is exact.
+//! All bundles that one link limits have that link's rate, so one [`LinkClock`] a link measures
+//! their work. When rates change, clocks change their pace, and no bundle is touched. A bundle
+//! changes its clock only when another link limits it, or circuits change its route. All of that is
+//! exact.
 
 use std::collections::BTreeMap;
 

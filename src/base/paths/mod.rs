@@ -323,8 +323,8 @@ impl Switches {
 
     /// Whether a flow from one host to another can take a list. Links join its switches, and none
     /// is in the list twice. It begins and ends at the hosts' switches, and goes up and then down
-    /// where the network is layered. Capacities are left out: see [`SwitchRates::check`]. O(length x
-    /// degree).
+    /// where the network is layered. Capacities are left out: see [`SwitchRates::check`]. O(length
+    /// x degree).
     ///
     /// # Errors
     /// The first thing that is wrong, from the front of the list.

@@ -207,7 +207,7 @@ impl TypedSearch {
 ///
 /// ```
 /// use heliostat_base::ids::HostId;
-/// use heliostat_base::paths::{Load, Switches, Units, types::cheapest};
+/// use heliostat_base::paths::{SwitchRates, Switches, Units, types::cheapest};
 /// use heliostat_base::topology::{Core, Topology, graph::{Graph, Tier}, types::Types};
 /// use heliostat_base::units::BitRate;
 ///
@@ -217,7 +217,7 @@ impl TypedSearch {
 /// let net = Switches::new(&t, Units::default());
 /// use Tier::{Access, Aggregation, Core as Top};
 /// let far = Types(vec![Access, Aggregation, Top, Aggregation, Access]);
-/// let found = |to| cheapest(&net, &Load::new(&net), (HostId(0), HostId(to)), 0, &far);
+/// let found = |to| cheapest(&net, &SwitchRates::new(&net), (HostId(0), HostId(to)), 0, &far);
 /// assert_eq!(found(7).unwrap().0.0.len(), 5);
 /// assert_eq!(found(1), None, "from a core one aggregation switch leads down to a pod: the list would cross it twice");
 /// ```

@@ -92,8 +92,8 @@ macro_rules! choose {
             // AVX-512F and VL and has them.
             #[cfg(target_arch = "x86_64")]
             SimdKind::Avx512 => unsafe { avx512::$name($($arg),*) },
-            // SAFETY: a level of `SimdKind::Avx2` is made only where the processor was asked for AVX2
-            // and has it.
+            // SAFETY: a level of `SimdKind::Avx2` is made only where the processor was asked for
+            // AVX2 and has it.
             #[cfg(target_arch = "x86_64")]
             SimdKind::Avx2 => unsafe { avx2::$name($($arg),*) },
             SimdKind::Plain => plain::$name($($arg),*),

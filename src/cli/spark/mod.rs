@@ -27,7 +27,7 @@ use crate::fabric::PORTS;
 use crate::kernel::ownership::{self, FabricNote};
 use crate::runtime::open;
 use crate::units::Bytes;
-use crate::workload::spark_log::{self, Log};
+use crate::workload::spark_log::{self, SparkLog};
 use crate::{client, config};
 
 mod classes;
@@ -385,13 +385,13 @@ fn one(plan: &Plan<'_>, stop: &AtomicBool) -> Result<Outcome, CliError> {
 
 /// What Spark logged of the application; nothing if it wrote no log. It is kept beside the other
 /// logs, if those are.
-fn log(scratch: &Path, kept: Option<&Path>) -> Result<Log, CliError> {
+fn log(scratch: &Path, kept: Option<&Path>) -> Result<SparkLog, CliError> {
     let directory = scratch.join(EVENTS);
     let all = fs::read_dir(&directory).map_err(|e| files::failed(&directory, &e))?;
     // Hadoop keeps checksums in files whose names begin with a dot.
     let is_log = |f: &fs::DirEntry| !f.file_name().as_encoded_bytes().starts_with(b".");
     let Some(file) = all.filter_map(Result::ok).find(is_log).map(|f| f.path()) else {
-        return Ok(Log::default());
+        return Ok(SparkLog::default());
     };
     let text = open::text(&file, MOST)
         .map_err(|e| CliError::Failed(format!("{}: {e}", file.display())))?;

@@ -238,8 +238,8 @@ fn switch_ties(s: &PacketSwitch) -> Vec<RequiredLink> {
     s.named_links().into_iter().map(tie).collect()
 }
 
-/// By node, in the order of [`EmulatedNetwork::nodes`]: its required links, and what comes and goes there
-/// with circuits.
+/// By node, in the order of [`EmulatedNetwork::nodes`]: its required links, and what comes and goes
+/// there with circuits.
 fn roles(
     net: &EmulatedNetwork,
     switcher: Option<&SwitcherHandle>,

@@ -58,10 +58,10 @@ impl Answers for Advice {
     }
 }
 
-impl Answers for offers::Answer {
-    type Question = offers::Question;
+impl Answers for offers::OfferAnswer {
+    type Question = offers::OfferQuestion;
 
-    fn answers(&self, question: &offers::Question) -> bool {
+    fn answers(&self, question: &offers::OfferQuestion) -> bool {
         self.offer == question.offer
     }
 }

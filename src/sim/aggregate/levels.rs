@@ -48,8 +48,8 @@ struct CoflowShare {
 }
 
 /// Active senders and receivers of one coflow, as the solver last saw them: the coflow's own lists
-/// are newer until [`InterfaceLevels::lose`] is called. `is_apart`: a host that sends and receives has no
-/// flow to itself.
+/// are newer until [`InterfaceLevels::lose`] is called. `is_apart`: a host that sends and receives
+/// has no flow to itself.
 #[derive(Default)]
 struct Hosts {
     sides: [Vec<u32>; 2],

@@ -3,7 +3,8 @@
 //!
 //! A poll counts at most a given amount of each flow. While the same flows of a pair are below that
 //! amount, their backlog falls along a line: a constant minus the number of flows times the clock's
-//! reading. Where a line has ended, and where flows began or ended, [`BundleEnds`] gives the next one.
+//! reading. Where a line has ended, and where flows began or ended, [`BundleEnds`] gives the next
+//! one.
 
 use multiversion::multiversion;
 

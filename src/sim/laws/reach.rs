@@ -5,7 +5,7 @@ use super::*;
 
 /// All that a run tells: every finish in its order, looks in between and what every coflow has
 /// received in the end.
-type ReachRun = (Vec<FlowFinished>, Vec<Observation>, BTreeMap<CoflowId, CoflowDelivery>);
+type ReachRun = (Vec<FlowFinished>, Vec<Observation>, BTreeMap<CoflowId, CoflowReceipt>);
 
 /// Runs coflows on a big switch; `struck` halves an interface for a while, and takes the first
 /// coflow back.

@@ -1,10 +1,10 @@
 //! Incremental sharing where the flows of a coflow share max-min fairly what the coflows before it
 //! leave.
 //!
-//! A flow that ends frees bandwidth on two links. Its own coflow then has other [`CoflowLevels`], and
-//! leaves more or less on some links. That changes each later coflow with active flows on one of
-//! these links, and so on. All other coflows keep their rates and are not looked at; the same holds
-//! for flows whose links keep their levels.
+//! A flow that ends frees bandwidth on two links. Its own coflow then has other [`CoflowLevels`],
+//! and leaves more or less on some links. That changes each later coflow with active flows on one
+//! of these links, and so on. All other coflows keep their rates and are not looked at; the same
+//! holds for flows whose links keep their levels.
 //!
 //! Where queues have weights, a coflow shares twice: its queue's part of each link, and then what
 //! all queues have left.

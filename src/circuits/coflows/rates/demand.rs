@@ -14,7 +14,7 @@ pub use levels::{CoflowLevels, Deltas, LevelsScratch};
 
 use amounts::Amounts;
 use layout::GroupLayout;
-use loads::LinkLoads;
+use loads::DemandLoads;
 use words::{LinkWord, SenderCell, bit};
 
 /// Bytes of a coflow from one host to another: its flows between the same two hosts count as one.
@@ -58,7 +58,7 @@ pub struct Demand {
     links: Vec<(u32, u32, u32)>,
     members: Vec<u32>,
     /// What links have to carry, at the last [`Demand::weigh`].
-    loads: LinkLoads,
+    loads: DemandLoads,
 }
 
 impl Demand {

@@ -42,8 +42,8 @@ impl FreeCapacity {
         self.open[word as usize]
     }
 
-    /// What the links `64 * word ..` have left. [`FreeCapacity::refresh`] must follow before [`FreeCapacity::open`]
-    /// is asked.
+    /// What the links `64 * word ..` have left. [`FreeCapacity::refresh`] must follow before
+    /// [`FreeCapacity::open`] is asked.
     pub fn cells(&mut self, word: u32) -> &mut [u64] {
         let from = 64 * word as usize;
         let to = self.left.len().min(from + 64);

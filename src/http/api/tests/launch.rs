@@ -19,7 +19,7 @@ use crate::control::record::RecordedEvent;
 use crate::control::{Action, ProgressBy};
 use crate::fabric::Shipment;
 use crate::ids::CoflowId;
-use crate::placement::advisor::{self, Shuffle};
+use crate::placement::advisor::{self, ShuffleSpec};
 use crate::runtime::handle::Command;
 use crate::units::Bytes;
 
@@ -270,8 +270,8 @@ fn numbers_of_the_daemon_s_own_workload_are_not_for_clients() {
 async fn a_confirmation_that_the_controller_takes_late_leaves_no_coflow_without_a_sender() {
     let mut l = late();
     let shuffle =
-        Shuffle::Placed { maps: vec![(RackId(0), Bytes(9))], reduces: vec![(RackId(1), 1)] };
-    let request = advisor::Request { shuffle, ready: Span::ZERO, deadline: None };
+        ShuffleSpec::Placed { maps: vec![(RackId(0), Bytes(9))], reduces: vec![(RackId(1), 1)] };
+    let request = advisor::PlacementRequest { shuffle, ready: Span::ZERO, deadline: None };
     let proposal =
         advisor::decide(&l.app.handle.topology, &l.app.snapshot().standing(), &request).unwrap();
     let (id, proposal, expires) = (CoflowId(7), Arc::new(proposal), Time(1_000_000));

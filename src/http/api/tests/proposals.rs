@@ -62,7 +62,7 @@ fn a_dry_run_says_what_would_be_and_changes_nothing() {
         serde_json::from_str(&r.send("POST", "/api/v1/coflows?dryRun=true", &pairs).text).unwrap();
     assert_eq!(
         (p.chosen.found_by, p.pairs[1].way, p.losers.len() + p.excluded.len()),
-        (wire::Origin::Given, wire::Way::Eps, 0)
+        (wire::PlacementOrigin::Given, wire::Way::Eps, 0)
     );
     assert_eq!(*r.handle.snapshot(), *before);
     r.send("POST", "/api/v1/coflows?dry=true", &ask()).problem(400);
@@ -249,7 +249,7 @@ fn the_coflows_and_circuits_that_there_are_decide() {
     .unwrap();
     assert_eq!(
         (p.chosen.found_by, p.pairs.len(), p.pairs[0].bytes),
-        (wire::Origin::Given, 1, 25 * MB)
+        (wire::PlacementOrigin::Given, 1, 25 * MB)
     );
     body["place"] =
         json!({"maps": [{"rack": 0, "bytes": 50 * MB}], "tasks": 8, "allowed": [0, 1, 2, 3]});

@@ -15,7 +15,7 @@ use crate::placement::{Kind, Policy};
 use crate::runtime::report::End;
 use crate::runtime::rows::{Row, Rows};
 use crate::runtime::settings::RunPlan;
-use crate::scheduler::Event;
+use crate::scheduler::SchedulerEvent;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
 use crate::sim::faults::{BrokenPart, Fault, Which};
@@ -75,7 +75,7 @@ pub(crate) fn jobs() -> JobList {
 fn run_with(
     kind: Kind,
     grain: Grain,
-    failures: &[(Time, Event)],
+    failures: &[(Time, SchedulerEvent)],
     until: Option<Time>,
     rows: Option<Rows>,
 ) -> (JobsResult, String) {
@@ -108,7 +108,7 @@ fn run_with(
 fn run(
     kind: Kind,
     grain: Grain,
-    failures: &[(Time, Event)],
+    failures: &[(Time, SchedulerEvent)],
     until: Option<Time>,
 ) -> (JobsResult, String) {
     run_with(kind, grain, failures, until, None)
@@ -158,10 +158,10 @@ fn the_same_seed_gives_the_same_log_byte_for_byte() {
 fn hosts_and_racks_may_fail_under_every_policy() {
     let at = |ms: u64| Time(ms * 1_000_000);
     let failures = [
-        (at(500), Event::HostFailed(HostId(1))),
-        (at(900), Event::RackFailed(RackId(2))),
-        (at(1500), Event::RackRecovered(RackId(2))),
-        (at(2500), Event::HostRecovered(HostId(1))),
+        (at(500), SchedulerEvent::HostFailed(HostId(1))),
+        (at(900), SchedulerEvent::RackFailed(RackId(2))),
+        (at(1500), SchedulerEvent::RackRecovered(RackId(2))),
+        (at(2500), SchedulerEvent::HostRecovered(HostId(1))),
     ];
     for kind in kinds() {
         let (r, _) = run(kind, Grain::Host, &failures, None);
@@ -179,7 +179,7 @@ fn hosts_and_racks_may_fail_under_every_policy() {
 fn told(
     kind: Kind,
     grain: Grain,
-    failures: &[(Time, Event)],
+    failures: &[(Time, SchedulerEvent)],
     until: Option<Time>,
 ) -> (JobsResult, String) {
     let told = RefCell::new((vec![], vec![], vec![]));
@@ -200,10 +200,10 @@ fn told(
 fn rows_are_the_lists_of_the_result_and_its_sums_are_over_all_of_them() {
     let at = |ms: u64| Time(ms * 1_000_000);
     let failures = [
-        (at(500), Event::HostFailed(HostId(1))),
-        (at(900), Event::RackFailed(RackId(2))),
-        (at(1500), Event::RackRecovered(RackId(2))),
-        (at(2500), Event::HostRecovered(HostId(1))),
+        (at(500), SchedulerEvent::HostFailed(HostId(1))),
+        (at(900), SchedulerEvent::RackFailed(RackId(2))),
+        (at(1500), SchedulerEvent::RackRecovered(RackId(2))),
+        (at(2500), SchedulerEvent::HostRecovered(HostId(1))),
     ];
     for kind in kinds() {
         for grain in [Grain::Host, Grain::Rack] {
@@ -265,9 +265,9 @@ fn a_task_is_done_when_its_output_is_on_two_other_hosts() {
 fn jobs_that_write_finish_under_every_policy_whatever_fails() {
     let at = |ms: u64| Time(ms * 1_000_000);
     let failures = [
-        (at(500), Event::HostFailed(HostId(1))),
-        (at(900), Event::RackFailed(RackId(2))),
-        (at(1500), Event::RackRecovered(RackId(2))),
+        (at(500), SchedulerEvent::HostFailed(HostId(1))),
+        (at(900), SchedulerEvent::RackFailed(RackId(2))),
+        (at(1500), SchedulerEvent::RackRecovered(RackId(2))),
     ];
     for (kind, grain) in kinds().into_iter().flat_map(|k| [(k, Grain::Host), (k, Grain::Rack)]) {
         let mut list = jobs();

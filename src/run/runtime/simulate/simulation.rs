@@ -12,7 +12,7 @@ use crate::control::record::Record;
 use crate::control::{Controller, Event, Rejected, Skip};
 use crate::fabric::{Fabric, PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::{CoflowId, FlowId, JobId};
-use crate::placement::advisor::{self, Proposal, Request};
+use crate::placement::advisor::{self, PlacementRequest, Proposal};
 use crate::runtime::drive::{Driver, Host};
 use crate::runtime::external::{self, Program};
 use crate::runtime::record::Recorder;
@@ -378,7 +378,7 @@ impl<'a> Simulation<'a> {
     pub fn propose(
         &mut self,
         id: CoflowId,
-        request: &Request,
+        request: &PlacementRequest,
         grace: Span,
     ) -> Result<Option<Arc<Proposal>>, Rejected> {
         let now = self.driver.host.now;
