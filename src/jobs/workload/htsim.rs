@@ -368,7 +368,8 @@ mod tests {
 
         #[test]
         fn what_is_written_is_read_back(raw in prop::collection::vec((0u64..8, 0u64..8, 1u64..1 << 40, 0u64..1 << 40), 0..20)) {
-            let flows: Vec<HtsimFlow> = raw.iter().map(|&(from, to, b, at)| HtsimFlow { from, to, bytes: Bytes(b), start: Time(at) }).collect();
+            let flow = |&(from, to, b, at): &_| HtsimFlow { from, to, bytes: Bytes(b), start: Time(at) };
+            let flows: Vec<HtsimFlow> = raw.iter().map(flow).collect();
             let w = to_workload("w", &flows, &topology(), &by_start()).unwrap();
             prop_assert_eq!(w.bytes().0, flows.iter().map(|f| f.bytes.0).sum::<u64>());
             let back = to_workload("w", &parse(&write(&w)).unwrap(), &topology(), &by_start()).unwrap();

@@ -220,7 +220,8 @@ proptest! {
         for circuits in [false, true] {
             let t = if circuits || sunflow { tree(&s) } else { topology(4, 2, 2000) };
             let coflows = coflows(&s);
-            let mut p = PriorityNetwork::new(&t, &coflows, SimSettings { circuits: circuits || sunflow, network, ..SimSettings::default() });
+            let settings = SimSettings { circuits: circuits || sunflow, network, ..SimSettings::default() };
+            let mut p = PriorityNetwork::new(&t, &coflows, settings);
             let (mut ended, mut before) = (BTreeSet::new(), BTreeMap::new());
             let mut from = 0;
             for &at in &looks {

@@ -114,7 +114,8 @@ proptest! {
         resolution in resolution(),
     ) {
         let t = topology(8, 1, 1000);
-        let new = |bucket| SimFabric::new(t.clone(), SimSettings { circuits: false, network, bucket, resolution, ..SimSettings::default() });
+        let settings = |bucket| SimSettings { circuits: false, network, bucket, resolution, ..SimSettings::default() };
+        let new = |bucket| SimFabric::new(t.clone(), settings(bucket));
         let mut f = new(Some(Span(5_000_000)));
         carried(&mut f, &coflows, &gaps, &[]);
         let u = f.utilisation().unwrap();

@@ -34,7 +34,8 @@ proptest! {
         bits in prop::collection::btree_map((0u32..9, 0u32..9), 0u64..1 << 40, 1..81),
         sent in prop::collection::vec(prop::collection::vec((0usize..81, 0u32..80), 0..12), 1..4),
     ) {
-        let group = |((a, b), bits): ((u32, u32), u64)| HostGroup { path: Path::new(&[a, 9 + b]), left: u128::from(bits) * u128::from(NANOS) };
+        let left = |bits: u64| u128::from(bits) * u128::from(NANOS);
+        let group = |((a, b), bits): ((u32, u32), u64)| HostGroup { path: Path::new(&[a, 9 + b]), left: left(bits) };
         let mut d = Demand::new(bits.into_iter().map(group));
         d.weigh();
         for step in sent {

@@ -438,7 +438,8 @@ proptest! {
         bytes in prop::collection::btree_map((0u32..6, 0u32..6), 1u64..400, 1..12),
     ) {
         let (t, s, _) = dress(6, &state, &c, 1);
-        let moved: Vec<RackTransfer> = bytes.iter().map(|(&(i, j), &b)| RackTransfer { from: RackId(i), to: RackId(j), bytes: Bytes(b) }).collect();
+        let moved = bytes.iter().map(|(&(i, j), &b)| RackTransfer { from: RackId(i), to: RackId(j), bytes: Bytes(b) });
+        let moved: Vec<RackTransfer> = moved.collect();
         let busy = Occupancy::new(&t, &s);
         let (least, e) = (busy.least(&moved, Time(start)), busy.estimate(&moved, Time(start)));
         prop_assert!(least.cct <= e.cct && least.others <= e.others, "{least:?} {e:?}");

@@ -206,7 +206,8 @@ mod tests {
             let at = at * 840 * MICRO;
             let (with, left) = replay(kind, &sizes, Some((at, bytes)));
             let (without, _) = replay(kind, &sizes, None);
-            let link: Vec<LinkTransfer> = sizes.iter().zip(&left).map(|(&t, &left)| LinkTransfer { sent: t - left, left, total: t }).collect();
+            let link = sizes.iter().zip(&left).map(|(&t, &left)| LinkTransfer { sent: t - left, left, total: t });
+            let link: Vec<LinkTransfer> = link.collect();
             let c = cost(which, LinkTransfer { sent: 0, left: bytes, total: bytes }, &link);
             let time = |b: u128| b as u64 / UNIT * MICRO;
             prop_assert_eq!(with[sizes.len()] - at, time(c.own));
